@@ -1,6 +1,7 @@
 """Compares with PyTorch the times of elementwise functions, reductions, copies, indexing and sorting of 1e3, 1e5 and 4e6 elements.
 
-Each case runs for four dtypes and, if it has two operands, with the second one contiguous, transposed or broadcast:
+Most cases run for four dtypes. A case with two operands runs with both contiguous, with the first one transposed, and with the second one
+broadcast:
 
     build/venv/bin/python bench/arrays.py --only 'sum' --threads 2
 """
@@ -22,7 +23,8 @@ def operand(torch, shape, dtype):
 
 
 def layouts(torch, shape, dtype):
-    """Returns {layout: (x, y)}, where y is the transposed or broadcast operand."""
+    """Returns {layout: (x, y)}, two operands for each layout. For "transposed", x is transposed; for "row" and "column", y is a single row or column
+    that is broadcast."""
     x, y = operand(torch, shape, dtype), operand(torch, shape, dtype)
     return {"contiguous": (x, y), "transposed": (operand(torch, shape[::-1], dtype).t(), y), "row": (x, operand(torch, shape[1:], dtype)), "column": (x, operand(torch, (shape[0], 1), dtype))}
 

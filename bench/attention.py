@@ -1,4 +1,5 @@
-"""Compares attention with PyTorch, forward and with gradients: causal or not, long sequences, batches of short ones, decoding with a cache of keys, whole layers.
+"""Compares attention with PyTorch, forward and with gradients. The cases, each causal or not, are long sequences, batches of short sequences,
+decoding with a cache of keys, and complete encoder layers.
 
     build/venv/bin/python bench/attention.py --threads 2
 """
@@ -6,7 +7,8 @@ import functools
 
 from beside import compare
 
-# name: batch, heads of queries, heads of keys, queries, keys, width, causal
+# For each name the sizes of a case: batch size, heads of queries, heads of keys, number of queries, number of keys, width of a head, and whether
+# attention is causal.
 SIZES = {"causal 1x8x1024x64": (1, 8, 8, 1024, 1024, 64, True), "1x8x1024x64": (1, 8, 8, 1024, 1024, 64, False), "causal 1x16x2048x128": (1, 16, 16, 2048, 2048, 128, True),
          "causal 12x6x256x64": (12, 6, 6, 256, 256, 64, True), "16x8x64x32": (16, 8, 8, 64, 64, 32, False), "causal 16x8x64x32": (16, 8, 8, 64, 64, 32, True),
          "32x4x32x16": (32, 4, 4, 32, 32, 16, False), "1x2x8x8": (1, 2, 2, 8, 8, 8, False), "decode 1x8 of 1x8x512x64": (1, 8, 8, 1, 512, 64, False),

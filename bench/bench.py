@@ -1,8 +1,8 @@
 """Times Gradus and PyTorch and prints both times with their ratio, which is above 1 where Gradus is faster.
 
-The two programs, micro.c and torch_micro.py, run in turn, so that other load on the machine slows both; the shortest time of the rounds is
-shown. No time is asserted: people look at them, and some are shown with a goal. --record also writes the times to docs/benchmarks.json,
-from which the page of benchmarks is made.
+The two programs, micro.c and torch_micro.py, run in turn, so that other load on the machine slows both. The shortest time of all rounds is shown.
+The program does not fail if a time is long; some times are shown with a goal to compare them with. --record also writes the times to
+docs/benchmarks.json, from which the page of benchmarks is made.
 """
 import argparse
 import datetime
@@ -17,11 +17,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
-GOALS = {"add": 60, "select": 40, "add_recorded": 120, "backward": 800}  # nanoseconds
+GOALS = {"add": 60, "select": 40, "add_recorded": 120, "backward": 800}  # nanoseconds that a case should take at most
 
 
 def pythons():
-    """Yields this interpreter, then every other one on PATH, because build/venv often has no PyTorch."""
+    """Returns the paths of this Python interpreter and of all others on PATH, because the one in build/venv often has no PyTorch."""
     found = [sys.executable]
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         path = shutil.which("python3", path=folder)
@@ -35,7 +35,8 @@ def has_torch(python):
 
 
 def run(command, **environment):
-    """Runs a benchmark program. Returns the fields of the lines on its output, and the line on its error output that says what ran."""
+    """Runs a benchmark program. Returns the tab-separated fields of each line of its output, and its error output, which tells the versions that
+    ran."""
     result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
     if result.returncode:
         sys.exit(f"{command[0]} failed:\n{result.stderr}")
@@ -43,7 +44,7 @@ def run(command, **environment):
 
 
 def measure(command):
-    """Returns {name: nanoseconds} and the line that says what ran."""
+    """Runs a benchmark program. Returns {name of the case: nanoseconds} and the first line of its error output, which tells the versions that ran."""
     lines, about = run(command)
     return {name: float(time) for name, time in lines}, about.strip().splitlines()[0]
 
@@ -81,7 +82,8 @@ def table(ours, theirs):
 
 
 def products(program, part, core_type):
-    """Compares matrix products with OpenBLAS in one process. OpenBLAS gets the core type that Gradus sets for it, because its own choice may be slower."""
+    """Compares matrix products with OpenBLAS in one process, and returns {name of the product: (nanoseconds of Gradus, nanoseconds of OpenBLAS)}.
+    OpenBLAS gets the core type that Gradus sets for it, because its own choice may be slower."""
     lines, _ = run([program, part], OPENBLAS_THREAD_TIMEOUT="4", OPENBLAS_CORETYPE=core_type)
     if lines:
         print(f"\n{'product/threads':22}{'Gradus':>12}{'OpenBLAS':>12}{'ratio':>9}")
@@ -100,7 +102,8 @@ print("resident bytes", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 102
 
 
 def python_rounds(python, part, rounds):
-    """Returns the shortest times of the same Python code on Gradus, PyTorch and NumPy, whose processes run in turn, and the cost of importing each."""
+    """Runs the same Python code on Gradus, PyTorch and NumPy, in processes that run in turn. Returns, for each package, the shortest time of each
+    case, and the time and memory that importing the package takes."""
     here = os.environ | {"PYTHONPATH": str(BUILD / "python")}
     programs = [("gradus", sys.executable, here), ("torch", python, os.environ), ("numpy", sys.executable, os.environ)]
     results = {name: [] for name, _, _ in programs}
@@ -138,7 +141,7 @@ def processor():
 
 
 def headline(from_c, from_python):
-    """Returns the time of a training step from Python, in Gradus and in PyTorch, divided by that of the step in by_hand.c."""
+    """Returns a sentence that compares the training step from Python, in Gradus and in PyTorch, with the step written by hand in by_hand.c."""
     step = from_c["training_step_by_hand"][0]
     ours, theirs = (time / step for time in from_python["training_step"])
     return (f"A training step of a 64-32-32-10 network from Python takes {ours:.1f} times as long as the step that is written in C by hand, without a tensor library; "

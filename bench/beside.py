@@ -1,6 +1,6 @@
-"""Times the same Python cases on Gradus and on PyTorch. They alternate case by case, so that other load on the machine slows both.
+"""Times the same Python cases on Gradus and on PyTorch. The two packages alternate case by case, so that other load on the machine slows both.
 
-A program of cases says
+A program defines its cases as follows.
 
     def cases(torch, layout):
         x = torch.rand(8, 64, 32, 32)
@@ -9,8 +9,9 @@ A program of cases says
     if __name__ == "__main__":
         compare(cases, __doc__, layouts=("default", "channels_last"))
 
-Each subject, which is a package with a memory layout, runs in a process of its own that times a case on request. A ratio divides PyTorch's median time over some
-rounds, in the layout in which PyTorch is fastest, by that of Gradus: above 1, Gradus is faster. With `--threads 2` both use two threads.
+A subject is a package with a memory layout. Each subject runs in its own process, which times a case on request. The ratio printed for a case is
+PyTorch's median time over some rounds, in the layout in which PyTorch is fastest, divided by Gradus's median time. Above 1, Gradus is faster.
+With `--threads 2` both packages use two threads.
 """
 import argparse
 import gc
@@ -25,11 +26,11 @@ import timeit
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LEAST_SECONDS = 0.02  # the shortest round: long compared with the resolution of the clock
+LEAST_SECONDS = 0.02  # least time of a measurement, long compared with the resolution of the clock
 
 
 def time_of(run):
-    """Returns the mean nanoseconds of a call, over as many calls as take LEAST_SECONDS."""
+    """Returns the mean nanoseconds of a call of `run`, over as many calls as take LEAST_SECONDS together."""
     timer, count = timeit.Timer(run), 1
     while (took := timer.timeit(count)) < LEAST_SECONDS:
         count = max(2 * count, min(1000 * count, int(count * LEAST_SECONDS / max(took, 1e-9)) + 1))
@@ -41,7 +42,8 @@ def peak():
 
 
 def serve(cases, package, layout, threads):
-    """Prints the names of the cases. Then, for each name read from standard input, prints its nanoseconds and by how many bytes the peak of resident memory exceeds that after the import."""
+    """Prints the names of the cases. Then, for each name read from standard input, prints the nanoseconds of a call of this case, and by how many
+    bytes the peak of resident memory has grown since the package was imported."""
     torch = importlib.import_module(package)
     imported = peak()
     torch.set_num_threads(threads)
@@ -55,7 +57,7 @@ def serve(cases, package, layout, threads):
 
 
 class Subject:
-    """A process that serves a package's cases."""
+    """A process that runs the cases of one package with one memory layout and times a case on request."""
 
     def __init__(self, package, layout, threads):
         self.title = "Gradus" if package == "gradus" else "PyTorch" if layout == "default" else f"PyTorch, {layout}"
@@ -91,7 +93,8 @@ def readable(nanoseconds):
 
 
 def table(subjects, part, rounds):
-    """Returns the ratios of all cases whose names contain `part`, and prints each as it is measured."""
+    """Times all cases whose names contain `part`, and prints each as it is measured. Returns {name: ratio}, where a ratio above 1 means that Gradus
+    is faster."""
     ours, others = subjects[0], subjects[1:]
     ratios = {}
     print(f"{'':34}" + "".join(f"{subject.title:>24}" for subject in subjects) + f"{'ratio':>9}")
@@ -112,7 +115,8 @@ def table(subjects, part, rounds):
 
 
 def compare(cases, description, layouts=("default",), ours="default"):
-    """The main program. It either serves the cases of one subject, or prints a table of Gradus in the layout `ours` and PyTorch in all layouts."""
+    """The main program of a benchmark. It either serves the cases of one subject (a package with a memory layout), or prints a table with the times
+    of Gradus in the layout `ours` and of PyTorch in all `layouts`."""
     if sys.argv[1:2] == ["--serve"]:
         return serve(cases, sys.argv[2], sys.argv[3], int(sys.argv[4]))
     parser = argparse.ArgumentParser(description=description)

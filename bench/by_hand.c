@@ -1,8 +1,9 @@
-/* The training step of micro.c's network as C loops, without a tensor library: the cost of a step for someone who writes every loop by hand.
+/* The training step of the network in micro.c, written in C loops without a tensor library. It shows how long a step takes if every loop is
+ * written by hand. Each layer computes
  *
- *     h = relu(x W^T + b) per layer;  loss = mean cross entropy;  parameters by AdamW
+ *     h = relu(x W^T + b), without the relu in the last layer;  loss = mean cross entropy;  AdamW updates the parameters
  *
- * Shapes: x (BATCH, 64), W (outputs, inputs), row-major. */
+ * Shapes: x is (BATCH, inputs) and W is (outputs, inputs), both row-major. */
 #include "by_hand.h"
 
 #include <math.h>
@@ -19,7 +20,8 @@ static struct parameter weights[LAYERS], biases[LAYERS];
 static float activations[LAYERS + 1][BATCH * WIDEST], gradients[LAYERS + 1][BATCH * WIDEST];
 static int labels[BATCH], steps;
 
-/* Returns a number in [-1, 1) from a linear congruential generator. Its quality does not matter here. */
+/* Fills an array with `n` numbers between -scale and scale. They come from a linear congruential generator, because the quality of the random
+ * numbers does not matter here. */
 static void fill(float *values, int n, float scale)
 {
     static unsigned state = 1;
@@ -40,7 +42,8 @@ void by_hand_prepare(void)
         labels[i] = i % WIDTHS[LAYERS];
 }
 
-/* out[o] = b[o] + sum over i of in[i] * W[o][i] for each row; negative results become zero in hidden layers. */
+/* Computes the outputs of a layer, out[o] = b[o] + sum over i of in[i] * W[o][i], for each row of the batch. In hidden layers negative outputs
+ * become zero (ReLU). */
 static void forward(int layer)
 {
     const int inputs = WIDTHS[layer], outputs = WIDTHS[layer + 1];
@@ -56,7 +59,7 @@ static void forward(int layer)
     }
 }
 
-/* d loss / d logit = (softmax(logits) - one_hot(label)) / BATCH */
+/* Computes the gradient of the loss with respect to the logits, (softmax(logits) - one_hot(label)) / BATCH, for each row of the batch. */
 static void loss_gradient(void)
 {
     const int classes = WIDTHS[LAYERS];
@@ -72,7 +75,8 @@ static void loss_gradient(void)
     }
 }
 
-/* dW[o][i] = sum over rows of dout[o] * in[i];  db[o] = sum over rows of dout[o];  din[i] = sum over o of dout[o] * W[o][i], where in[i] > 0 */
+/* Computes the gradients of a layer from the gradient `dout` of its outputs: dW[o][i] = sum over rows of dout[o] * in[i] and db[o] = sum over
+ * rows of dout[o]. The gradient of the inputs is din[i] = sum over o of dout[o] * W[o][i] if in[i] > 0, otherwise 0. */
 static void backward(int layer)
 {
     const int inputs = WIDTHS[layer], outputs = WIDTHS[layer + 1];
@@ -94,7 +98,7 @@ static void backward(int layer)
     }
 }
 
-/* AdamW, as torch.optim.AdamW(lr=1e-3). */
+/* Updates a parameter with `n` elements as torch.optim.AdamW(lr=1e-3) does. */
 static void update(struct parameter *p, int n)
 {
     const float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, decay = 0.01f;

@@ -1,4 +1,4 @@
-/* The training step of micro.c's network written by hand, in by_hand.c. */
+/* Declares the training step of micro.c's network that is written by hand in by_hand.c. */
 #ifndef BENCH_BY_HAND_H
 #define BENCH_BY_HAND_H
 

@@ -1,7 +1,7 @@
 """Compares convolutions of well-known networks with PyTorch: the forward pass, the gradient of the input and the gradient of the weight."""
 from beside import compare
 
-# name: (samples, channels, size, out channels, kernel, stride, padding, groups)
+# For each name the sizes of a case: samples, input channels, size of the image, output channels, size of the kernel, stride, padding, groups.
 SHAPES = {
     "resnet 7x7/2": (2, 3, (112, 112), 64, (7, 7), 2, 3, 1),
     "resnet 64": (4, 64, (56, 56), 64, (3, 3), 1, 1, 1),

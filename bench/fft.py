@@ -1,4 +1,5 @@
-"""Compares Fourier transforms with PyTorch: lines, batches and images whose lengths are powers of 2, composite or prime."""
+"""Compares the times of Fourier transforms with PyTorch. The transforms are of vectors, batches of vectors and images. The lengths are powers of 2,
+composite or prime."""
 from beside import compare
 
 LINES = [(16,), (100,), (256,), (1024,), (4096,), (65536,), (100000,), (1 << 20,), (101,), (1009,), (10007,), (100003,)]

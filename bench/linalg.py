@@ -1,4 +1,5 @@
-"""Compares decompositions, linear equations, inverses and determinants with PyTorch, for batches of small matrices and for large ones.
+"""Compares decompositions, solutions of linear equations, inverses and determinants with PyTorch, for batches of small matrices and for large
+matrices.
 
     build/venv/bin/python bench/linalg.py --threads 2 --only "inverse 1000x"
 """

@@ -1,10 +1,10 @@
-/* Times single operators, small training steps and large arrays; torch_micro.py does the same under the same names.
+/* Times single operators, small training steps and large arrays. torch_micro.py times the same cases in PyTorch under the same names.
  *
  *     bench_micro [PART]          nanoseconds of one call, a line "name<TAB>nanoseconds" for each name that contains PART
- *     bench_micro --count N NAME  makes N calls, after a few, and prints nothing, for instructions.sh
+ *     bench_micro --count N NAME  makes N calls of NAME after some calls that warm up, and prints nothing; instructions.sh counts the instructions
  *
- * The time printed is the shortest of many batches, which is the cost of a call when nothing else runs. A batch has as many calls as take
- * BATCH_SECONDS. Cases with large arrays are named name/threads. */
+ * The time printed is the shortest mean time of a call in many batches of calls, because this is the cost of a call when nothing else runs. A
+ * batch has as many calls as take BATCH_SECONDS. Cases with large arrays are named name/threads. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static const double BATCH_SECONDS = 0.004;
 
 struct bench {
     const char *name;
-    void (*call)(int argument); /* each call runs in a scope of its own */
+    void (*call)(int argument); /* makes one call; its caller then drops the call's results, by closing a grd_scope */
     int argument;
 };
 
@@ -57,7 +57,8 @@ static void add(int argument)
     grd_add(a, b);
 }
 
-/* Opens a level of vmap in the first call, which is not timed, and leaves it open. So the cases after it would be measured inside vmap. */
+/* Adds two batched tensors. The first call, which is not timed, begins a batch level (vmap) and does not end it, so that it stays active for later
+ * calls. Therefore this case is the last of the small ones, and main() ends the level. */
 static void add_batched(int argument)
 {
     static grd_tensor *batched[2];
@@ -370,7 +371,7 @@ static __attribute__((noinline)) void warm_up(const struct bench *bench)
     make_calls(bench, 20);
 }
 
-/* Callgrind counts only inside this function (see instructions.sh). */
+/* Makes `n` calls. Callgrind, which instructions.sh runs, counts instructions only inside this function. */
 static __attribute__((noinline)) void repeat(const struct bench *bench, int64_t n)
 {
     make_calls(bench, n);
@@ -435,11 +436,14 @@ int main(int argc, char **argv)
             }
         return finish();
     }
-    by_hand_prepare(); /* after the part that valgrind runs, because it is compiled for this machine's own instructions, which valgrind may not support */
+    /* by_hand_prepare() is not called for --count. There valgrind runs the program, and it may not support the instructions for which by_hand.c is
+     * compiled. */
+    by_hand_prepare();
     const char *const part = argc > 1 ? argv[1] : "";
     fprintf(stderr, "gradus %s, kernels: %s, products: %s\n", grd_version(), grd_isa(), grd_blas());
     grd_set_num_threads(1);
     report(part, small, SMALL, 0);
+    grd_batch_end();
     prepare_large();
     for (int threads = 1; threads <= 2; threads++) {
         grd_set_num_threads(threads);

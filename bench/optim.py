@@ -1,4 +1,5 @@
-"""Compares a step of every optimizer, over 20 small parameters and over a large one, with the fastest of PyTorch's default, foreach and fused steps; and gradient clipping."""
+"""Compares with PyTorch an update by each optimizer, of 20 small parameters and of one large parameter, and gradient clipping. PyTorch runs its
+default, foreach and fused implementations; the fastest one counts."""
 from beside import compare
 
 OPTIMIZERS = {"SGD": {"lr": 1e-3}, "SGD momentum": {"lr": 1e-3, "momentum": 0.9}, "Adam": {}, "AdamW": {}, "Adadelta": {}, "Adagrad": {}, "Adamax": {}, "ASGD": {}, "NAdam": {}, "RAdam": {},
@@ -14,7 +15,8 @@ def parameters(torch, sizes):
 
 
 def cases(torch, layout):
-    """Here `layout` is the implementation of the step; PyTorch raises where an optimizer lacks one."""
+    """Returns {name: update}. Here `layout` is the name of PyTorch's implementation: default, foreach or fused. Optimizers without this
+    implementation are left out."""
     found = {}
     for name, options in OPTIMIZERS.items():
         kind = getattr(torch.optim, name.split()[0])
@@ -29,7 +31,7 @@ def cases(torch, layout):
         params = parameters(torch, sizes)
         found[f"clip_grad_norm_, {title}"] = lambda params=params: torch.nn.utils.clip_grad_norm_(params, 1e9)
         found[f"clip_grad_value_, {title}"] = lambda params=params: torch.nn.utils.clip_grad_value_(params, 1e9)
-    for step in found.values():  # The first step, which may load code, is not timed.
+    for step in found.values():  # The first update, which may load code, is not timed.
         step()
     return found
 

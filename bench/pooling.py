@@ -1,4 +1,4 @@
-"""Compares pooling, forward and backward, with PyTorch; see beside.py for the options."""
+"""Compares the times of pooling in Gradus and in PyTorch, forward and backward."""
 from beside import compare
 
 SHAPES = {"LeNet 8x16x24x24 k2": ((8, 16, 24, 24), (2, 2, 0)), "8x64x32x32 k2": ((8, 64, 32, 32), (2, 2, 0)), "ResNet stem 8x64x112x112 k3 s2": ((8, 64, 112, 112), (3, 2, 1)),

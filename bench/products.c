@@ -1,11 +1,11 @@
-/* Compares grd_mm_out with a direct call of cblas. They alternate in one process, so that other load on the machine slows both. Both write into
- * a result that exists already. The time of Gradus is that of the operator (checks, dispatch, choice of the kernel, version of the result),
- * the time of OpenBLAS that of cblas with pointers and leading dimensions. For each name that contains PART it prints a line
- * "name<TAB>nanoseconds<TAB>nanoseconds of OpenBLAS" with the shortest times of many rounds.
+/* Compares grd_mm_out with a direct call of cblas. The two calls alternate in one process, so that other load on the machine slows both, and they
+ * write to a result that already exists. The time of Gradus is the time of the complete operator, with checks, dispatch, choice of the kernel and
+ * the version counter of the result. The time of OpenBLAS is the time of cblas with pointers and leading dimensions. For each name that contains
+ * PART the program prints a line "name<TAB>nanoseconds<TAB>nanoseconds of OpenBLAS" with the shortest times of many rounds.
  *
  *     OPENBLAS_THREAD_TIMEOUT=4 bench_products [PART]
  *
- * The variable keeps OpenBLAS's idle threads off the cores while Gradus is timed. */
+ * OPENBLAS_THREAD_TIMEOUT keeps OpenBLAS's idle threads off the cores while Gradus is timed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ void scipy_cblas_sgemm64_(int order, int trans_a, int trans_b, int64_t m, int64_
 void scipy_cblas_dgemm64_(int order, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
                           const double *b, int64_t ldb, double beta, double *c, int64_t ldc);
 
-/* The product of an m x k and a k x n matrix. If `transposed`, the second is the transpose of a contiguous matrix, as in nn.Linear. */
+/* The sizes of a product of an m x k matrix and a k x n matrix. If `transposed`, the second matrix is the transpose of a contiguous n x k matrix, as
+ * in nn.Linear. */
 struct shape {
     const char *name;
     int64_t m, n, k;
@@ -78,7 +79,7 @@ static void openblas(const struct operands *o)
                              grd_data(o->c), s->n);
 }
 
-static clockid_t timer; /* on one thread, the CPU time of the thread, so that other processes do not count */
+static clockid_t timer; /* the clock to time with: CPU time if there is one thread, so that the time of other processes does not count */
 
 static double nanoseconds(void (*call)(const struct operands *), const struct operands *o, int64_t n)
 {
@@ -104,7 +105,7 @@ static void compare(const char *name, const struct shape *s, grd_dtype dtype, in
     const int64_t n = (int64_t)(BATCH_SECONDS / once) + 1;
     const int rounds = (int)fmin(MOST_ROUNDS, CASE_SECONDS / ((double)n * once) + 5);
     double mine = INFINITY, theirs = INFINITY;
-    for (int round = 0; round <= rounds; round++) { /* the first round is not counted */
+    for (int round = 0; round <= rounds; round++) { /* round 0 warms up and is not counted */
         scipy_openblas_set_num_threads64_(1);
         const double x = nanoseconds(ours, &o, n);
         scipy_openblas_set_num_threads64_(threads);

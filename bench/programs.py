@@ -1,4 +1,5 @@
-"""Compares training steps of complete programs (forward, backward, optimizer) with PyTorch. With `--only resnet` the peak of memory shown is that of this program alone."""
+"""Compares training steps of complete programs (forward, backward, optimizer) with PyTorch. The peak of memory shown counts all cases that run; with
+`--only resnet` it is the peak of this program alone."""
 import functools
 
 from beside import compare
@@ -13,7 +14,7 @@ def training(model, optimizer, loss):
 
 
 def lenet(torch, layout):
-    """LeNet on batches of 32 images of 8 by 8 pixels."""
+    """Returns a training step of LeNet on a batch of 32 images of 8 by 8 pixels."""
     nn, F = torch.nn, torch.nn.functional
     model = nn.Sequential(nn.Conv2d(1, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                           nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
@@ -22,7 +23,8 @@ def lenet(torch, layout):
 
 
 def resnet18(torch, layout):
-    """ResNet-18 in its variant for CIFAR (a 3x3 convolution first, no pooling after it), on 8 images of 32 by 32."""
+    """Returns a training step of ResNet-18 in its variant for CIFAR (a 3x3 convolution first, and no pooling after it), on 8 images of 32 by 32
+    pixels."""
     nn, F = torch.nn, torch.nn.functional
 
     class Block(nn.Module):
@@ -48,7 +50,7 @@ def resnet18(torch, layout):
 
 
 def gpt(torch, layout):
-    """A transformer with 4 layers, 4 heads and 128 features, on 8 sequences of 64 characters."""
+    """Returns a training step of a transformer with 4 layers, 4 heads and 128 features, on 8 sequences of 64 characters."""
     nn, F = torch.nn, torch.nn.functional
 
     class Block(nn.Module):
@@ -83,7 +85,7 @@ def gpt(torch, layout):
 
 
 def lstm(torch, layout):
-    """A recurrent language model with 2 layers of 128 units, on 16 sequences of 32 characters."""
+    """Returns a training step of a recurrent language model with 2 LSTM layers of 128 units, on 16 sequences of 32 characters."""
     nn, F = torch.nn, torch.nn.functional
 
     class Model(nn.Module):
@@ -100,7 +102,8 @@ def lstm(torch, layout):
 
 
 def ppo(torch, layout):
-    """A minibatch of 64 steps of an environment with 4 numbers and 2 actions; gradients are clipped."""
+    """Returns a training step of proximal policy optimization: a minibatch of 64 steps of an environment whose states are 4 numbers, with 2 actions.
+    Gradients are clipped."""
     nn, F = torch.nn, torch.nn.functional
     actor = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2))
     critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
@@ -123,7 +126,7 @@ def ppo(torch, layout):
 
 
 def cases(torch, layout):
-    """A model is made when its step is first requested, so that the peak of memory counts only the programs that run."""
+    """Returns {name: training step}. A model is made when its step is first called, so that the peak of memory counts only programs that run."""
     def made_late(program):
         made = functools.cache(lambda: program(torch, layout))
         return lambda: made()()

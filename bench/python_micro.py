@@ -1,6 +1,7 @@
-"""Times Python code on one package: python_micro.py {gradus|torch|numpy} [PART]. Prints a line per case, its name and nanoseconds.
+"""Times Python code on one package: python_micro.py {gradus|torch|numpy} [PART]. Prints a line with the name and the nanoseconds of each case whose
+name contains PART.
 
-The statements run inside timeit's loop, so the times include no call of a function of this file.
+The statements run inside timeit's loop, so the times do not include a call of a function of this file.
 """
 import importlib
 import sys
@@ -10,7 +11,7 @@ ROUNDS, LEAST_SECONDS = 9, 0.01
 
 
 def nanoseconds(statement, names):
-    """Returns the shortest time of several rounds, each long compared with the resolution of the clock."""
+    """Returns the shortest time of `statement` in several rounds, each of which is long compared with the resolution of the clock."""
     timer = timeit.Timer(statement, globals=names)
     count = 1
     while timer.timeit(count) < LEAST_SECONDS:
@@ -55,7 +56,7 @@ def training(torch):
 
 
 def transforms(torch):
-    """vmap: the gradients of a small network for each of 64 samples, and the sums of 64 pairs."""
+    """Returns the cases of vmap: the gradients of a small network for each of 64 samples, and the sums of 64 pairs of vectors."""
     func = importlib.import_module(f"{torch.__name__}.func")
     model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 10))
     params = {name: p.detach() for name, p in model.named_parameters()}

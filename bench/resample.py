@@ -1,7 +1,8 @@
-"""Compares interpolate and grid_sample of images, forward and backward, with PyTorch in its faster memory layout."""
+"""Compares interpolate and grid_sample of images, forward and backward, with PyTorch. PyTorch is timed in two memory layouts, and the faster one
+counts."""
 from beside import compare
 
-# name: size of the images, size of the result, options
+# For each name the size of the images, the size of the result, and the options of interpolate.
 SIZES = {"nearest x2": ((8, 32, 32, 32), (64, 64), {"mode": "nearest"}), "bilinear x2": ((8, 32, 32, 32), (64, 64), {"mode": "bilinear"}),
          "bicubic x2": ((4, 8, 32, 32), (64, 64), {"mode": "bicubic"}), "bilinear half": ((8, 32, 64, 64), (32, 32), {"mode": "bilinear"}),
          "bilinear 224": ((1, 3, 500, 375), (224, 224), {"mode": "bilinear"}), "bilinear 224 antialias": ((1, 3, 500, 375), (224, 224), {"mode": "bilinear", "antialias": True}),

@@ -1,7 +1,8 @@
-"""Compares recurrent networks with PyTorch: forward, forward with backward, cells, packed sequences and ctc_loss. programs.py has training steps."""
+"""Compares recurrent networks with PyTorch: forward, forward with backward, cells, packed sequences and ctc_loss. Training steps are in
+programs.py."""
 from beside import compare
 
-SHAPES = ((32, 16, 128, 128), (100, 1, 32, 32), (10, 4, 8, 16), (35, 20, 200, 200), (32, 64, 256, 256))  # steps, rows, features, hidden
+SHAPES = ((32, 16, 128, 128), (100, 1, 32, 32), (10, 4, 8, 16), (35, 20, 200, 200), (32, 64, 256, 256))  # steps, batch size, features, hidden
 
 
 def network_cases(torch, name, steps, rows, features, hidden):

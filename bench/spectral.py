@@ -1,4 +1,4 @@
-"""Compares eigenvalues and singular values with PyTorch, for batches of small matrices and for large ones.
+"""Compares eigenvalues and singular values with PyTorch, for batches of small matrices and for large matrices.
 
     build/venv/bin/python bench/spectral.py --threads 2 --only "eigh 1000x"
 """

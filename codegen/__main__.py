@@ -9,12 +9,13 @@ from codegen.schema import SchemaError, read_schema
 from codegen.template import joined
 
 
-OWN = ("gen/calls", "gen/impl", "gen/ops", "include/gradus/ops", *(f"gen/uses/{folder}" for folder in uses.FOLDERS))  # folders that hold generated files only
+# Folders that contain only generated files. Files in them that are no longer generated are deleted.
+OWN = ("gen/calls", "gen/impl", "gen/ops", "include/gradus/ops", *(f"gen/uses/{folder}" for folder in uses.FOLDERS))
 
 
 def write_changed(root, files):
-    """Writes the files whose text changed; the others keep their time stamp, so that no file that includes them is compiled again. Deletes files of the folders OWN that are
-    no longer generated."""
+    """Writes the files whose text has changed. The others are left alone, because a newer time stamp would recompile every file that includes them.
+    Also deletes files in the folders OWN that are no longer generated."""
     for name, text in files.items():
         path = root / name
         if path.exists() and path.read_text() == text:

@@ -1,5 +1,6 @@
-"""Generates the function that runs an operator on batch tensors (those of vmap) by the formula of its entry. The function takes the physical tensors, whose dimension 0 is
-the batch, and the other arguments of the call."""
+"""Generates the C function that runs an operator on batch tensors (the tensors that vmap passes to a function). The function computes the `batch`
+formula of the operator's entry in schema/*.toml. It takes the physical tensors, whose dimension 0 is the batch, and the other arguments of the
+call."""
 from codegen import ctype
 from codegen.formula import Lowering
 from codegen.schema import BATCH_RULES
@@ -7,12 +8,12 @@ from codegen.template import function
 
 
 def batch_rule(operator):
-    """Returns the name of the operator's enum grd_batch_rule in lower case; "" for a composite without a rule."""
+    """Returns the name of the operator's batch rule (enum grd_batch_rule) in lower case, or "" for a composite without a rule."""
     return operator.batch if operator.batch in BATCH_RULES else "formula" if operator.batch else ""
 
 
 def formula(operator, operators):
-    """Returns the C function that computes the operator's batch formula; "" if its batch rule is not a formula."""
+    """Returns the C function that computes the operator's batch formula. Returns "" if its batch rule is not "formula"."""
     if batch_rule(operator) != "formula":
         return ""
     lowering = Lowering(operator, operators, "batch")

@@ -1,9 +1,13 @@
-"""Generates the C functions that call operators. A call depends on the C types of the arguments and of the result alone. These types are the operator's "shape", and operators
-with the same shape share the functions.
+"""Generates the C functions that call operators. The code of a call depends only on the C types of the arguments and of the result. These types are
+called the operator's "shape" here, and operators with the same shape share these functions.
 
-A shape is named by letters: o_tts returns a tensor that may be given as `out` (o) and takes two tensors and a scalar. Each shape has a header, gen/calls/o_tts.h, with
-the type of the kernel; unbox_o_tts, which calls a kernel with grd_values; boxed_o_tts, which calls an operator with grd_values; call_o_tts, which checks the arguments, dispatches
-and closes the call; and, for operators that write a tensor, write_o_tts and out_o_tts, which check that tensor and then call call_o_tts.
+The name of a shape has a letter for each type. For example, o_tts returns a tensor that may be given as `out` (o) and takes two tensors (t) and a
+scalar (s). Each shape has a header, e.g. gen/calls/o_tts.h, with the following names:
+- kernel_o_tts, the C type of the kernel
+- unbox_o_tts, which calls a kernel with an array of grd_value
+- boxed_o_tts, which calls an operator that has no typed kernel, with an array of grd_value
+- call_o_tts, which checks the arguments, dispatches and closes the call
+- write_o_tts and out_o_tts, for operators that write a tensor: these check that tensor and then call call_o_tts
 """
 from dataclasses import replace
 
@@ -22,7 +26,7 @@ UNBOX = """
     }
 """
 
-# The call of an operator that has no typed kernel. It is not inlined, so that the code of the usual call stays small.
+# C template of the function that calls an operator without typed kernel. The function is not inlined, so that the code of the usual call stays small.
 BOXED = """
     GRD_APART ${result}boxed_$shape($parameters)
     {
@@ -43,8 +47,12 @@ CALL = """
 
 
 def shape(operator):
-    """Returns the name of the operator's shape: a letter for the result, and a letter for each argument. Results: o, a tensor that may be `out`; c, the same of an operator
-    whose call does not bump the version (counts_writes); t, a new tensor; l, a list; m and a number, that many tensors."""
+    """Returns the name of the operator's shape, i.e. of the C types of its result and arguments: a letter for the result, an underscore, and a letter
+    for each argument.
+
+    The result's letter is o for a tensor that may be given as `out`; c for such a tensor if the call does not bump its version (counts_writes); t for
+    a new tensor; l for a list; and m with a number for that many tensors.
+    """
     if operator.has_out:
         result = "o" if counts_writes(operator) else "c"
     else:
@@ -53,23 +61,25 @@ def shape(operator):
 
 
 def letter(argument):
-    plain = LETTERS[ctype.of(argument)[2]]
-    if plain == "s":
+    """Returns the letter of an argument's C type. The letter is upper case if the argument may be absent."""
+    letter = LETTERS[ctype.of(argument)[2]]
+    if letter == "s":
         return "S" if argument.has_default else "s"
-    return MAY_BE_ABSENT.get(plain, plain) if argument.may_be_absent else plain
+    return MAY_BE_ABSENT.get(letter, letter) if argument.may_be_absent else letter
 
 
 def counts_writes(operator):
-    """True if the operator's call bumps the version of the tensor that it writes. False for a composite, because the operators it calls bump it."""
+    """True if the call itself bumps the version of the tensor that the operator writes. False for a composite, because the operators that it calls
+    bump the version."""
     return operator.has_out and not operator.is_composite and operator.version
 
 
-# ---- Parts ------------------------------------------------------------------------------------------------------------------
+# ---- Arguments and checks ---------------------------------------------------------------------------------------------------
 
 
 def valid(arguments):
-    """Returns the C condition that is false for values that the C type of an argument allows and its kind does not: a NULL tensor or string, a list with a length and no data,
-    a number that is no dtype, a number in the place of a device."""
+    """Returns a C condition that is false if an argument has a value that its C type allows but its type in the schema does not: a NULL tensor or
+    string, a list with a length but no data, a number that is not a dtype, or a number given for a device."""
     tests = []
     for a in arguments:
         if a.list:
@@ -79,11 +89,12 @@ def valid(arguments):
         elif a.kind == "dtype":
             tests.append(f"grd_is_dtype({a.name})" + ("" if a.may_be_absent else f" && {a.name} != GRD_DTYPE_NONE"))
         elif a.kind == "device":
-            tests.append(f"!grd_is_plain_device({a.name})")
+            tests.append(f"!grd_device_is_number({a.name})")
     return " && ".join(tests)
 
 
 def keys(operator, arguments):
+    """Returns the C expression for the union of the arguments' dispatch keys."""
     words = [f"grd_list_keys({a.name})" if a.list else f"{'grd_keys_if' if a.may_be_absent else 'grd_keys_of'}({a.name})" for a in arguments if a.is_tensor]
     words += ["grd_keys_if(out)"] * operator.has_out + [f"grd_device_keys({a.name})" for a in arguments if a.kind == "device"]
     return " | ".join(words) or "0"
@@ -95,14 +106,16 @@ def set_value(place, argument):
 
 
 def parameters(operator, arguments, *more):
-    """Returns the parameters of a shape's function. Scalars are passed by pointer, so that only the call of the kernel copies them. `out` comes after the arguments, because
-    the caller has these in the right registers already."""
+    """Returns the C parameter list of a function that operators with equal C types share. Scalars are passed by pointer, so that only the call of the
+    kernel copies them. `out` comes after the arguments, so that the arguments stay in the same registers in the next call, which takes them in
+    the same order."""
     words = [f"const grd_scalar *{a.name}" if ctype.is_scalar(a) else ctype.parameter(a) for a in arguments]
     words += ["grd_tensor *out"] * operator.has_out + ["grd_tensor **ret_results"] * (len(operator.results) > 1)
     return ", ".join([*words, *more, "const struct grd_op *op"])
 
 
 def passed(operator, arguments, *more):
+    """Returns the C argument list for a call of a function whose parameter list is that of parameters(), from another such function."""
     words = [a.name for a in arguments] + ["out"] * operator.has_out + ["ret_results"] * (len(operator.results) > 1)
     return ", ".join([*words, *more, "op"])
 
@@ -116,6 +129,7 @@ def result(operator):
 
 
 def kernel_type(operator, name, arguments):
+    """Returns the C typedef kernel_NAME, the type of the typed kernels of operators with these C types."""
     words = ["grd_tensor *out"] * operator.has_out + [ctype.parameter(a) for a in arguments] + ["grd_tensor **ret_results"] * (len(operator.results) > 1)
     return wrap(words or ["void"], f"typedef {result(operator)}kernel_{name}(", ");")
 
@@ -165,13 +179,14 @@ def call_function(operator, name, arguments):
 
 
 def write_function(operator, name, arguments):
-    """Returns the function that the in-place and out= forms call."""
+    """Returns the C function write_NAME, which the in-place and out= forms call. It checks that `out` can be written, and then calls call_NAME."""
     return function(f"GRD_APART grd_tensor *write_{name}({parameters(operator, arguments)})",
                     f"return grd_check_writable(op, out) ? call_{name}({passed(operator, arguments)}) : grd_failed;")
 
 
 def out_function(operator, name, arguments):
-    """Returns the function that the out= form calls if the operator has a rule for the dtype of out=."""
+    """Returns the C function out_NAME, which the out= form calls if the operator has a rule for the dtype of out=. It checks this dtype, and then
+    calls write_NAME."""
     tensors = ", ".join(a.name for a in arguments if a.is_tensor and not a.list)
     given = next((a.name for a in arguments if a.kind == "dtype"), "GRD_DTYPE_NONE")
     return function(f"static inline grd_tensor *out_{name}({parameters(operator, arguments)})",
@@ -180,6 +195,7 @@ def out_function(operator, name, arguments):
 
 
 def writes(operator):
+    """True if the operator has an in-place or out= form."""
     return operator.has_out and any(form != "functional" for form in operator.forms)
 
 
@@ -188,7 +204,7 @@ def has_out_rule(operator):
 
 
 def functions(users):
-    """Returns the functions of one shape. `users` are the operators that have this shape."""
+    """Returns the C functions that operators with equal C types share. `users` are these operators."""
     operator, name = users[0], shape(users[0])
     arguments = [replace(a, name=f"{letter(a).lower()}{i}") for i, a in enumerate(operator.args)]
     parts = [unbox_function(operator, name, arguments), boxed_function(operator, name, arguments), call_function(operator, name, arguments)]
@@ -204,7 +220,8 @@ def header_path(operator):
 
 
 def files(operators):
-    """Returns {path: text} of a header for each shape. An operator with a new shape adds a header, so that only the operator's own family is compiled again."""
+    """Returns {path: text} with a header for each shape, i.e. each combination of C types. A new shape adds a header and changes none, so that only
+    the generated code of the new operator's schema file is recompiled."""
     shapes = {}
     for operator in (o for o in operators.values() if o.is_operator):
         shapes.setdefault(header_path(operator), []).append(operator)

@@ -1,6 +1,6 @@
-"""Translates the types and defaults of signatures into C: parameters, members of options structs, grd_values."""
+"""Translates the types and default values of signatures into C: parameters, members of options structs and grd_values."""
 
-# kind -> (C type, member of grd_value, grd_kind)
+# kind of an argument -> (C type, member of grd_value, name of the grd_kind without its prefix)
 SCALARS = {
     "Tensor": ("grd_tensor *", "tensor", "TENSOR"),
     "Scalar": ("grd_scalar ", "scalar", "SCALAR"),
@@ -17,7 +17,8 @@ NUMBERS = ("Scalar", "int", "float", "bool")
 
 
 def of(argument):
-    """Returns (C type, grd_value member, grd_kind) of an argument as implementations take it."""
+    """Returns (C type, member of grd_value, grd_kind) for an argument. The C type is that of the argument as a parameter of op_<name>, the
+    function that implements the operator."""
     if argument.list:
         return LISTS[argument.kind]
     if argument.kind in NUMBERS and argument.may_be_absent:
@@ -26,12 +27,13 @@ def of(argument):
 
 
 def of_type(name):
-    """Returns (C type, grd_value member, grd_kind) of a type of the formula language."""
+    """Returns (C type, grd_value member, grd_kind) for `name`, a type in the language of the schema's formulas."""
     return LISTS["int"] if name == "dims" else LISTS["Tensor"] if name == "Tensor[]" else SCALARS[name]
 
 
 def option_mark(argument):
-    """Returns the value in an options struct that marks an option as not given; None if zero bits mark it. See Note [Plain options]."""
+    """Returns the C value that marks an option as not given in an options struct, e.g. GRD_NO_NUMBER. Returns None if a member of zero bits, e.g.
+    a NULL pointer, already has this meaning. Note [Numbers as options] describes the values."""
     if is_scalar(argument):
         return "GRD_NO_NUMBER"
     if argument.list:
@@ -42,7 +44,7 @@ def option_mark(argument):
 
 
 def option_default(argument):
-    """Returns the default value of an option's member in C++; {} marks an absent argument."""
+    """Returns the C++ default value of a member of an options struct. {} stands for an absent argument."""
     if argument.list:
         return "{}"
     if argument.default is None:
@@ -55,12 +57,13 @@ def parameter(argument):
 
 
 def public(type_name):
-    """Returns the type in public prototypes. These take a list as grd_dims_view or grd_tensors_view, so that C and C++ pass it in the same way."""
+    """Returns the C type that public prototypes use for `type_name`. Public prototypes take lists as grd_dims_view or grd_tensors_view, which C and
+    C++ pass in the same way."""
     return {"grd_dims ": "grd_dims_view ", "grd_tensors ": "grd_tensors_view "}.get(type_name, type_name)
 
 
 def number(value):
-    """Returns the C call that makes a grd_scalar of a Python number."""
+    """Returns the C call that converts the Python number `value` to a grd_scalar."""
     if isinstance(value, bool):
         return f"grd_bool({str(value).lower()})"
     if isinstance(value, int):
@@ -79,7 +82,8 @@ def literal(value):
 
 
 def typed_default(argument, of_list, of_number):
-    """Returns the default value of an argument in C: of_list([…]) for a list (a single number stands for a list of one), of_number(…) for a grd_scalar, or a literal."""
+    """Returns the default value of an argument in C: of_list([...]) for a list, of_number(...) for a grd_scalar, otherwise a literal. A list's
+    default may be a single number, which means a list of one element."""
     value = argument.default
     if argument.list:
         return of_list(value if isinstance(value, list) else [value])
@@ -87,7 +91,7 @@ def typed_default(argument, of_list, of_number):
 
 
 def default(argument):
-    """Returns the C expression of a default value, in the type that implementations take."""
+    """Returns the argument's default value as a C expression of the type that op_<name>, the function that implements the operator, takes."""
     ctype = of(argument)[0]
     if argument.default is None:
         return "NULL" if ctype.endswith("*") else f"({ctype.strip()}){{0}}" if argument.kind != "dtype" else "GRD_DTYPE_NONE"
@@ -95,17 +99,17 @@ def default(argument):
 
 
 def static_default(argument):
-    """Returns the default value as a constant expression, because a static initialiser may not call functions."""
+    """Returns the argument's default value as a constant C expression, because a static initialiser may not call functions."""
     return typed_default(argument, static_dims, static_number)
 
 
 def static_dims(values):
-    """Returns the initialiser of a grd_dims."""
+    """Returns a constant C initialiser of a grd_dims."""
     return f"{{{len(values)}, (const int64_t[]){{{', '.join(map(str, values)) or '0'}}}}}"
 
 
 def static_number(value):
-    """Returns the initialiser of a grd_scalar for a Python number."""
+    """Returns a constant C initialiser of a grd_scalar with the Python number `value`."""
     if isinstance(value, complex):
         return f"{{.kind = GRD_SCALAR_COMPLEX, .v.c = {{{value.real}, {value.imag}}}}}"
     if isinstance(value, float):
@@ -122,13 +126,14 @@ def is_scalar(argument):
 
 
 def has_number_default(argument):
-    """True for a number whose default is not zero bits."""
+    """True if the argument is a number with a default that an options struct of zero bits does not hold. Zero bits are the number 0, but of a
+    grd_scalar they mean "not given", so every default of a grd_scalar counts."""
     return argument.kind in NUMBERS and not argument.list and (argument.default is not None if is_scalar(argument) else bool(argument.default))
 
 
 def from_option(argument):
-    """Returns the C expression that reads an option. A grd_scalar is passed on even if it is marked as not given, because the functions of calls.py replace a marked one by the
-    default."""
+    """Returns the C expression that reads an option from the options struct. A grd_scalar that is marked as not given is passed on with its mark,
+    because the functions of calls.py replace it by the default."""
     field = f"options->{argument.name}"
     if is_scalar(argument):
         return f"&{field}"
@@ -140,7 +145,7 @@ def from_option(argument):
 
 
 def value(argument, expression):
-    """Returns the initialiser of a grd_value that holds a C expression."""
+    """Returns the C initialiser of a grd_value with the value of the C expression `expression`."""
     _, member, kind = of(argument)
     return f"{{.kind = GRD_KIND_{kind}, .v.{member} = {expression}}}"
 

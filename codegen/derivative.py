@@ -1,4 +1,5 @@
-"""Generates the derivative of an operator: the function that computes its gradient formulas, and the struct grd_derivative, which lists the values that the node saves for them."""
+"""Generates the derivative of an operator: the C function that computes its gradient formulas, and the struct grd_derivative, which lists the values
+that the node saves for these formulas."""
 import ast
 import json
 import re
@@ -52,7 +53,7 @@ FACTS = {"SHAPE": ("grd_dims ", "dims"), "STRIDES": ("grd_dims ", "dims"), "OFFS
 
 
 def gradients(operator):
-    """Returns {name: type} of the gradients of the results, under the names that formulas use."""
+    """Returns {name: type} of the gradients of the results, by the names that formulas use."""
     if operator.returns_list:
         return {"grads": "Tensor[]"}
     if len(operator.results) > 1:
@@ -61,7 +62,7 @@ def gradients(operator):
 
 
 def declarations(operator, saves, read, used):
-    """Returns the declarations, grouped by type, of the gradients and the saved values that the formulas read."""
+    """Returns the C declarations of the gradients and saved values that the formulas read, one declaration for each type."""
     found = {}
     if operator.returns_list and "grads" in used:
         found["grd_tensors "] = ["grads = {b->ngrads, b->grads}"]
@@ -87,7 +88,8 @@ def saved_type(operator, save):
 
 
 def save_how(operator, save):
-    """Returns the enum grd_save_how of a saved value, without its prefix. Values of the kinds in SIZED are copied into memory of the node."""
+    """Returns the enumerator of enum grd_save_how for a saved value, without its prefix. Values of the kinds in SIZED are copied into memory that the
+    node owns."""
     if save.how != "WHOLE":
         return save.how
     argument = operator.arg(save.name)
@@ -96,6 +98,8 @@ def save_how(operator, save):
 
 
 def save_row(operator, save, users):
+    """Returns the C initialiser for the value `save` in the operator's table of saved values (struct grd_derivative). `users` are the positions of
+    the arguments whose gradient formulas read the value."""
     places = [a.name for a in operator.args]
     is_result = save.name not in places
     facts = [f".how = GRD_SAVE_{save_how(operator, save)}"] + [".result = true"] * is_result
@@ -105,7 +109,8 @@ def save_row(operator, save, users):
 
 
 def node_names(operator):
-    """Returns the members of struct grd_derivative with the names of the node: the usual name, and those for a call that gives a certain argument or that is in place."""
+    """Returns the members of struct grd_derivative that hold node names: the usual name, the name for calls in which a certain argument is given, and
+    the name for in-place calls."""
     camel = "".join(part.capitalize() for part in operator.name.split("_"))
     facts = {"node_name": json.dumps(operator.nodes.get("", f"{camel}Backward0"))}
     for where, name in operator.nodes.items():
@@ -117,12 +122,14 @@ def node_names(operator):
 
 
 def carrying_results(operator, used):
-    """Returns the bit set of the results that carry gradients: those whose gradient a formula reads, or all results if no formula reads any."""
+    """Returns a bit mask of the results that require gradients. These are the results whose gradient a formula reads, or all results if no formula
+    reads any gradient."""
     bits = sum(1 << i for i, name in enumerate(operator.results) if f"grad_{name}" in used or (i == 0 and used & {"grad", "grads"}))
     return bits or (1 << len(operator.results)) - 1
 
 
 def table(operator, saves, used, accelerations=(), operators=None):
+    """Returns the C definition of the operator's struct grd_derivative and of the tables that it points to."""
     places = [a.name for a in operator.args]
     facts = node_names(operator) | {"backward": UNDERIVED.get(operator.underived, f"{operator.c_name}_backward")}
     facts |= {"context": json.dumps(operator.name)} if operator.underived else {}
@@ -145,13 +152,15 @@ def table(operator, saves, used, accelerations=(), operators=None):
 
 
 class Formulas:
-    """The gradient formulas of all arguments as the statements of one C function, and the values that they save."""
+    """Translates the gradient formulas of all arguments into the statements of one C function, and collects the values that the node must save."""
 
     def __init__(self, operator, operators, key, formulas):
         self.operator, self.operators, self.key = operator, operators, key
         self.places = {name: position for position, name in enumerate(operator.grads)}
-        self.saves, self.statements, self.used = {}, "", set()  # saves: Save -> positions of the arguments whose formula reads it
-        self.called = set()  # names of the operators that the formulas call
+        # `saves` maps each Save to the positions of the arguments whose gradient formulas read it. `used` holds the names of the gradients that
+        # formulas read.
+        self.saves, self.statements, self.used = {}, "", set()
+        self.called = set()  # names of operators that the formulas call
         shared = self.shared_parts(formulas)
         for name, formula in formulas.items():
             self.add(name, formula, shared)
@@ -167,8 +176,8 @@ class Formulas:
         self.used |= gradients(self.operator).keys() & set(re.findall(r"\w+", " ".join(statements)))
 
     def shared_parts(self, formulas):
-        """Adds a variable for each name in `where` that the formulas of at least two arguments read, if one of them reads it unconditionally, so that it is evaluated once.
-        Returns {name: (value, positions of these arguments)}."""
+        """Declares a C variable for each name in `where` that the formulas of at least two arguments read, so that its value is computed only once.
+        At least one of these formulas must read the name unconditionally. Returns {name: (value, positions of these arguments)}."""
         of = {in_any_case: {argument: self.lowering(f"{self.key}.{argument}").parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
         shared = {}
         for name in self.operator.where:
@@ -206,9 +215,9 @@ class Formulas:
         needs = f"b->needs >> {position} & 1"
         if name in self.operator.fused:
             needs += f" && !grd_backward_fused(b, {position}, {self.lowering(self.key).lower(self.operator.fused[name]).c})"
-        plain = f"if ({needs}) {statements[0]} /* {name}: {formula} */\n"
-        if len(statements) == 1 and "\n" not in statements[0] and len(plain) + 4 <= WIDTH:
-            self.statements += plain
+        line = f"if ({needs}) {statements[0]} /* {name}: {formula} */\n"
+        if len(statements) == 1 and "\n" not in statements[0] and len(line) + 4 <= WIDTH:
+            self.statements += line
         else:
             self.statements += fill(GRADIENT, needs=needs, name=name, formula=formula, statements="\n".join(statements))
 
@@ -217,7 +226,7 @@ class Formulas:
 
 
 def forward(operator, operators):
-    """Returns the function that computes the forward formulas; '' if `jvp` is one of the rules of FORWARD."""
+    """Returns the C function that computes the forward formulas (`jvp`), or '' if `jvp` names a rule of FORWARD."""
     if not isinstance(operator.jvp, dict):
         return ""
     places, statements, words = [a.name for a in operator.args], "", set()
@@ -240,8 +249,8 @@ def forward(operator, operators):
 
 
 def of_specification(operator, operators):
-    """Returns the derivative of an entry with grad = "of NAME": that of the composite NAME, recorded by its parts. The node saves the arguments of NAME, in order, and then the
-    further values that the accelerated formulas read."""
+    """Returns the derivative of an operator whose schema entry has grad = "of NAME". It is the derivative of the composite NAME, found by recording
+    the operators that NAME calls. The node saves the arguments of NAME, in order, and then the other values that the fast.grad formulas read."""
     fast, name = Formulas(operator, operators, "fast.grad", operator.fast), operator.c_name
     arguments = [Save("WHOLE", a.name) for a in operators[operator.specification].args]
     saves = {save: list(range(len(operator.grads))) for save in arguments} | {save: places for save, places in fast.saves.items() if save not in arguments}
@@ -251,7 +260,7 @@ def of_specification(operator, operators):
 
 
 def derivative(operator, operators):
-    """Returns the functions of the derivative and its struct grd_derivative; '' if the operator has no derivative."""
+    """Returns the C functions of the derivative and the struct grd_derivative, or '' if the operator has no derivative."""
     if not operator.grads:
         return ""
     if operator.underived:

@@ -1,4 +1,4 @@
-"""Generates the C files. The code of one operator is in one place of gen/<family>.c and can be read there from top to bottom."""
+"""Generates the C files. All code that is generated for one operator stands together in gen/<family>.c, in reading order."""
 import json
 import re
 
@@ -55,7 +55,7 @@ FUNCTION_TABLE = """
 
     $calls
 
-    /* A row without a name ends it. */
+    /* The functions that formulas read at run time may call. The last row has no name. */
     const struct grd_function grd_function_table[] = {
         $rows
         {0},
@@ -67,7 +67,7 @@ FUNCTION_TABLE = """
 
 
 def elementwise(operator, operators):
-    """Returns the operator's struct grd_elementwise."""
+    """Returns the C definition of the operator's struct grd_elementwise."""
     facts = {"inputs": operator.inputs, "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
     facts |= {flag: "true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)}
     facts |= {"gradient": "true"} if operator.kernel == "gradient" else {}
@@ -110,7 +110,8 @@ def formula_implementation(operator, operators):
 
 
 def apart(operator, body):
-    """Returns the function op_<name> with this body. The statements after the last early return become a second function that is not inlined, so that op_<name> stays short."""
+    """Returns the C function op_<name> with the given body. The statements after the last early return become a second function that is not inlined,
+    because a short op_<name> makes the early returns faster."""
     head, _, rest = body.rpartition(APART)
     if not head:
         return function(implementation_prototype(operator), body)
@@ -121,7 +122,7 @@ def apart(operator, body):
 
 
 def implementation(operator, operators):
-    """Returns the function op_<name> if the entry determines it; '' if it is written by hand."""
+    """Returns the C function op_<name> if it can be generated from the operator's schema entry, or '' if it is written by hand."""
     if operator.kernel:
         return elementwise_implementation(operator)
     if operator.formula or operator.through:
@@ -135,7 +136,8 @@ def implementation(operator, operators):
 
 
 def operator_text(operator, operators, tables):
-    """Returns everything that is generated for one operator, in reading order. `tables` has the argument tables that the file defines already (entries.py)."""
+    """Returns all C code that is generated for one operator, in reading order. `tables` holds the argument tables that the file already defines
+    (entries.py)."""
     head = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" if operator.kernel != "gradient" else ""
     facts = head + (elementwise(operator, operators) if operator.kernel else "")
     if not operator.is_operator:
@@ -153,7 +155,8 @@ def family_file(family, members, operators):
 
 
 def view_calls(operators):
-    """Returns the file with op_<name> of each view that has a plan."""
+    """Returns the text of the file with op_<name> for each view operator that has a plan (a function that computes the sizes and strides of the
+    view)."""
     views = [o for o in operators.values() if o.planned_view]
     declared = headers.include(sorted({f"gen/impl/{headers.family_name(o.file)}.h" for o in views}))
     written = [plans.written_plan(o) for o in operators.values() if o.run == "view_backward"]
@@ -161,18 +164,19 @@ def view_calls(operators):
 
 
 def table_file(operators):
-    """Returns the table of all operators, in the order of the schema."""
+    """Returns the text of the file with the table of all operators, in the order of the schema."""
     names = [f"grd_operator_{o.c_name}" for o in operators.values() if o.is_operator]
     declared, rows = wrap(names, "extern struct grd_op ", ";"), wrap((f"&{name}" for name in names), indent="")
     return BANNER.format("schema") + fill(TABLE, declared=declared, rows=rows, count=len(names))
 
 
 def function_table(operators):
-    """Returns the table of the functions of numbers and sizes that derivatives call. A formula that is read at run time finds its functions in this table."""
+    """Returns the C table of the functions of numbers and sizes that derivatives call. A formula that is read at run time looks up its functions in
+    this table."""
     calls, rows = "", []
     for name in sorted(functions_called(f for o in operators.values() for f in [*(o.grads or {}).values(), *o.where.values()]) - set(operators)):
         types, result = FUNCTIONS[name]
-        if any(kind.startswith("Tensor") for kind in types):  # a fact such as shape(x), which the node saves
+        if any(kind.startswith("Tensor") for kind in types):  # a property of a tensor, such as shape(x); the node saves its value
             continue
         kinds = [ctype.of_type(kind) for kind in types]
         words = ", ".join(f"args[{i}].v.{member}" for i, (_, member, _) in enumerate(kinds))
@@ -191,5 +195,6 @@ def files(operators):
     result = {"gen/view_calls.h": view_calls(operators)}
     for family, members in families.items():
         result[f"gen/{headers.family_name(family)}.c"] = family_file(family, members, operators)
-    result["gen/table.c"] = table_file(operators) + function_table(operators)  # last: it parses the formulas, whose errors the lines above report
+    # This file is made last, because function_table parses the formulas. The calls above report errors in formulas with the place in the schema.
+    result["gen/table.c"] = table_file(operators) + function_table(operators)
     return result | headers.files(operators, families) | calls.files(operators) | kernels.files(operators)

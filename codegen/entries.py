@@ -1,4 +1,5 @@
-"""Generates the struct grd_op of an operator and its public functions, which read the options and call the functions of its shape (calls.py)."""
+"""Generates the struct grd_op and the public functions of an operator. The public functions read the options and call the functions that operators
+with equal C types share (calls.py)."""
 import json
 
 from codegen import batch, ctype
@@ -23,7 +24,8 @@ NUMBER = """
 
 
 def batch_role(operator, argument):
-    """Returns the enumerator of enum grd_batch_role, without its prefix, that follows from the argument's name and kind; None if the argument has no role."""
+    """Returns the enumerator of enum grd_batch_role, without its prefix, that says how an argument changes when the operator runs on a whole batch of
+    vmap. It follows from the argument's name and kind. Returns None if the argument does not change."""
     name, kind = argument.name, argument.kind + "[]" * argument.list
     if operator.batch == "loop":
         return "OFFSET" if name == "storage_offset" else None
@@ -47,8 +49,8 @@ def argument_row(operator, argument):
 
 
 def argument_table(operator, tables):
-    """Returns the definition of the table of arguments, and its name. Operators of a file with the same arguments share one table: `tables` maps rows to the name of their table,
-    and the definition is '' if the file has it already."""
+    """Returns (definition, name) of the C table of the operator's arguments. Operators of a file with equal arguments share a table. `tables` maps
+    the rows of each table to its name; the definition is '' if the file already has the table."""
     rows = tuple(argument_row(operator, a) for a in operator.args)
     if not rows:
         return "", "NULL"
@@ -58,7 +60,7 @@ def argument_table(operator, tables):
 
 
 def out_rule(operator):
-    """Returns the struct grd_out_rule: the rule for the dtype of out=, and the texts of its errors."""
+    """Returns the C struct grd_out_rule with the rule for the dtype of out= and the error texts."""
     texts = ", ".join(json.dumps(text) for text in operator.out["texts"])
     return f"&(const struct grd_out_rule){{GRD_OUT_{operator.out['dtype'].upper()}, .texts = {{{texts}}}}}"
 
@@ -90,13 +92,14 @@ def structure(operator, tables):
 
 
 def defaults(operator):
-    """Returns the options struct that stands for options=NULL; '' if it would be all zero bits."""
+    """Returns the C definition of the options struct that is used if `options` is NULL, or '' if all its bits would be zero."""
     values = ", ".join(f".{a.name} = {ctype.static_default(a)}" for a in options(operator) if ctype.has_number_default(a))
     return f"static const grd_{operator.c_name}_options {operator.c_name}_defaults = {{{values}}};\n" if values else ""
 
 
 def given(operator, argument, number):
-    """Returns the expression by which an entry function passes an argument on. `number` is the name of the argument that is a number in the place of a tensor, or None."""
+    """Returns the C expression by which a public function of the operator passes on `argument` to the function that makes the call. `number` is
+    the name of the tensor argument for which the public function takes a number, or None."""
     if argument.name == number:
         return f"grd_number_argument(&grd_operator_{operator.c_name}, {argument.name})"
     if argument.has_default:
@@ -105,8 +108,8 @@ def given(operator, argument, number):
 
 
 def call(operator, suffix, takes_out, number):
-    """Returns the call that an entry function makes."""
-    if number and not suffix:  # calls the entry function that takes a tensor
+    """Returns the C call in the body of a public function of the operator."""
+    if number and not suffix:  # the variant that takes a number calls the one that takes a tensor
         name = f"grd_{'with_' if options(operator) else ''}{operator.c_name}"
         words = [given(operator, a, number).removeprefix("&" if a.name != number else "") for a in operator.args if not a.has_default]
         return f"{name}({', '.join(words + ['options'] * bool(options(operator)))})"
@@ -129,7 +132,7 @@ def entry(operator, suffix, takes_out, scalar=False):
             called = called.replace("options->", f"{defaults_or}->")
         elif "options->" in called:
             before = f"options = {defaults_or[1:-1]};\n"
-    if scalar:  # the tensor made of the number is a temporary, which grd_leave_number releases
+    if scalar:  # grd_leave_number releases the temporary tensor that was made from the number
         body = fill(NUMBER, before=before, call=called)
     elif len(operator.results) > 1:
         count = len(operator.results)

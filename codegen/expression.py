@@ -1,25 +1,27 @@
-"""Expressions: one line in Python's syntax that computes an element of the result from the elements of the tensors and the numbers of an operator.
+"""Parses and prints expressions. An expression is one line in Python's syntax that computes an element of the result from the elements of the tensors
+and the numbers of an operator.
 
     expr = "self * sigmoid(self)"
 
-This file parses them and prints the bodies of kernels in C. gradient.py differentiates them. No operator is known here by name: a call of an operator is replaced by the `expr`
-of its entry or, if the entry has none, by its `body` in C for the category of dtypes.
+This file parses expressions and prints them as the bodies of C kernels. gradient.py differentiates them. This file contains no operator names: a call
+of an operator is replaced by the `expr` of that operator's entry or, without `expr`, by its `body`, the C expression for a category of dtypes.
 """
 import ast
 import re
 
 from codegen import ctype
 
-BUILTINS = {"min": "b if b < a else a", "max": "b if b > a else a"}  # as Python's min and max: the result is NaN if a is NaN, but b's NaN is ignored
+# As in Python, min and max return NaN if a is NaN, and return a if b is NaN.
+BUILTINS = {"min": "b if b < a else a", "max": "b if b > a else a"}
 SYMBOLS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=", ast.And: "and", ast.Or: "or"}
 BITS = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
-# The C operator, for kernels of floating dtypes only, and the function for kernels of other dtypes (src/kernel/cpu/real.h, complex.h).
+# Python operator -> (C operator, for kernels whose dtypes are all floating; function for all other kernels, see src/kernel/cpu/real.h and complex.h).
 ARITHMETIC = {ast.Add: ("+", "sum"), ast.Sub: ("-", "difference"), ast.Mult: ("*", "product"), ast.Div: ("/", "quotient")}
 PARTS = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, ast.Call)
 
 
 class NotAnExpression(Exception):
-    """Raised for a formula with a part that is not computed element by element."""
+    """Raised if a formula contains something that is not computed element by element."""
 
 
 def parse(text):
@@ -30,7 +32,7 @@ def parse(text):
 
 
 def names(node):
-    """Returns the names of the tensors and numbers that an expression reads. Names of called functions are not among them."""
+    """Returns the names of the tensors and numbers that an expression reads, without the names of called functions."""
     called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in called}
 
@@ -51,7 +53,7 @@ class Replacement(ast.NodeTransformer):
 
 
 def replaced(node, values):
-    """Returns a copy of the expression with parts replaced. `values` maps the text of a part to an expression."""
+    """Returns a copy of the expression with subexpressions replaced. `values` maps the text of a subexpression to its replacement."""
     return Replacement(values).visit(parse(ast.unparse(node)))
 
 
@@ -59,18 +61,19 @@ def replaced(node, values):
 
 
 def kernel_of(name, operators):
-    """Returns the operator of this name if it has a kernel or an expression; otherwise the hidden operator _<name> if that has one; otherwise None."""
+    """Returns the operator `name` or, failing that, the operator _<name>, which is not public: the first that has a kernel or an expression. Returns
+    None if neither has."""
     return next((o for o in (operators.get(name), operators.get("_" + name)) if o and (o.kernel or o.expr)), None)
 
 
 def bound(operator, call):
-    """Returns {argument: expression} of a call. Arguments with a number as default are included if the call does not give them."""
+    """Returns {argument name: expression} of a call. An argument that is not given is included if its default is a number."""
     given = dict(zip((a.name for a in operator.args), call.args)) | {k.arg: k.value for k in call.keywords}
     return {a.name: given.get(a.name) or ast.Constant(a.default) for a in operator.args if a.name in given or isinstance(a.default, (int, float))}
 
 
 class Elements(ast.NodeTransformer):
-    """Replaces calls of operators by their expressions."""
+    """Replaces calls of operators by the expressions of these operators."""
 
     def __init__(self, operators, is_left):
         self.operators, self.is_left = operators, is_left
@@ -89,8 +92,9 @@ class Elements(ast.NodeTransformer):
 
 
 def elements(node, operators, is_left=lambda callee, named: "float" in callee.body):
-    """Returns the formula as an expression: each call of an operator is replaced by the operator's own expression, except the calls for which `is_left` is true. By default these
-    are the operators with a body in C for floating dtypes. Raises NotAnExpression if the formula is more than an expression."""
+    """Returns the formula as an expression. Each call of an operator is replaced by the operator's own expression, unless is_left(callee, named) is
+    true. By default, operators with a `body` in C for floating dtypes are left as calls. Raises NotAnExpression if the formula contains anything that
+    is not computed element by element."""
     tree = Elements(operators, is_left).visit(replaced(node, {}))
     for n in ast.walk(tree):
         if not isinstance(n, (*PARTS, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)) or isinstance(getattr(n, "value", 0), (str, bool, type(None))):
@@ -98,18 +102,19 @@ def elements(node, operators, is_left=lambda callee, named: "float" in callee.bo
     return tree
 
 
-# ---- C --------------------------------------------------------------------------------------------------------------------------
+# ---- Translation to C -----------------------------------------------------------------------------------------------------------
 
 
 def words(operator):
-    """Returns {argument: its name in a scalar body}. Tensors are x, y and z there; numbers keep their names."""
+    """Returns {argument name: name in the C code that computes one element}. In that code the tensors' elements are called x, y and z; numbers keep
+    their names."""
     tensors = dict(zip((a.name for a in operator.args if a.is_tensor), "xyz"))
     return {a.name: tensors.get(a.name, a.name) for a in operator.args}
 
 
 class Body:
-    """Prints an expression in C: with C operators if all dtypes of the kernel are floating, otherwise with the functions of ARITHMETIC. A part that occurs twice becomes a
-    variable."""
+    """Prints an expression in C. If all dtypes of the kernel are floating, the expression uses C operators, otherwise the functions in ARITHMETIC. A
+    subexpression that occurs twice becomes a C variable."""
 
     def __init__(self, operator, operators, category):
         self.operators, self.category, self.words = operators, category, words(operator)
@@ -181,7 +186,8 @@ class Body:
         raise NotAnExpression
 
     def call(self, callee, args):
-        """Returns the callee's body with the arguments in the place of x, y and z. An argument gets no parentheses of its own where x already stands in parentheses."""
+        """Returns the callee's body with x, y and z replaced by the arguments. An argument gets no additional parentheses where the name is already
+        in parentheses."""
         if self.category not in callee.body:
             raise NotAnExpression
         given = dict(zip(words(callee).values(), args))
@@ -196,7 +202,8 @@ def printed(operator, category, operators):
 
 
 def body(operator, category, operators):
-    """Returns the statements of a kernel's scalar body: the entry's `body` for the category, or its `expr` in C; None if the body is written by hand."""
+    """Returns the C statements that compute one element in a kernel, called its scalar body. They are the schema entry's `body` for the category of
+    dtypes, or its `expr` translated to C. Returns None if the body is written by hand."""
     if category in operator.body:
         return f"return {operator.body[category]};"
     try:

@@ -1,13 +1,16 @@
-"""The formula language: a subset of Python expressions, lowered to C operator calls.
+"""Translates ("lowers") formulas to C calls of operators. The formula language is a subset of Python expressions.
 
-A formula reads arguments, results, gradients, and the names that `where` of the entry gives to formulas. It has the operators + - * / ** and unary minus, and calls of operators
-of the schema. One of several results is read by its name: max(x, dim).values. The facts shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) need no
-saved tensor: the node saves the fact alone.
+A formula reads arguments, results, gradients, and the names that the entry defines under `where`. It may use + - * / **, unary minus, and calls of
+operators of the schema. One of several results is selected by its name, as in max(x, dim).values. Where a formula reads only shape(x), strides(x),
+offset(x), dtype(x), device(x) or sizes_along(xs, dim), the autograd node saves this value and not the tensor.
 
-The `formula` of an operator (and `through`, whose calls are of implementations, below the dispatcher) may have several lines. It may also call the functions that functions.py
-reads, and operators in place: mul_(x, y). Each line but the last gives a value a name, or is a check:  assert p >= 0, f"RuntimeError: p is {p}"  (if there is no text, the
-condition itself raises the error). A list is made by [f(t) for t in tensors]; len(tensors) and tensors[0] read lists. A line of `through` may also return early:
-if is_one(alpha): return _add(self, other)
+The formulas under the keys `formula` and `through` may have several lines. A call in `through` becomes a call of op_<name>, the C function that
+implements the called operator, without dispatch. Both formulas may also call the functions that functions.py finds, and in-place operators such as
+mul_(x, y). Every line but the last assigns a value to a name or is a check such as
+    assert p >= 0, f"RuntimeError: p is {p}"
+A check without a text has a condition that raises the error itself. A list is made by [f(t) for t in tensors]; len(tensors) and tensors[0] read
+lists. A line of `through` may also return early:
+    if is_one(alpha): return _add(self, other)
 """
 import ast
 import json
@@ -19,8 +22,9 @@ from codegen import ctype
 from codegen.functions import FUNCTIONS
 from codegen.template import fill
 
-SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}  # the entries of these operators have the key `symbol`
-INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # C's operators equal Python's, because sizes are not negative
+# Python operator -> the key `symbol` of the schema entry whose operator a formula then calls.
+SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # C and Python agree on these operators, because sizes are not negative
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
          "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "(grd_dtype){0}->dtype",
@@ -28,7 +32,7 @@ FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFF
 ERRORS = {"RuntimeError": "RUNTIME", "ValueError": "VALUE", "IndexError": "INDEX", "TypeError": "TYPE", "NotImplementedError": "NOT_IMPLEMENTED"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 NUMERIC = ("int", "float", "bool", "Scalar")
-# How values are printed in the text of an error: formula type -> (conversion of printf, its C argument).
+# Formula type -> (printf conversion, C argument) for a value in an error text.
 PRINTED = {"int": ("%lld", "(long long){0}"), "float": ("%g", "{0}"), "Scalar": ("%g", "grd_scalar_double({0})"), "str": ("%s", "{0}"), "dtype": ("%s", "grd_dtype_type_name({0})"),
            "dims": ("%s", "grd_list_text({0})")}
 LOOP = """
@@ -39,13 +43,16 @@ LOOP = """
         $made[i] = $value;
     }
 """
-APART = "/* the rest */\n"  # follows an early return: emit.apart makes the statements behind it a function of their own, which keeps the early return fast
+# Line of generated C code after an early return. emit.apart moves the statements after it into a second function, which keeps the early return
+# fast.
+APART = "/* the rest */\n"
 C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_dims ", "Scalar": "grd_scalar ", "int": "int64_t ", "float": "double ", "bool": "bool ",
            "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
 
 
 def names_read(tree, in_any_case=True):
-    """Yields the names that a formula reads: those that it reads unconditionally, or with in_any_case=False also those that only one side of a choice reads."""
+    """Yields the names that a formula reads unconditionally. If in_any_case is False, also yields names that only one side of a conditional
+    expression reads."""
     if isinstance(tree, ast.Name):
         yield tree.id
     parts = [tree.test] if isinstance(tree, ast.IfExp) and in_any_case else [*tree.args, *tree.keywords] if isinstance(tree, ast.Call) else ast.iter_child_nodes(tree)
@@ -55,16 +62,18 @@ def names_read(tree, in_any_case=True):
 
 @dataclass(frozen=True)
 class Value:
-    """A C expression and its type: Tensor, Tensor[], Scalar, int, float, bool, dims, dtype, device, str, Generator, None."""
+    """A C expression and its formula type: Tensor, Tensor[], Scalar, int, float, bool, dims, dtype, device, str, Generator or None."""
     c: str
     type: str
     literal: object = None
-    makes: int = 0  # 1: a call that makes a tensor; 2: a call that makes a tensor of temporaries, which are released after it
+    # 1 if `c` is a call that makes a tensor. 2 if also operands of that call are temporary tensors, which are released after the call. Otherwise 0.
+    makes: int = 0
 
 
 @dataclass(frozen=True)
 class Save:
-    """A value that the node saves: all of an argument or result (how = WHOLE), or one of its FACTS. `extra` is the dim of SIZES_ALONG."""
+    """A value that the autograd node saves for the derivative: an argument or result (how = "WHOLE"), or only a property of it such as its shape (a
+    value of FACTS). `extra` is the argument dim of sizes_along."""
     how: str
     name: str
     extra: str = ""
@@ -75,39 +84,46 @@ class Save:
 
 
 def bare(condition):
-    """Returns the condition without its outer parentheses, since those of `if` stand around it."""
+    """Returns the condition without its outer parentheses, because the C statement `if (...)` adds its own."""
     return condition[1:-1] if re.fullmatch(r"\([^()]*\)", condition) else condition
 
 
 def is_of_tensors(types, result):
-    """True for a function that reads or makes tensors. The formulas of a derivative may not call it: there only operators handle tensors."""
+    """True if a function takes or returns tensors. Formulas of a derivative may not call such functions, because only operators can be differentiated
+    again."""
     return any(kind.startswith("Tensor") for kind in (*types, result))
 
 
 def argument_type(argument):
+    """Returns the formula type of an argument."""
     if argument.list:
         return "Tensor[]" if argument.kind == "Tensor" else "dims"
     return "Scalar" if ctype.of(argument)[0] == "grd_scalar " else argument.kind
 
 
 class Lowering:
-    """Lowers the formulas of one operator to C, and collects the values that its node must save."""
+    """Translates the formulas of one operator to C, and collects the values that the operator's node must save."""
 
     def __init__(self, operator, operators, key, gradients=(), through=False, tangent=None):
         self.operator, self.operators, self.key = operator, operators, key
         self.names = {a.name: argument_type(a) for a in operator.args}
-        self.gradients = dict(gradients)  # name -> type; never saved
+        self.gradients = dict(gradients)  # name of a gradient -> its type; the node does not save gradients, because backward gets them
         self.results = operator.results if gradients else []
-        self.through = through  # True: calls are of implementations, below the dispatcher, that write `out`
-        self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}  # NULL in a call without out=
-        self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # names that a forward formula may read
+        # If True, the formula's calls are compiled to calls of the C functions that implement the called operators (op_<name>), without dispatch.
+        # These functions write to `out`.
+        self.through = through
+        self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}  # `out` is NULL in a call without out=
+        # A formula of forward mode may read the tangent of one argument, under the name <argument>_t, and the results.
+        self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}
         self.saves = []
-        self.called = set()  # names of the operators that the formulas call
-        self.places = {}  # name of an argument -> its C expression, if the argument has no variable
-        self.parts_named = {}  # name in `where` -> its Value, if it has a variable
-        self.loops = []  # C loops that make the lists of a line; they are written before the line
-        self.in_place = None  # the formula's value as calls in place (value_in_place), or None
-        self.statements, self.lazy = [], 0  # C statements before the expression; lazy > 0 inside a side of ?:, which may not add statements, as they would always run
+        self.called = set()  # names of operators that the formulas call
+        self.places = {}  # maps the name of an argument without a C variable to its C expression
+        self.parts_named = {}  # maps a name in `where` that already has a C variable to its Value
+        self.loops = []  # C loops that compute the lists of the current line; they are written before that line
+        self.in_place = None  # the formula's value as C calls of in-place operators (value_in_place); None if it has no such value
+        # `statements` are the C statements before the expression. `lazy` is above 0 inside one side of ?:, where no statement may be added because it
+        # would always run.
+        self.statements, self.lazy = [], 0
 
     def fail(self, message):
         return self.operator.error(message, self.key)
@@ -124,8 +140,8 @@ class Lowering:
         return self.expression(tree)
 
     def assigned(self, tree, assign):
-        """Returns the statements that evaluate a formula. assign(value) returns the statement that stores its value. A choice becomes if and else if a side needs more than one
-        statement."""
+        """Returns the C statements that compute a formula. assign(value) returns the statement that stores the value. A conditional expression
+        becomes if and else if one of its sides needs more than one statement."""
         self.name_parts(tree)
         if not isinstance(tree, ast.IfExp):
             value = self.expression(tree)
@@ -144,18 +160,20 @@ class Lowering:
 
     @staticmethod
     def block(statements):
-        """Returns the statements in braces, on one line if there is one statement of one line. A single `if` gets no braces."""
+        """Returns the C statements in braces, on one line if there is only one short statement. A single `if` gets no braces."""
         if len(statements) == 1 and (statements[0].startswith("if (") or "\n" not in statements[0]):
             return statements[0] if statements[0].startswith("if (") else f"{{ {statements[0]} }}"
         return "{\n" + textwrap.indent("\n".join(statements), "    ") + "\n}"
 
     def parts_of(self, text, in_any_case):
-        """Returns the names in `where` that a formula reads, directly or through other names in `where`."""
+        """Returns the names under `where` in the schema entry that a formula reads, directly or through the formulas of such names. If
+        `in_any_case` is true, names that only one side of a conditional expression reads are left out."""
         found = {name for name in names_read(self.parse(text), in_any_case) if name in self.operator.where}
         return found.union(*(self.parts_of(self.operator.where[name], in_any_case) for name in found))
 
     def name_parts(self, tree):
-        """Adds a variable for each name in `where` that a formula reads unconditionally. A name that only one side of a choice reads is evaluated in that side."""
+        """Declares a C variable for each name under `where` in the schema entry that a formula reads unconditionally. A name that only one side of a
+        conditional expression reads is computed in that side."""
         for name in names_read(tree):
             if name in self.operator.where and name not in self.parts_named:
                 part = self.parse(self.operator.where[name])
@@ -163,14 +181,15 @@ class Lowering:
                 value = self.operand(part)
                 declared = C_TYPES.get(value.type, f"const {value.type} ")
                 made = f"{declared}{value.c} = "
-                if self.statements and self.statements[-1].startswith(made):  # operand() has made a variable for it: give that its name
+                # operand() may already have declared a variable for the value. This variable is then renamed.
+                if self.statements and self.statements[-1].startswith(made):
                     self.statements[-1] = f"{declared}{name} = {self.statements[-1].removeprefix(made)}"
                 else:
                     self.statements.append(f"{declared}{name} = {value.c};")
                 self.parts_named[name] = Value(name, value.type)
 
     def program(self, text):
-        """Returns the statements of an operator's formula and the list of its values, one for each result."""
+        """Returns (C statements, list of C expressions) for `text`, an operator's formula. The list has one expression for each result."""
         try:
             *lines, last = ast.parse(textwrap.dedent(text).strip()).body
         except SyntaxError as error:
@@ -194,12 +213,13 @@ class Lowering:
         return "".join(statements), values
 
     def value_in_place(self, node):
-        """Returns the formula's value as calls that write the first argument in place; None if some operator in it has no in-place form."""
+        """Returns the formula's value in C as calls that write the first argument in place, or None if one of the operators has no in-place form."""
         tree = None if self.through or isinstance(node, ast.Name) else self.tree_in_place(node)
         return self.expression(tree).c if tree else None
 
     def tree_in_place(self, node):
-        """Returns the tree with in-place calls, mul_(self, noise) for mul(self, noise), on both sides of a choice; None if that is impossible. The tree may be self alone."""
+        """Returns the tree with each call replaced by its in-place form, e.g. mul(self, noise) by mul_(self, noise), in both sides of a conditional
+        expression. Returns None if that is impossible. A tree that is only the name of the first argument stays unchanged."""
         if isinstance(node, ast.Name):
             return node if node.id == self.operator.args[0].name else None
         if isinstance(node, ast.IfExp):
@@ -210,7 +230,7 @@ class Lowering:
         return ast.Call(ast.Name(callee.name + "_"), [first, *node.args[1:]], node.keywords) if first else None
 
     def line(self, node):
-        """Returns the C of a line of a formula: an assignment, a check, or an early return."""
+        """Returns the C code of one line of a formula: an assignment, a check or an early return."""
         if isinstance(node, ast.If) and self.through and [type(n) for n in node.body] == [ast.Return] and not node.orelse:
             return f"if ({self.truth(self.expression(node.test))})\n    return {self.convert(self.expression(node.body[0].value), 'Tensor')};\n{APART}"
         if isinstance(node, ast.Assert):
@@ -233,7 +253,8 @@ class Lowering:
         return f"{C_TYPES.get(value.type, f'const {value.type} ')}{name} = {value.c};\n"
 
     def failure(self, node):
-        """Returns the call that raises the error of a check. Its text begins with the error's class and may be an f-string. Without a text the condition has raised the error."""
+        """Returns the C call that raises the error of a check. The text begins with the name of the exception and may be an f-string. A check without
+        a text raises nothing, because its condition has already raised the error."""
         if node is None:
             return "grd_failed"
         words = node.values if isinstance(node, ast.JoinedStr) else [node]
@@ -251,7 +272,7 @@ class Lowering:
         return f"grd_fail(GRD_ERROR_{ERRORS[error]}, {', '.join([json.dumps(text), *values])})"
 
     def parts(self, value, statements):
-        """Returns the C expressions of the results of a call, which becomes a statement if the operator has several results."""
+        """Returns the C expressions of the results of a call. If the operator has several results the call becomes a statement of its own."""
         if not value.type.startswith("grd_"):
             return [value.c]
         statements.append(f"const {value.type} made = {value.c};\n")
@@ -265,7 +286,8 @@ class Lowering:
         return save.variable
 
     def done(self, value, start):
-        """Returns a value as an operand of a call. In a derivative, a value made of temporaries becomes a statement of its own, after which grd_formula_alone releases them."""
+        """Returns a Value for use as an operand of a call. In a derivative, an operand that is computed from temporary tensors becomes a statement
+        of its own, so that grd_formula_alone can release these temporaries before the call."""
         if not self.gradients or self.lazy or value.makes < 2:
             return value
         if start == len(self.statements) or not self.statements[start].startswith("const int64_t"):
@@ -283,7 +305,7 @@ class Lowering:
         return self.done(self.expression(node), start)
 
     def function(self, symbol):
-        """Returns the C function of the operator whose entry has this symbol."""
+        """Returns the name of the C function of the operator whose entry has this symbol."""
         found = next((o for o in self.operators.values() if o.symbol == symbol), None)
         if found is None:
             raise self.fail(f"no operator has the symbol '{symbol}'")
@@ -291,7 +313,8 @@ class Lowering:
 
     @staticmethod
     def made(c, operands):
-        """Returns the Value of a call that makes a tensor of the operands. If an operand is a list, the temporaries are not released after the call."""
+        """Returns the Value for a call `c` that computes a tensor from the operands. If an operand is a list, temporaries are not released after the
+        call."""
         return Value(c, "Tensor", makes=2 if any(o.makes for o in operands) and all(o.type != "Tensor[]" for o in operands) else 1)
 
     def expression(self, node):
@@ -335,7 +358,7 @@ class Lowering:
     on_Tuple = on_List
 
     def on_ListComp(self, node):
-        """Adds the loop of [f(t) for t in tensors], and returns the list that it makes."""
+        """Adds a C loop for [f(t) for t in tensors] and returns the Value of the resulting list."""
         loop = node.generators[0]
         if self.gradients or self.lazy or len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name) or loop.target.id in self.names:
             raise self.fail(f"a list is [f(t) for t in tensors], with a new name, made in any case: '{ast.unparse(node)}'")
@@ -349,7 +372,7 @@ class Lowering:
         value = self.expression(node.value)
         if value.type not in ("Tensor[]", "dims"):
             raise self.fail(f"'{ast.unparse(node.value)}' is no list")
-        index = self.plain(self.expression(node.slice), "int")
+        index = self.arithmetic(self.expression(node.slice), "int")
         return Value(f"grd_list_at({value.c}, {index})", "Tensor") if value.type == "Tensor[]" else Value(f"grd_size_at({value.c}, {index})", "int")
 
     def on_UnaryOp(self, node):
@@ -361,11 +384,11 @@ class Lowering:
         if value.type == "Tensor":
             return self.made(f"{self.function('unary -')}({value.c})", [value])
         literal = None if value.literal is None else -value.literal
-        return Value(f"-{self.plain(value)}", self.numeric(value), literal)
+        return Value(f"-{self.arithmetic(value)}", self.numeric(value), literal)
 
     def on_BinOp(self, node):
         if type(node.op) in INTEGER_SYMBOLS and not self.gradients:
-            left, right = (self.plain(self.expression(n), "int") for n in (node.left, node.right))
+            left, right = (self.arithmetic(self.expression(n), "int") for n in (node.left, node.right))
             return Value(f"({left} {INTEGER_SYMBOLS[type(node.op)]} {right})", "int")
         if type(node.op) not in SYMBOLS:
             raise self.fail(f"formulas have no operator like in '{ast.unparse(node)}'")
@@ -378,10 +401,11 @@ class Lowering:
         if symbol == "**":
             raise self.fail(f"** needs a tensor: '{ast.unparse(node)}'")
         both = "int" if self.numeric(left) == self.numeric(right) == "int" and symbol != "/" else "float"
-        return Value(f"({self.plain(left, both)} {symbol} {self.plain(right, both)})", both)
+        return Value(f"({self.arithmetic(left, both)} {symbol} {self.arithmetic(right, both)})", both)
 
     def times(self, tensor, factor):
-        """Returns the product of a tensor and a number. If the number is an argument, grd_formula_times computes nothing for the number 1, the usual default."""
+        """Returns the Value of tensor * factor. If the factor is an argument, the C function grd_formula_times skips the multiplication when the
+        factor is 1, the usual default."""
         if factor.literal is not None:
             return self.made(f"{self.function('*')}({tensor.c}, {self.convert(factor, 'Tensor')})", [tensor])
         return Value(f"grd_formula_times({tensor.c}, {self.scalar(factor)})", "Tensor", makes=tensor.makes)
@@ -395,7 +419,7 @@ class Lowering:
         if yes.type == no.type and yes.type in ("int", "Scalar") and not self.gradients:
             return Value(f"({test} ? {yes.c} : {no.c})", yes.type)
         if kind in NUMERIC and "Tensor" not in (yes.type, no.type):
-            return Value(f"({test} ? {self.plain(yes, 'float')} : {self.plain(no, 'float')})", "float")
+            return Value(f"({test} ? {self.arithmetic(yes, 'float')} : {self.arithmetic(no, 'float')})", "float")
         return Value(f"({test} ? {self.convert(yes, kind)} : {self.convert(no, kind)})", kind)
 
     def on_BoolOp(self, node):
@@ -417,7 +441,7 @@ class Lowering:
             return Value(f"({left.c} {COMPARE[op]} {self.convert(right, 'dtype')})", "bool")
         if "str" in (left.type, right.type):
             return Value(f"(strcmp({left.c}, {right.c}) {COMPARE[op]} 0)", "bool")
-        return Value(f"({self.plain(left)} {COMPARE[op]} {self.plain(right)})", "bool")
+        return Value(f"({self.arithmetic(left)} {COMPARE[op]} {self.arithmetic(right)})", "bool")
 
     def on_Call(self, node):
         if not isinstance(node.func, ast.Name):
@@ -425,7 +449,8 @@ class Lowering:
         name = node.func.id
         if name in FACTS:
             return self.fact(name, node)
-        if f"scalar_{name}" in FUNCTIONS and isinstance(node.args[0], ast.Name) and self.names.get(node.args[0].id) in NUMERIC:  # the version for a grd_scalar
+        # If the argument is a number and the function has a version grd_scalar_<name>, which takes a grd_scalar, call that version.
+        if f"scalar_{name}" in FUNCTIONS and isinstance(node.args[0], ast.Name) and self.names.get(node.args[0].id) in NUMERIC:
             return Value(f"grd_scalar_{name}({self.scalar(self.expression(node.args[0]))})", "Scalar")
         if name == "len" and not self.gradients:
             return Value(f"{self.expression(node.args[0]).c}.n", "int")
@@ -482,7 +507,7 @@ class Lowering:
 
     @staticmethod
     def kernel_call(callee, words):
-        """Returns the call of an elementwise kernel with the operator's tensors and numbers."""
+        """Returns the C call that runs the elementwise kernel of `callee` with the given tensors and numbers."""
         tensors = [word for word, argument in zip(words, callee.args) if argument.is_tensor]
         numbers = [word for word, argument in zip(words, callee.args) if not argument.is_tensor]
         params = f"&{numbers[0]}" if len(numbers) == 1 and numbers[0].isidentifier() else f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
@@ -497,21 +522,22 @@ class Lowering:
             raise self.fail(f"{name}(…) takes a name")
         if subject.id not in (*self.gradients, *self.names, *self.results, *self.parts_named):
             raise self.fail(f"unknown name '{subject.id}'")
-        if subject.id in (*self.gradients, *self.parts_named) or not self.gradients:  # the tensor is at hand, so nothing is saved
+        if subject.id in (*self.gradients, *self.parts_named) or not self.gradients:  # the tensor itself is available, so nothing need be saved
             if how not in FACT_OF_TENSOR:
                 raise self.fail(f"{name}(…) is for derivatives, of an argument")
             return Value(FACT_OF_TENSOR[how].format(self.places.get(subject.id, subject.id)), kind)
         extra = node.args[1].id if how == "SIZES_ALONG" else ""
         return Value(self.save(how, subject.id, extra), kind)
 
-    # ---- conversions -------------------------------------------------------------------------------------------------
+    # ---- Conversions -------------------------------------------------------------------------------------------------
 
     @staticmethod
     def numeric(value):
         return "int" if value.type in ("int", "bool") else "float"
 
-    def plain(self, value, wanted=None):
-        """Returns a number as an expression of a C arithmetic type: int64_t if `wanted` is "int", otherwise double for a grd_scalar."""
+    def arithmetic(self, value, wanted=None):
+        """Returns a number as a C expression of an arithmetic type. A grd_scalar is converted to int64_t if `wanted` is "int", otherwise to
+        double."""
         if value.type not in NUMERIC:
             raise self.fail(f"'{value.c}' is a {value.type}, not a number")
         if value.type != "Scalar":
@@ -519,17 +545,17 @@ class Lowering:
         return f"grd_scalar_{'int64' if wanted == 'int' else 'double'}({value.c})"
 
     def scalar(self, value):
-        """Returns a number or None as an expression of type grd_scalar."""
+        """Returns a number, or None, as a C expression of type grd_scalar."""
         if value.type == "None":
             return "(grd_scalar){0}"
         if value.type == "Scalar":
             return value.c
-        return f"grd_{value.type}({self.plain(value)})"
+        return f"grd_{value.type}({self.arithmetic(value)})"
 
     def truth(self, value):
         if value.type in ("Tensor", "Tensor[]", "dims", "str"):
             raise self.fail(f"'{value.c}' is no condition; say 'is None' or compare")
-        return self.plain(value, "int") if value.type == "Scalar" else value.c
+        return self.arithmetic(value, "int") if value.type == "Scalar" else value.c
 
     def absent(self, value):
         if value.type == "dims":
@@ -548,7 +574,7 @@ class Lowering:
         if wanted == "Scalar" and value.type in (*NUMERIC, "None"):
             return self.scalar(value)
         if wanted in ("int", "float", "bool") and value.type in NUMERIC:
-            return self.plain(value, wanted)
+            return self.arithmetic(value, wanted)
         if wanted == "dims":
             if value.type in ("int", "bool"):
                 return ctype.dims([value.c])

@@ -1,25 +1,25 @@
-"""Reads from the library's headers the functions that formulas may call besides operators, with their types."""
+"""Finds the C functions, besides operators, that formulas may call, by reading the prototypes in the library's headers."""
 import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADERS = ("include/gradus/tensor.h", "include/gradus/types.h", "src/kernel/table.h", "src/core/dtype.h", "src/core/iter.h", "src/core/new.h",
+HEADERS = ("include/gradus/tensor.h", "include/gradus/types.h", "src/base/integer.h", "src/kernel/table.h", "src/core/dtype.h", "src/core/iter.h", "src/core/new.h",
            "src/core/scalar.h", "src/core/shape.h", "src/core/tensor.h", "src/op/checks.h", "src/op/composite.h", "src/op/copy.h", "src/op/dtypes.h", "src/op/out.h", "src/op/sizes.h",
            "src/op/formula.h", "src/op/index_loops.h", "src/op/lines.h", "src/transform/formula.h")
-PROTOTYPE = re.compile(r"^(?:GRD_API |static inline )?(?:const )?([\w ]+?[ *])grd_(\w+)\(([^()]*)\)", re.M)
-# C type without const -> formula type. A function that takes the address of a grd_scalar (Scalar&) may change it.
+PROTOTYPE = re.compile(r"^(?:GRD_API |static inline |GRD_INLINE )?(?:const )?([\w ]+?[ *])grd_(\w+)\(([^()]*)\)", re.M)
+# C type without const -> formula type. Scalar& is the type of a parameter grd_scalar *, which the function may change.
 TYPES = {"grd_tensor *": "Tensor", "grd_tensors": "Tensor[]", "grd_dims": "dims", "grd_scalar": "Scalar", "grd_scalar *": "Scalar&", "int64_t": "int", "double": "float", "bool": "bool",
          "grd_dtype": "dtype", "grd_device": "device", "char *": "str"}
 
 
 def type_of(declared):
-    """Returns the formula type of a C declaration such as 'const grd_tensor *t' or 'grd_tensor *'; None if formulas have no such type."""
+    """Returns the formula type of a C declaration such as 'const grd_tensor *t' or 'grd_tensor *', or None if no formula type corresponds to it."""
     return TYPES.get(re.sub(r"\bconst |(?<=\*)\w+$|(?<=\w) \w+$", "", declared.strip()).strip())
 
 
 def read():
-    """Returns {name: (types of the arguments, type of the result)} of the functions all of whose types are formula types."""
+    """Returns {name: (argument types, result type)} of all C functions whose types are all formula types."""
     found = {}
     for header in HEADERS:
         for result, name, parameters in PROTOTYPE.findall((ROOT / header).read_text()):
@@ -30,7 +30,7 @@ def read():
 
 
 def called(formulas):
-    """Returns the names of the functions of FUNCTIONS that formulas call."""
+    """Returns the names of the functions in FUNCTIONS that the given formulas call."""
     nodes = (node for formula in formulas for node in ast.walk(ast.parse(formula.strip())))
     return {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)} & FUNCTIONS.keys()
 

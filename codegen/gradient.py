@@ -1,15 +1,18 @@
-"""Derives gradient formulas from `expr`, for entries without `grad`, and adds kernels that compute a gradient in one loop.
+"""Derives gradient formulas from `expr`, for schema entries without `grad`, and adds kernels that compute a gradient in one loop.
 
-The gradient of a holomorphic expression is grad times the conjugate of its derivative. The derivative of an operator that the expression calls is the gradient formula of that
-operator with grad = 1. Then, whether a formula was derived or written: if the operator has one tensor and the formula is elementwise in grad, the saved tensors and numbers,
-fuse() adds a kernel that computes it in one loop. The backward uses this kernel when it is not recorded itself (no create_graph).
+The gradient of a holomorphic expression is grad times the conjugate of its derivative. If the expression calls an operator, the derivative of that
+operator is its gradient formula with grad = 1.
+
+fuse() adds a kernel that computes a gradient in one loop, for a derived as well as a written formula, if the operator has one tensor argument and the
+formula is elementwise in grad, the saved tensors and numbers. The backward pass uses this kernel unless the pass itself is recorded
+(create_graph=True).
 """
 import ast
 
 from codegen import ctype
 from codegen.expression import PARTS, SYMBOLS, NotAnExpression, bound, elements, names, parse, printed, replaced
 
-DERIVED = "derived"  # stands for the gradients of an entry without `grad` until they are derived
+DERIVED = "derived"  # placeholder for the gradients of a schema entry without `grad`; gradients() replaces it
 
 
 # ---- Simplifying constructors of expressions -----------------------------------------------------------------------------------------
@@ -24,7 +27,8 @@ def same(a, b):
 
 
 def split(node):
-    """Returns the numeric factor of a product and the remaining expression: (-2, x) for -2 * x. The expression is None for a number alone."""
+    """Returns (numeric factor, remaining expression) of a product, e.g. (-2, x) for -2 * x. The remaining expression is None if `node` is just a
+    number."""
     match node:
         case ast.Constant(value=value):
             return value, None
@@ -38,6 +42,7 @@ def split(node):
 
 
 def scaled(number, node):
+    """Returns number * node as an expression, simplified. `node` is None for the number alone."""
     if node is None or number == 0:
         return constant(number)
     return node if number == 1 else ast.UnaryOp(ast.USub(), node) if number == -1 else ast.BinOp(constant(number), ast.Mult(), node)
@@ -63,10 +68,12 @@ def times(a, b):
 
 
 def over(a, b):
+    """Returns a / b as an expression, simplified."""
     return a if split(a)[0] == 0 or split(b) == (1, None) else ast.BinOp(a, ast.Div(), b)
 
 
 def either(test, a, b):
+    """Returns the conditional expression `a if test else b`, or `a` if both sides are equal."""
     return a if same(a, b) else ast.IfExp(test, a, b)
 
 
@@ -85,8 +92,8 @@ class Simplified(ast.NodeTransformer):
 
 
 def read(node, operators):
-    """Returns the simplified expression of a formula, ready to be differentiated. Calls of operators with gradient formulas stay calls, unless the operator has a symbol such as
-    +."""
+    """Returns a formula as a simplified expression that can be differentiated. Calls of operators with gradient formulas remain calls, unless the
+    operator has a symbol such as +."""
     return Simplified().visit(elements(node, operators, lambda callee, named: named.grads and not named.symbol))
 
 
@@ -94,7 +101,7 @@ def read(node, operators):
 
 
 def slope(node, by, operators):
-    """Returns the derivative of an expression with respect to a name."""
+    """Returns the derivative of the expression `node` with respect to the name `by`."""
     def of(n):
         return slope(n, by, operators)
 
@@ -127,7 +134,8 @@ def slope(node, by, operators):
 
 
 class Formula(ast.NodeTransformer):
-    """Turns an expression into a formula: choices by a tensor, and comparisons of tensors, become calls of the operators with these symbols (where, gt, …)."""
+    """Converts an expression into a formula. Comparisons of tensors, and conditional expressions whose condition is a tensor, become calls of the
+    operators that have the corresponding symbols (gt, where, ...)."""
 
     def __init__(self, operator, operators):
         self.symbols = {o.symbol: o.name for o in operators.values() if o.symbol}
@@ -153,7 +161,7 @@ class Formula(ast.NodeTransformer):
 
 
 def formula_of(node, operator, argument, operators):
-    """Returns the formula of the gradient of an expression with respect to an argument."""
+    """Returns the formula of the gradient of the expression `node` with respect to `argument`."""
     def product(slope):
         if isinstance(slope, ast.IfExp):
             return either(slope.test, product(slope.body), product(slope.orelse))
@@ -170,7 +178,8 @@ def formula_of(node, operator, argument, operators):
 
 
 def by_case(node, operators, function):
-    """Returns function(node). If the formula is a choice whose condition is not elementwise (e.g. approximate == 'tanh'), the function is applied to each side instead."""
+    """Returns function(node). If `node` is a conditional expression whose condition is not elementwise (e.g. approximate == 'tanh'), applies the
+    function to each side instead."""
     if isinstance(node, ast.IfExp):
         try:
             elements(node.test, operators)
@@ -180,7 +189,8 @@ def by_case(node, operators, function):
 
 
 def name_calls(node, taken):
-    """Names the calls that occur more than once in a formula, the longest first. Returns the formula, and {name: formula} for `where`."""
+    """Gives names to calls that occur more than once in a formula, the longest call first. Returns the shorter formula, and {name: formula} for the
+    key `where` of the schema entry."""
     where = {}
     for name in (n for n in "tuvw" if n not in taken):
         calls = [ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.Call)]
@@ -192,7 +202,8 @@ def name_calls(node, taken):
 
 
 def gradients(operator, operators):
-    """Returns {argument: formula}: the formulas of the entry, or those derived from `expr` or from the last line of `through`."""
+    """Returns {argument: gradient formula}. The formulas are those of the schema entry, or they are derived from `expr` or the last line of
+    `through`."""
     if operator.grads == DERIVED:
         node, operator.grads = parse(operator.expr or operator.through.strip().splitlines()[-1]), {}
         for name in [a.name for a in operator.args if a.is_tensor]:
@@ -208,7 +219,7 @@ def gradients(operator, operators):
 
 
 def whole_formula(operator, argument, operators):
-    """Returns the formula of a gradient, with the names of `where` replaced by their formulas."""
+    """Returns the gradient formula of `argument`, with the names in `where` replaced by their formulas."""
     formula = parse(gradients(operator, operators)[argument])
     return replaced(formula, {name: parse(part) for name, part in operator.where.items()})
 
@@ -217,8 +228,9 @@ def whole_formula(operator, argument, operators):
 
 
 def kernel(node, operator, operators):
-    """Returns the call of the kernel that computes a gradient, after adding the kernel to `operators`. Returns the constant None if a kernel would save nothing, because the
-    formula is no expression, or one loop, or two loops of which one calls a function."""
+    """Adds a kernel that computes the gradient formula `node` to `operators`, and returns the call of that kernel. Returns the constant None if a
+    kernel would not be faster: if the formula is not elementwise, is a single operation, or consists of two operations of which one is a function
+    call."""
     try:
         whole = elements(node, operators)
     except NotAnExpression:
@@ -245,20 +257,21 @@ def kernel(node, operator, operators):
 
 
 def fuse(operator, operators):
-    """Sets `fused` of an operator of one tensor to the call of the kernel that computes its gradient, or to a choice between such calls."""
+    """For an operator with one tensor argument, sets `fused` to the call of the kernel that computes the gradient, or to a conditional expression
+    of such calls."""
     tensors = [a.name for a in operator.args if a.is_tensor]
     if not operator.grads or len(tensors) > 1:
         return
     try:
         calls = by_case(whole_formula(operator, tensors[0], operators), operators, lambda n: kernel(n, operator, operators))
-    except NotAnExpression:  # the formula has an error, which lowering it will report
+    except NotAnExpression:  # the formula has an error, which is reported when the formula is translated to C
         return
     if any(n in operators and operators[n].kernel == "gradient" for n in (n.func.id for n in ast.walk(calls) if isinstance(n, ast.Call))):
         operator.fused = {tensors[0]: ast.unparse(calls)}
 
 
 def derive(operators):
-    """Derives the missing gradients, then adds the kernels of gradients."""
+    """Derives the missing gradients of all operators, then adds the kernels that compute gradients in one loop."""
     for operator in list(operators.values()):
         gradients(operator, operators)
     for operator in list(operators.values()):

@@ -1,4 +1,4 @@
-"""Generates the declarations of operators: the public functions with their options, and the functions that implement them."""
+"""Generates the C declarations of operators: the public functions with their options, and the functions that implement the operators."""
 import json
 import re
 
@@ -8,7 +8,8 @@ from codegen.template import fill, function, wrap
 
 BANNER = "/* Generated from {} by codegen. Do not edit. */\n"
 
-# The declarations of an operator with options: the functions grd_with_<name>, over them a C++ function with a default argument and a C macro that takes options by name.
+# Template of the declarations of an operator with options. The functions grd_with_<name> come first, then a C++ function with a default argument, and
+# a C macro that takes options by name.
 OPTIONS = """
     $struct
     $prototypes
@@ -39,7 +40,7 @@ def second_tensor(operator):
 
 
 def form_names(operator):
-    """Returns [(suffix, takes out)] of the public functions."""
+    """Returns [(name suffix, True if it has a parameter `out`)] for the public function of each form."""
     names = {"functional": ("", False), "inplace": ("_", False), "out": ("_out", True)}
     return [names[form] for form in operator.forms]
 
@@ -59,7 +60,8 @@ def public_parameters(operator, takes_out, scalar=False):
 
 
 def public_functions(operator):
-    """Returns [(name, parameters)] of an operator's forms. If the entry has `scalar`, each form but out also has a variant that takes a number for the second tensor."""
+    """Returns [(name, parameters)] of the operator's public functions, one for each form. If the schema entry has `scalar`, each form but out= also
+    has a variant that takes a number for the second tensor."""
     functions = []
     for suffix, takes_out in form_names(operator):
         functions.append((operator.c_name + suffix, public_parameters(operator, takes_out)))
@@ -72,8 +74,8 @@ def public_functions(operator):
 
 
 def option_marks(operator):
-    """Returns the initialisers that mark each option as not given. The last member is always initialised, so that an option given without its name is a compile error: no member is
-    left for it."""
+    """Returns the C initialisers that mark all options as not given. The last member always gets an initialiser, so that an option given by position
+    does not compile: the option would follow this initialiser, after which there is no member left."""
     marks = {a.name: ctype.option_mark(a) for a in options(operator)}
     last = options(operator)[-1]
     marks[last.name] = marks[last.name] or ("false" if last.kind == "bool" else "0" if last.kind in ("int", "float") else ctype.option_default(last))
@@ -113,7 +115,8 @@ def declare(operator):
 
 
 def header_path(operator):
-    """Returns the path of the header that declares the operator. Each operator has its own header, so that a change of one operator recompiles only the files that call it."""
+    """Returns the path of the header that declares the operator. Every operator has a header of its own, so that a change of one operator
+    recompiles only the files that call it."""
     return f"gen/ops/{operator.name}.h" if operator.hidden else f"gradus/ops/{operator.name}.h"
 
 
@@ -123,7 +126,8 @@ def header(operator):
 
 
 def parts(operator):
-    """Returns the names of `where` that the gradient formulas read, directly or through other names, in the order of the entry."""
+    """Returns the names under `where` in the schema entry that the gradient formulas read, directly or through other such names, in the order of the
+    entry."""
     read, text = [], " ".join((operator.grads or {}).values())
     for name, formula in reversed(operator.where.items()):
         if re.search(rf"\b{name}\b", text):
@@ -132,7 +136,8 @@ def parts(operator):
 
 
 def document(operator):
-    """Returns the part of ops.h about an operator: its documentation, and the include of its header with the names of the functions that it declares."""
+    """Returns the text about an operator in ops.h: a comment with its documentation, and the include of its header with the names of the functions
+    that the header declares."""
     lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
              *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items()),
              *(f"  {name} = {operator.where[name]}" for name in parts(operator))] + [f"Formula: {operator.formula}"] * bool(operator.formula and "\n" not in operator.formula)
@@ -140,26 +145,28 @@ def document(operator):
     return "/* " + "\n * ".join(lines) + f' */\n#include "{header_path(operator)}" /* {names} */\n'
 
 
-INTRODUCTION = """/* Every operator, from its entry in schema/, and below it the header that declares its functions.
+INTRODUCTION = """/* All operators, generated from their entries in schema/. Below each comment is the include of the header that declares the operator's functions.
  *
- * How to read it. Above each header stands the operator's signature as PyTorch writes it, what it computes, and for each argument that has a derivative its
- * formula: d/dself: grad * other, and below them the parts that they name. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
- * its first argument and returns it, grd_add_out writes `out`, whose size it sets. grd_add_scalar is grd_add with a number for a tensor.
+ * Comments. Each comment consists of the operator's signature in PyTorch's notation, a description of the result, and the gradient formula of each argument that has
+ * one, as in "d/dself: grad * other", followed by the subexpressions that the formulas name. "Formula" defines the operator by other operators.
  *
- * Options. Arguments without a default come first. The others are given by name, in any order, or left out: grd_sum(x, .dim = 1, .keepdim = true). A
- * plain number is that number. A Scalar of the signature may be an integer or floating: a plain whole number below 2^53 counts as an integer, and grd_int, grd_float
- * and grd_complex_number say it. A list is grd_dims(0, 1), or a plain number for a list of one. NULL, or 0 for a pointer, is absent. In C++ options
- * are a struct: grd_sum(x, {.dim = 1}). grd_with_sum is the function below the macro. A grd_sum_options that a C program keeps begins as {GRD_SUM_DEFAULTS}; an
- * options argument that is NULL stands for the defaults.
+ * Functions. grd_add returns a new tensor (or a view, if the comment says so). grd_add_ writes its first argument and returns it. grd_add_out writes `out` and sets
+ * the sizes of `out`. grd_add_scalar is grd_add with a number instead of the second tensor.
  *
- * Results and scopes. A returned tensor belongs to the innermost open scope of the thread and goes when it closes, unless grd_keep is called
- * (gradus/runtime.h). A returned list and its `data` belong to that scope as its tensors do: nothing is freed, and a list is not used after the scope.
+ * Options. Arguments without a default come first. All other arguments may be left out, or are given by name in any order, as in grd_sum(x, .dim = 1, .keepdim = true).
+ * An argument of type Scalar accepts a C number. A whole number below 2^53 then counts as an integer; grd_int, grd_float and grd_complex_number determine the kind
+ * explicitly. A list is written grd_dims(0, 1), or as a single number for a list of one. An absent argument is NULL, or 0 for a pointer. In C++ options
+ * are a struct, as in grd_sum(x, {.dim = 1}). grd_with_sum is the function that the macro grd_sum calls. In C, a variable of type grd_sum_options must be initialized
+ * with {GRD_SUM_DEFAULTS}. If the pointer to the options is NULL, all options have their defaults.
  *
- * Errors. A call that fails changes nothing, returns grd_failed, and leaves an error pending: then all operators return grd_failed at once. So one looks once,
- * at the end (gradus/error.h). TypeError, an argument of the wrong kind, NULL for a tensor; IndexError, a dimension or an index out of range; RuntimeError, shapes, dtypes,
- * devices that do not fit; others are named at the operator.
+ * Results and scopes. A returned tensor belongs to the innermost open scope of the thread and is dropped when that scope closes, unless grd_keep is called
+ * (gradus/runtime.h). A returned list and its `data` also belong to that scope. They need not be freed, and must not be used after the scope has closed.
  *
- * Threads. Operators may be called by any threads at the same time: gradus/runtime.h says which calls may meet on one tensor. */
+ * Errors. A call that fails changes nothing, returns grd_failed and leaves an error pending. While an error is pending all operators return grd_failed at once, so it
+ * is enough to check once after several calls (gradus/error.h). TypeError: an argument of the wrong kind, or NULL for a tensor. IndexError: a dimension or an index is
+ * out of range. RuntimeError: shapes, dtypes or devices do not fit. Other errors are named in the operator's comment.
+ *
+ * Threads. Several threads may call operators at the same time. gradus/runtime.h says which calls may use one tensor at the same time. */
 """
 
 
@@ -182,7 +189,7 @@ OPS = """
 
 
 def needed(text, operators):
-    """Returns the headers of the operators whose names occur in a C text."""
+    """Returns the set of headers of all operators whose functions or types are named in the C code `text`."""
     words = set(re.findall(r"\b(?:grd|GRD)_\w+", text))
     return {header_path(o) for o in operators.values() if o.is_operator and not words.isdisjoint(declared_names(o))}
 
@@ -198,12 +205,13 @@ def include(paths):
 
 
 def public_headers(operators):
-    """Returns ops.h in two versions: the installed one has the documentation of the schema; that of the build has none, so that a change of documentation recompiles nothing."""
+    """Returns the two versions of ops.h. The installed one contains the documentation of the schema. The one in the build folder contains none, so
+    that a change of documentation recompiles nothing."""
     shown = [o for o in operators.values() if not o.hidden]
-    documented, plain = "".join(map(document, shown)), include(map(header_path, shown))
+    documented, undocumented = "".join(map(document, shown)), include(map(header_path, shown))
     introduction = BANNER.format("schema") + INTRODUCTION
     return {"install/gradus/ops.h": fill(OPS, introduction=introduction, body=documented),
-            "include/gradus/ops.h": fill(OPS, introduction=BANNER.format("schema"), body=plain)}
+            "include/gradus/ops.h": fill(OPS, introduction=BANNER.format("schema"), body=undocumented)}
 
 
 # ---- Implementations --------------------------------------------------------------------------------------------------------------
@@ -234,8 +242,8 @@ IMPLEMENTATIONS = """
 
 
 def words_header(operators):
-    """Returns the header of the macros, for texts of errors, with the values that a string argument accepts: GRD_WORDS_REDUCTION or, if an operator accepts other values,
-    GRD_WORDS_KL_DIV_REDUCTION."""
+    """Returns a header with macros for error texts. Each macro lists the values that a string argument accepts. GRD_WORDS_REDUCTION is for all
+    arguments of that name; if an operator accepts other values there is a macro such as GRD_WORDS_KL_DIV_REDUCTION."""
     found = {f"GRD_WORDS_{argument.upper()}": text for argument, text in WORDS.items()}
     for operator in operators.values():
         found |= {f"GRD_WORDS_{operator.c_name.upper()}_{name.upper()}": text for name, text in operator.words.items() if text != WORDS.get(name)}
@@ -243,8 +251,9 @@ def words_header(operators):
 
 
 def implementation_header(family, members, operators):
-    """Returns the header of a family's implementations: the op_<name> functions, the hand-written plans, checks and runs, and the struct grd_op of each operator with a plan, which
-    the generated op_<name> passes to grd_plan_open."""
+    """Returns the header for the implementations of a family, i.e. the operators of one schema file. It declares the functions op_<name>, the
+    hand-written functions plan_<name> (checks and shapes), check_<name> and run_<name> (the computation), and the structs grd_op that the
+    generated op_<name> passes to grd_plan_open."""
     planned, elementwise = [f"grd_operator_{o.c_name}" for o in members if o.planned], [o.elementwise for o in members if o.kernel]
     return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "",
                                          kernels=wrap(elementwise, "extern const struct grd_elementwise ", ";") if elementwise else "",

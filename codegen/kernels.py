@@ -1,5 +1,5 @@
-"""Generates the tables of elementwise kernels: for each operator its scalar body (if the entry has one), the loop over contiguous elements, and its row in the table of each
-dtype."""
+"""Generates the tables of elementwise kernels. For each operator these files contain the C function that computes one element (the scalar body, if
+the schema entry has one), the loop over contiguous elements, and the row in the table of each dtype."""
 import re
 
 from codegen import ctype, expression
@@ -27,7 +27,7 @@ BLOCK = """
     }
 """
 
-PLAIN_BLOCK = """
+MAP_BLOCK = """
     static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { $map(n, data, $body); }
 """
 
@@ -70,7 +70,8 @@ def index(operator):
 
 
 def kernels_header(kind, operators):
-    """Returns the header with the indices into the kernel table of one kind. Each kind has its own header, so that a new kernel recompiles only its kind."""
+    """Returns the header with the enum of indices into the kernel table of one kind. Each kind has a header of its own, so that a new kernel
+    recompiles only the kernels of that kind."""
     rows = "".join(f"{index(o)},\n" for o in operators.values() if o.kernel == kind)
     return BANNER.format("schema") + fill(TABLE, kind=kind, KIND=kind.upper(), rows=rows)
 
@@ -80,7 +81,8 @@ def where(categories, text):
 
 
 def bodies(operator, operators):
-    """Returns the scalar bodies of the entry as C functions, each under an #if for its categories of dtypes. Their parameters for tensors are x, y and z."""
+    """Returns the C functions that compute one element (the scalar bodies of the schema entry), each inside an #if for its categories of dtypes. The
+    functions take the elements of the tensors as x, y and z."""
     rest = operator.dtypes - operator.block
     text = bodies_of(operator, rest, operators)
     return where(rest, text) if operator.block and text else text
@@ -103,7 +105,7 @@ def bodies_of(operator, dtypes, operators):
 
 
 def declared(operator, element):
-    """Returns the declarations of the input pointers of a loop, grouped by type."""
+    """Returns the C declarations of a loop's input pointers, one declaration for each type."""
     operands = {}
     for place, a in enumerate((a for a in operator.args if a.is_tensor), 1):
         t = "uint8_t" if operator.mask and place == 1 else element
@@ -111,30 +113,30 @@ def declared(operator, element):
     return "\n".join(f"const {t} {', '.join(names)};" for t, names in operands.items())
 
 
-def plain_block(operator, body):
-    """Returns the loop of a kernel that takes tensors and no numbers."""
+def map_block(operator, body):
+    """Returns the C loop of a kernel whose inputs are tensors only, without numbers."""
     if operator.light:
         return fill(LIGHT_BLOCK, operator=operator.c_name, map=f"light_{operator.inputs}", body=body)
-    return fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
+    return fill(MAP_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
 
 
 def half_block(operator, operators):
-    """Returns the loop of a kernel for half types: for both if the entry has `bits`, otherwise for bfloat16 alone. For float16 it is faster to convert with the CPU's instructions
-    before and after the kernel of float32."""
+    """Returns the C loop of a kernel for 16-bit floats. If the schema entry has `bits`, the loop is for bfloat16 and float16, otherwise only for
+    bfloat16. For float16 it is faster to convert with CPU instructions before and after the float32 kernel."""
     if operator.bits:
         letters = {word: f"{name}_data[i]" for name, word in expression.words(operator).items()}
         return fill(BITS, operator=operator.c_name, inputs=declared(operator, "T"), bits=re.sub(r"\b[xyz]\b", lambda word: letters[word[0]], operator.bits))
-    return f"#if GRD_IS_BFLOAT16\n{bodies_of(operator, {'float'}, operators)}{plain_block(operator, f'{operator.kernel}_{operator.c_name}')}#endif\n"
+    return f"#if GRD_IS_BFLOAT16\n{bodies_of(operator, {'float'}, operators)}{map_block(operator, f'{operator.kernel}_{operator.c_name}')}#endif\n"
 
 
 def block(operator, operators):
-    """Returns the scalar bodies and the loop of a kernel. The loop runs over contiguous elements, so that the compiler vectorises it."""
+    """Returns the C code of a kernel: the scalar bodies and a loop over contiguous elements, which the compiler can vectorise."""
     body = f"{operator.kernel}_{operator.c_name}"
     own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body, inputs=", ".join(f"(const C *)data[{i}]" for i in range(1, operator.inputs + 1)))) if operator.block else ""
     rest = operator.dtypes - operator.block
     if not (operator.mask or any(a.kind in ctype.NUMBERS for a in operator.args)):
-        plain = plain_block(operator, body)
-        return bodies(operator, operators) + own + (plain if not own else where(rest, plain) if rest else "")
+        mapped = map_block(operator, body)
+        return bodies(operator, operators) + own + (mapped if not own else where(rest, mapped) if rest else "")
     numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
     scalar = fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if operator.gives_bool else "C",
                 numbers="\n".join(f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)),
@@ -143,12 +145,13 @@ def block(operator, operators):
 
 
 def sizes(operator):
-    """Returns the name of the constant with the element sizes of the operands: SIZES_1_CC if the result has one byte and both inputs have the size of the dtype."""
+    """Returns the name of the C constant with the element sizes of the result and the inputs. For example, SIZES_1_CC stands for a result of one
+    byte and two inputs of the dtype's size."""
     return f"SIZES_{'1' if operator.gives_bool else 'C'}_{''.join('1' if operator.mask and i == 0 else 'C' for i in range(operator.inputs))}"
 
 
 def sizes_enum(operators):
-    """Returns the enum with the constants of sizes() that these operators need."""
+    """Returns the C enum with the constants that sizes() returns for the given operators."""
     rows = ""
     for name in sorted(set(map(sizes, operators))):
         letters = name.removeprefix("SIZES_").replace("_", "").ljust(4, "0")
@@ -165,7 +168,8 @@ def condition(categories):
 
 
 def rows_file(kind, members, operators):
-    """Returns the kernels of one kind, for a file that is compiled once per dtype. Operators with the same dtypes share an #if."""
+    """Returns the kernels of one kind and their table, for a file that is compiled once for each dtype. Operators with equal sets of dtypes share
+    an #if."""
     groups = {}
     for operator in (o for o in members if o.kernel == kind):
         groups.setdefault(condition(operator.dtypes), []).append(operator)
@@ -185,8 +189,9 @@ def rows_file(kind, members, operators):
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
 
 
-# Conversions: target dtype -> (C type of its elements, C expression that converts the element x of the source dtype with the functions of src/kernel/cpu/cast.c). int8 and int16
-# use the loops of uint8 and uint16, since the bits are the same. complex32 has no expression: `convert_parts` makes it from complex64.
+# Target dtype -> (C type of its elements, C expression that converts the element x of the source dtype). The functions are in src/kernel/cpu/cast.c.
+# int8 and int16 use the loops of uint8 and uint16, because the bits are equal. complex32 has no expression, because `convert_parts` computes it from
+# complex64.
 CASTS = {
     "bool": ("uint8_t", "to_bool(x)"),
     "uint8": ("uint8_t", "(uint8_t)to_int32(source(x))"),
@@ -229,7 +234,7 @@ CAST_ROWS = """
 
 
 def cast_rows():
-    """Returns the conversions from one dtype to every dtype, for a file that is compiled once per source dtype."""
+    """Returns the kernels that convert one dtype to every dtype, for a file that is compiled once for each source dtype."""
     text, rows = BANNER.format("a list of dtypes"), ""
     for dtype, (type, number) in CASTS.items():
         text += fill(CAST_BLOCK, dtype=dtype, type=type, number=number) if number is not None else ""
@@ -257,12 +262,13 @@ LINES_ROWS = """
 
 
 def lines_header(members):
-    """Returns the header with the indices of the kernels that work along one dimension (src/kernel/lines.h)."""
+    """Returns the header with the enum of indices of the kernels that work along one dimension (src/kernel/lines.h)."""
     return BANNER.format("schema") + fill(LINES, rows="".join(f"GRD_LINES_{o.c_name.upper()},\n" for o in members))
 
 
 def lines_rows(members):
-    """Returns the table of the kernels along one dimension for one dtype: the functions lines_NAME of src/kernel/cpu/lines.c."""
+    """Returns the C table of the kernels that work along one dimension, for one dtype. The kernels are the functions lines_NAME in
+    src/kernel/cpu/lines.c."""
     return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o.dtypes)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
 
 

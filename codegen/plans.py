@@ -1,4 +1,5 @@
-"""Generates op_<name> of operators that have a plan and a run (src/op/plan.h)."""
+"""Generates the C function op_<name> of operators that are implemented by two functions: plan_<name> checks a call and determines the shapes and
+dtypes of the results, and run_<name> computes the results. src/op/plan.h declares what happens between the two."""
 import ast
 import json
 import re
@@ -10,7 +11,8 @@ from codegen.schema import CATEGORIES
 from codegen.template import WIDTH
 
 C_TYPES = {kind: c for kind, (c, _, _) in ctype.SCALARS.items()}
-REDUCE_TYPES = {"keep": "KEEP", "sum": "SUMS", "mean": "MEANS", "float": "FLOAT", "bool": "TRUTH", "int64": "INT64"}  # enum grd_reduce_type in src/op/reduce.h
+# `type` of a schema entry -> enumerator of enum grd_reduce_type in src/op/reduce.h, without its prefix
+REDUCE_TYPES = {"keep": "KEEP", "sum": "SUMS", "mean": "MEANS", "float": "FLOAT", "bool": "TRUTH", "int64": "INT64"}
 
 BODY = Template("""\
 $facts$prototype
@@ -47,8 +49,9 @@ def arguments(operator):
 
 
 def call_of(operator, operators):
-    """Returns the name of an operator's plan function, without plan_, and its arguments: [(parameter, C expression)]. By default these are the operator's own. The entry may name
-    the plan of another operator, plan = "full(size, 0.0, dtype, device, requires_grad)", or one that several operators share, plan = "triangular(self, diagonal, upper=False)"."""
+    """Returns (<name>, [(C parameter, C argument)]) for the operator's function plan_<name>, which checks a call. By default these are the name
+    and the arguments of the operator. The entry may instead name the plan function of another operator, as in plan = "full(size, 0.0, dtype,
+    device, requires_grad)", or one that several operators share, as in plan = "triangular(self, diagonal, upper=False)"."""
     if not isinstance(operator.plan, str):
         return operator.c_name, [(ctype.parameter(a), a.name) for a in operator.args]
     lowering, tree = Lowering(operator, operators, "plan"), ast.parse(operator.plan, mode="eval").body
@@ -73,14 +76,15 @@ def plan_call(operator, operators, plan="&plan"):
 
 
 def lines_arguments(operator):
-    """Returns the arguments of plan_lines: kernel, tensors, dimension, dtype, and true if integers are summed in int64."""
+    """Returns the C arguments of plan_lines: kernel, tensors, dimension, dtype, and true if integers are summed in int64."""
     tensors = [a.name for a in operator.args if a.is_tensor]
     dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
     return [f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower()]
 
 
 def lines_plan(operator, operators):
-    """Returns the call of the plan of an operator with the law "lines": its own if the entry names one, otherwise plan_lines."""
+    """Returns the C call of the plan function (checks and shapes) of an operator with the law "lines", i.e. one that computes along one dimension.
+    The function is plan_lines, unless the schema entry names another."""
     if operator.plan:
         return plan_call(operator, operators)
     kernel, *rest = lines_arguments(operator)
@@ -92,7 +96,7 @@ def check(operator):
 
 
 def reduce_rule(operator):
-    """Returns the struct grd_reduce_rule of an operator with the law "reduce"."""
+    """Returns the C definition of the struct grd_reduce_rule of a reduction, i.e. an operator with law = "reduce" in its schema entry."""
     given, passes = operator.reduce, []
     for i, text in enumerate(given["passes"]):
         words, _, result = text.partition(" -> ")
@@ -111,7 +115,7 @@ def reduce_rule(operator):
 
 
 def reduce_arguments(operator):
-    """Returns the arguments of plan_reduce: tensor, dims, keepdim, dtype."""
+    """Returns the C arguments of plan_reduce: tensor, dims, keepdim, dtype."""
     dim = operator.arg("dim")
     dims = "GRD_NO_DIMS" if dim is None else dim.name if dim.list else f"grd_reduce_dim({dim.name}, &(int64_t){{0}})" if dim.optional else f"grd_dims({dim.name})"
     return [operator.args[0].name, dims, "keepdim" if operator.arg("keepdim") else "false", "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"]
@@ -133,7 +137,8 @@ def shortcut_call(operator, operators):
 
 
 def view_call(operator, operators, prototype):
-    """Returns op_<name> of a view. src/op/view.c includes it, so that the compiler can inline the plan into it."""
+    """Returns the C function op_<name> of a view operator. src/op/view.c includes this code, so that the compiler can inline the function
+    plan_<name>, which computes the view's sizes and strides."""
     room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct grd_view v = {.size = room[0], .stride = room[1]};\n"
     declared, made, failed = ("    struct views v;\n", "made_several(self, &v)", "no_tensors") if operator.returns_list else (room, "made(self, &v)", "grd_failed")
     if operator.has_out:
@@ -144,7 +149,8 @@ def view_call(operator, operators, prototype):
 
 
 def written_plan(operator):
-    """Returns the plan of _<view>_backward, whose run writes the gradient into a view of zeros of the given sizes."""
+    """Returns the C function that checks a call of _<view>_backward, the gradient of a view. That operator creates zeros of the given sizes and
+    writes the gradient into the view of these zeros."""
     grad, sizes, *rest = arguments(operator)
     view = call(f"plan_{operator.name.removeprefix('_').removesuffix('_backward')}", "written_view(plan)", "&zeros", *rest)
     return WRITTEN.substitute(name=operator.c_name, parameters=", ".join(parameters(operator)), grad=grad, sizes=sizes, view=view)
@@ -170,7 +176,8 @@ def implementation(operator, operators, prototype):
 
 
 def declarations(members, operators):
-    """Returns the prototypes of the hand-written plans, checks, runs and shortcuts."""
+    """Returns the C prototypes of the hand-written functions plan_<name> (checks and shapes of a call), check_<name>, run_<name> (its computation)
+    and shortcut_<name> of the given operators."""
     lines = []
     for o in members:
         if not o.planned:

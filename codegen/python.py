@@ -1,24 +1,31 @@
-"""Generates the tables of the Python extension from the operators: functions, methods of Tensor, and the functions of nn, linalg, special, fft and signal.windows.
+"""Generates the tables of the Python extension from the operators: module functions, methods of Tensor, and the functions of nn, linalg, special, fft
+and signal.windows.
 
-By default Python has an operator under its own name, as a function, and also as a method if its first argument is a Tensor called self. Its entry may say otherwise:
-- `python.name`: names, separated by spaces. Operators with the same name are overloads, which are tried in the order of the schema.
-- `python.in`: where the names are: function (torch itself), method, nn, linalg, special, fft, windows.
-- `python.numbers`: tensor arguments in whose place a number may be given; `python.lists`: those in whose place a list of numbers may be given.
-- `python.values`: number arguments in whose place any 0-d tensor may be given.
-- `python.none`: arguments that may be None, which means their default.
-- `python.extra`: parameters that are not arguments of the operator (EXTRAS). `python.tuple`: several results are returned as a tuple without names.
-- `example`: a doctest that needs no name but torch. It is part of the docstring of the function that it calls, and the tests run it.
+By default Python offers an operator under its own name as a function, and also as a method if the first argument is a Tensor called self. The entry
+may change that by the following keys:
+- `python.name` lists the names in Python, separated by spaces. Operators with a common name are overloads, which are tried in the order of the
+  schema.
+- `python.in` lists the modules or classes that offer the operator: function (torch itself), method, nn, linalg, special, fft, windows.
+- `python.numbers` lists tensor arguments that also accept a number, and `python.lists` those that also accept a list of numbers.
+- `python.values` lists number arguments that also accept any 0-d tensor.
+- `python.none` lists arguments that may be None, which means their default.
+- `python.extra` lists parameters that are not arguments of the operator (EXTRAS). With `python.tuple`, several results are returned as a tuple
+  without names.
+- `example` is a doctest that uses no name but torch. It becomes part of the docstring of the function that it calls, and the tests run it.
 
-The __name__ of a function of linalg, special or fft is PyTorch's: torch.linalg.solve.__name__ is "linalg_solve". `python.named.special` lists names of torch.special whose
-function PyTorch has in torch, too, as another object.
+Functions of linalg, special and fft have the __name__ that they have in PyTorch: torch.linalg.solve.__name__ is "linalg_solve".
+`python.named.special` lists names of torch.special whose function also exists in torch as a different function object.
 
-gradus.nn.functional consists of the entries with `python.in = "nn"`, and of functions written in its files, which do more than call an operator.
-- `python.inplace`: how nn offers the in-place form: "flag", by a last parameter inplace=False; "function", by a function NAME_; or both.
-- `python.arguments.nn`, `python.arguments.function`: the parameters in nn and in torch, if they are not the operator's. The words are the parameters in their order, each an
-  argument, or `shown:argument` if the parameter has another name, or one of EXTRAS. Parameters in brackets are optional, those after * are keyword-only. In torch itself
-  `reduction` is a number: torch.margin_ranking_loss has "input1 input2 target [margin reduction]".
+gradus.nn.functional consists of the entries with `python.in = "nn"`, and of Python functions in its own files, which do more than call an operator.
+The following keys are for nn:
+- `python.inplace` says how nn offers the in-place form: "flag" for a last parameter inplace=False, "function" for a function NAME_, or both.
+- `python.arguments.nn` and `python.arguments.function` list the parameters in nn and in torch if they differ from the operator's arguments. Each word
+  is the name of an argument, or `shown:argument` if the parameter has another name, or one of EXTRAS. Parameters in brackets are optional, and
+  parameters after * are keyword-only. In torch itself `reduction` is a number, e.g. in torch.margin_ranking_loss with "input1 input2 target [margin
+  reduction]".
 
-`python.also` has further signatures, in the same words, without brackets. They are tried if no other signature fits. Those that change the order are deprecated, as in PyTorch.
+`python.also` lists further signatures in the notation of `python.arguments`, without brackets. They are tried if no other signature fits. Signatures
+that change the order of arguments are deprecated, as in PyTorch.
 """
 import json
 import re
@@ -33,7 +40,8 @@ from codegen.template import function as c_function
 KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL", "dtype": "DTYPE", "device": "DEVICE",
          "str": "STRING", "Generator": "GENERATOR"}
 LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
-# Parameters that are checked and have no effect: kind, default, and "position" or "keyword" for how a call gives them.
+# Parameters that exist only for compatibility with PyTorch -> (kind, default, "position" or "keyword" for how a call gives them). They are checked
+# but have no effect, except `inplace`.
 EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
           "inplace": ("PY_KIND_INPLACE", "False", "position"), "sparse": ("PY_KIND_SPARSE_GRAD", "False", "position")}
 NAMED_AFTER_HOME = {"linalg", "special", "fft"}
@@ -43,9 +51,9 @@ METHOD_LISTS = {"function": "py_functions", "method": "py_methods", **{home: f"p
 @dataclass
 class Parameter:
     name: str
-    kind: str  # C expression
+    kind: str  # C expression of the parameter's kind: an enumerator of grd_kind, or PY_KIND_... for a kind that exists only in Python
     flags: list
-    default: str = None  # as Python writes it
+    default: str = None  # default value in Python's syntax; None if the parameter is required
 
     @property
     def keyword(self):
@@ -62,7 +70,9 @@ class Signature:
     parameters: list
     positional: int
     loose: bool
-    order: tuple = None  # for each parameter the index of the operator's argument (for one of EXTRAS an index behind the last); None: 0, 1, 2, …
+    # order[i] is the index of the operator's argument for parameter i. A parameter of EXTRAS has an index after the last argument. None means 0, 1,
+    # 2, ...
+    order: tuple = None
 
 
 @dataclass
@@ -70,7 +80,7 @@ class Function:
     name: str
     home: str
     signatures: list = field(default_factory=list)
-    others: list = field(default_factory=list)  # signatures that are tried when none of these fits
+    others: list = field(default_factory=list)  # signatures that are tried if none of `signatures` fits
 
     @property
     def symbol(self):
@@ -78,19 +88,22 @@ class Function:
 
     @property
     def called(self):
-        """The function's __name__, with which texts of errors begin."""
+        """Returns the function's __name__, with which error texts begin."""
         return self.symbol if self.home in NAMED_AFTER_HOME else self.name
 
 
-# ---- What Python sees ---------------------------------------------------------------------------------------------------
+# ---- Names and signatures in Python -------------------------------------------------------------------------------------
 
 def names(operator):
+    """Returns the operator's names in Python, without the underscore of in-place forms. An operator whose name begins with "_" is not public and has
+    none."""
     if "name" in operator.python:
         return operator.python["name"].split()
     return [] if operator.hidden else [operator.name]
 
 
 def homes(operator):
+    """Returns the modules or classes that offer the operator (HOMES)."""
     if "in" in operator.python:
         return operator.python["in"].split()
     is_method = operator.args and operator.args[0].is_tensor and operator.args[0].name == "self"
@@ -121,7 +134,8 @@ def parameter(operator, index, home):
 
 
 def extra_parameters(operator, home, form):
-    """Returns the parameters that are not arguments of the operator: out=, those of `python.extra`, and layout and pin_memory for functions that create tensors."""
+    """Returns the parameters that are not arguments of the operator: out=, those named in `python.extra`, and layout and pin_memory for functions
+    that create tensors."""
     def keyword(name, kind, default):
         return Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"], default)
 
@@ -149,7 +163,8 @@ def inplace_flag(operator, form, home):
 
 
 def worded_signature(operator, form, home):
-    """Returns the signature that `python.arguments` describes."""
+    """Returns the Signature for the parameter list in the key `python.arguments` of the schema entry, e.g. "input1 input2 [margin reduction]", where
+    parameters in brackets are optional."""
     parameters, order, required, keyword = [], [], True, False
     for word in re.findall(r"[\w:]+|[][*]", operator.python["arguments"][home]):
         if word in "[]*":
@@ -181,7 +196,8 @@ def signature(operator, form, home):
 
 
 def other_signature(operator, form, home, way):
-    """Returns the signature of an item of `python.also` (see the module's docstring). For a method the operator's first argument, self, is moved to the front."""
+    """Returns the Signature for `way`, one item of the key `python.also`, which lists the parameters of a further signature in Python. For a
+    method, the operator's argument self is moved to the front."""
     words = [word.rpartition(":")[::2] for word in way.split()]
     indices = [next(i for i, a in enumerate(operator.args) if a.name == name) for _, name in words]
     order = [words[i] + (index,) for i, index in enumerate(indices)]
@@ -199,14 +215,15 @@ def other_signature(operator, form, home, way):
 
 
 def places(operator, form):
-    """Returns [(home, name)] of a form of the operator. The name has no underscore for the in-place form."""
+    """Returns [(module or class, name)] under which Python offers a form of the operator. Names of the in-place form are still without their
+    underscore."""
     found = [(home, name) for home in homes(operator) if form != "inplace" or home != "nn" or "function" in operator.python.get("inplace", "")
              for name in names(operator)]
     return found + [(home, name) for home, text in operator.python.get("named", {}).items() for name in text.split() if form != "inplace"]
 
 
 def functions(operators):
-    """Returns {(home, name): Function}. The overloads of a function are in the order of the schema."""
+    """Returns {(module or class, name): Function} for all operators. The overloads of a function are in the order of the schema."""
     found = {}
     for operator in operators.values():
         for form in operator.forms:
@@ -220,7 +237,7 @@ def functions(operators):
     return found
 
 
-# ---- As C ------------------------------------------------------------------------------------------------------------------
+# ---- C code ----------------------------------------------------------------------------------------------------------------
 
 FILE = """
     #include "call.h"
@@ -237,14 +254,15 @@ FILE = """
     $orders
 """
 
-# py_fill makes the PyMethodDef table of each home from its list when the module is loaded. Its last row is empty, as CPython requires.
+# When the extension module is loaded, py_fill creates the PyMethodDef table of each module or class from the list below. CPython requires an empty
+# last row.
 HOME = """
 
     static struct py_listed $list[$count];
 
     $calls
 
-    /* The name; the ways to call it, each with the operator, the parameters, how many they are, are arguments of the operator, and are by position. */
+    /* Each row: name, and signatures with the operator, the parameters, and the numbers of all parameters, of operator arguments and of positional parameters. */
     static struct py_listed $list[$count] = {
     $rows
     };
@@ -263,7 +281,7 @@ FORMS = {"functional": "GRD_FUNCTIONAL", "inplace": "GRD_INPLACE", "out": "GRD_O
 
 
 def literal(text):
-    """Returns the lines of a C string literal, none of them longer than WIDTH."""
+    """Returns `text` as C string literals, one for each line. No line is longer than WIDTH."""
     pieces = re.findall(r"[^ \n]*[ \n]*", text)
     escaped = [json.dumps(piece, ensure_ascii=False)[1:-1] for piece in pieces if piece]
     lines, line = [], ""
@@ -297,13 +315,14 @@ def doc_macro(operator, example=False):
 
 
 def source(function):
-    """Returns the last line of a docstring: the schema files that hold the function's operators."""
+    """Returns the last line of a docstring, which names the schema files of the function's operators."""
     files = dict.fromkeys(one.operator.file for one in function.signatures)
     return f"\n\nSchema: {', '.join(files)}"
 
 
 def docstring(function):
-    """Returns the docstring as C: signature and text of each overload, and the schema files. If there is one signature, it is written so that inspect.signature can read it."""
+    """Returns the docstring as C string literals, with the signature and text of each overload and the schema files. A single signature is written
+    in the form that inspect.signature can read."""
     if len(function.signatures) == 1:
         one = function.signatures[0]
         text = python_signature(function, one)
@@ -315,7 +334,8 @@ def docstring(function):
 
 
 def docs_file(found):
-    """Returns the macros with the descriptions of operators, for functions that have one signature. A function and the method of the same name share a macro."""
+    """Returns the header of macros with operators' descriptions, for functions that have one signature. A function and the method of the same name
+    share a macro."""
     macros = {}
     for function in found.values():
         operator = function.signatures[0].operator
@@ -323,7 +343,7 @@ def docs_file(found):
             macros[doc_macro(operator)] = operator.doc
             if has_example(function, operator):
                 macros[doc_macro(operator, True)] = f"\n\n{operator.example}"
-    rows = "".join(f"#define {name} " + " \\\n    ".join(literal(text)) + "\n" for name, text in macros.items())
+    rows = "".join(" \\\n    ".join([f"#define {name}", *literal(text)]) + "\n" for name, text in macros.items())
     return BANNER.format("schema") + rows
 
 
@@ -337,14 +357,15 @@ def result(operator, name):
 
 
 def required_tensors(operator):
-    """Returns the number of required arguments if all of them are tensors and come first and there is one result; 0 otherwise."""
+    """Returns the number of required arguments if these are all tensors, come first and the operator has one result; otherwise 0."""
     needed = [a for a in operator.args if not a.has_default]
-    plain = all(a.is_tensor and not a.list for a in needed) and operator.args[:len(needed)] == needed
-    return len(needed) if plain and len(operator.results) == 1 and not operator.returns_list else 0
+    tensors_first = all(a.is_tensor and not a.list for a in needed) and operator.args[:len(needed)] == needed
+    return len(needed) if tensors_first and len(operator.results) == 1 and not operator.returns_list else 0
 
 
 def short_cut(function, count):
-    """Returns the operator that a call with `count` positional tensors and no other argument calls; None if there is none or if it is hidden."""
+    """Returns the operator that runs if the only arguments are `count` positional tensors, so that the argument parser is not needed. Returns None if
+    there is no such operator or if it is not public (its name begins with "_")."""
     return next((s.operator for s in function.signatures if s.form == "functional" and s.order is None and required_tensors(s.operator) == count and not s.operator.hidden), None)
 
 
@@ -363,14 +384,16 @@ def short_cut_text(operator, count):
 
 
 def device_place(function, one):
-    """Returns the index of the parameter `device` of a function that creates tensors from no tensor, since the default device applies to it; 0 if there is no such parameter."""
+    """Returns the index of the parameter `device` if the default device applies, i.e. if the function creates tensors and takes no tensors. Otherwise
+    returns 0."""
     names = [p.name for p in one.parameters]
     makes = function.home == "function" and "requires_grad" in names and "device" in names and not any(a.is_tensor for a in one.operator.args)
     return names.index("device") if makes else 0
 
 
 class Tables:
-    """The tables of parameters and orders. Functions with equal rows share a table, which is named after the first of them."""
+    """The C tables of parameters and of argument orders. Functions with equal tables share a table, which is named after the first of these
+    functions."""
 
     def __init__(self):
         self.params, self.orders = {}, {}
@@ -386,7 +409,7 @@ class Tables:
         return [json.dumps(p.name), p.kind, *([flags or "0"] if p.flags or default else []), *default]
 
     def order(self, name, places):
-        """Returns the name of the table with Signature.order."""
+        """Returns the name of the C table that holds `places`, a Signature.order."""
         return self.orders.setdefault(places, f"{name}_order")
 
     def params_text(self):

@@ -1,8 +1,10 @@
-"""Generates the test cases: sample argument lists from the entries (or FAMILY, for elementwise operators), as C tables for test/op/matrix.c.
+"""Generates the test cases. They are sample argument lists from the entries, or from FAMILY for elementwise operators, written as C tables for
+test/op/matrix.c.
 
-A sample is an argument list in Python's syntax. T(2,3) is a tensor of random floats from the operator's domain, T(3,3, ridge=8) adds 8 to the diagonal of its matrices, C(2,3) is
-a T that requires no gradient, I(4, hi=3) are integers, B(2,3) booleans; numbers, strings, lists, None and keywords stand for themselves. Gradients are not checked for a sample
-that begins with ~, because there the derivative does not exist or differs from the function's on purpose (embedding's padding_idx).
+A sample is an argument list in Python's syntax. T(2,3) is a 2 x 3 tensor of random floats from the operator's domain, T(3,3, ridge=8) adds 8 to the
+diagonal of each matrix, C(2,3) is a T that requires no gradient, I(4, hi=3) contains integers and B(2,3) booleans. Numbers, strings, lists, None and
+keywords have their usual meaning. Gradients are not checked for a sample that begins with ~, because at that point the derivative does not exist or
+is defined differently on purpose (embedding's padding_idx).
 """
 import ast
 import json
@@ -58,7 +60,7 @@ def tensor(call, operator):
 
 
 def evaluate(node, operator):
-    """Returns the value of a literal. The names inf and nan are numbers in it."""
+    """Returns the value of a Python literal, which may contain the names inf and nan."""
     names = {"inf": float("inf"), "nan": float("nan")}
     try:
         return eval(compile(ast.Expression(node), "sample", "eval"), {"__builtins__": {}}, names)
@@ -67,7 +69,7 @@ def evaluate(node, operator):
 
 
 def value(node, argument, operator):
-    """Returns the initialiser of a struct test_arg."""
+    """Returns the C initialiser of a struct test_arg for one argument of a sample."""
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in ("T", "C", "I", "B"):
             raise operator.error(f"samples know T, C, I and B, not '{ast.unparse(node)}'", "test.samples")
@@ -89,7 +91,7 @@ def value(node, argument, operator):
 
 
 def arguments(operator, text):
-    """Returns the argument list of one sample, in the order of the signature."""
+    """Returns the C initialisers of one sample's arguments, in the order of the signature."""
     try:
         call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     except SyntaxError as error:
@@ -113,7 +115,8 @@ def arguments(operator, text):
 
 
 def reference(operator):
-    """Returns the C function of test.ref, which computes an element of an elementwise operator in float64; "" if the entry has none."""
+    """Returns a C function with the expression `test.ref`, which computes an element of an elementwise operator in float64; "" if the schema entry
+    has no such expression."""
     if "ref" not in operator.test:
         return ""
     count = KERNELS[operator.kernel] if operator.kernel else sum(a.is_tensor for a in operator.args)
@@ -123,13 +126,14 @@ def reference(operator):
 
 
 def differentiable(operator):
-    """True if gradients are checked: for operators with a derivative and for composites, unless test.grad says otherwise."""
+    """True if tests check the gradients. By default that holds for operators with a derivative and for composites; `test.grad` overrides the
+    default."""
     return operator.test.get("grad", operator.grads is None or bool(operator.grads))
 
 
 def accuracy_samples(operator):
-    """Returns the samples that test/accuracy calls for all floats: one for each set of other arguments of an elementwise operator of one tensor. The error bound is test.ulps,
-    which is 1 by default for operators with a unary kernel."""
+    """Returns the samples that test/accuracy runs on all floats. These are the samples of elementwise operators of one tensor, one for each set of
+    other arguments. The error bound is test.ulps, which defaults to 1 for operators with a unary kernel."""
     unary = operator.kernel == "unary" and "float" in operator.dtypes and not operator.gives_bool
     if not unary and "ulps" not in operator.test:
         return []
@@ -141,7 +145,7 @@ def accuracy_samples(operator):
 
 
 def case(operator, text):
-    """Returns the struct test_case of a sample."""
+    """Returns the C initialiser of the struct test_case of one sample."""
     rows = arguments(operator, text)
     facts = {"tolerance": operator.test["tol"]} if "tol" in operator.test else {}
     facts |= {"reference": f"{operator.c_name}_reference"} if "ref" in operator.test else {}
@@ -150,7 +154,7 @@ def case(operator, text):
     facts |= {"batch": json.dumps(operator.test["batch"])} if "batch" in operator.test else {}
     flags = {"no_gradient": not differentiable(operator) or text[0] == "~", "complex_only": operator.test.get("complex"), "contiguous_only": operator.test.get("contiguous")}
     facts |= {name: "true" for name, on in flags.items() if on}
-    while rows and rows[-1] == ABSENT:  # an initialiser that is left out means TEST_ABSENT, too
+    while rows and rows[-1] == ABSENT:  # C initialises missing members to TEST_ABSENT
         rows.pop()
     args = f"(const struct test_arg[{len(operator.args)}]){{{', '.join(rows) or ABSENT}}}" if operator.args else "NULL"
     row = [json.dumps(operator.name), json.dumps(text), str(len(operator.args)), args, *(f".{name} = {value}" for name, value in facts.items())]

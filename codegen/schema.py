@@ -1,6 +1,6 @@
-"""Reads the operators of schema/*.toml and checks them. Every error names file and line.
+"""Reads the operators in schema/*.toml and checks them. Every error text names the file and the line.
 
-This file has the grammar of signatures and the keys of an entry. ctype.py has the C types, formula.py the language of formulas.
+This file defines the grammar of signatures and the keys of an entry. ctype.py defines the C types and formula.py the language of formulas.
 """
 import doctest
 import re
@@ -11,49 +11,57 @@ from codegen import gradient
 
 try:
     import tomllib
-except ModuleNotFoundError:  # before Python 3.11
+except ModuleNotFoundError:  # Python before 3.11 has no tomllib
     import tomli as tomllib
 
 KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
-KERNELS = {"unary": 1, "binary": 2, "ternary": 3}  # number of tensors; gradient.py adds entries of the kind "gradient", with two or three
+# Kind of elementwise kernel -> number of input tensors. gradient.py adds kernels of a further kind, "gradient", with two or three input tensors.
+KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
-OVERLAPS = ("any", "element", "none")  # enum grd_overlap in src/op/plan.h
-LAWS = {"lines": {"keep", "sum"}, "reduce": {"keep", "sum", "mean", "float", "bool", "int64"}}  # law -> its types
-REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # struct grd_reduce_rule in src/op/reduce.h
+OVERLAPS = ("any", "element", "none")  # memory that out= may share with the inputs (enum grd_overlap in src/op/plan.h)
+# A law is a pair of C functions, for the checks and for the computation, that many operators share. Name of the law -> values that the key `type`
+# may have with it.
+LAWS = {"lines": {"keep", "sum"}, "reduce": {"keep", "sum", "mean", "float", "bool", "int64"}}
+REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # keys below `reduce` (struct grd_reduce_rule in src/op/reduce.h)
 REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "nonzero", "max", "min", "find"}
 REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log", "any", "all"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
-# category -> the keys of `body` that may give its scalar body, in order of preference. "real" is every category but complex; bool falls back to the body of integers.
+# Category of dtypes -> keys of `body` that may hold the C code for an element of such a dtype, in order of preference. "real" stands for all
+# categories but complex, and bool may use the code for integers.
 BODIES = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…" -> the backward that raises PyTorch's error
-FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
+# Value of `grad` -> C function that is called in place of a backward and raises PyTorch's error.
+UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}
+# Values of `jvp` that name a rule of forward mode (enum grd_forward in src/autograd/derivative.h). "refuse" has no enumerator in that enum.
+FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")
 KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "light", "bits", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "autocast", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
-# Keys of an entry that are copied into the fields of Operator with the same names.
+# Keys of a schema entry that are copied to the field of Operator with that name.
 AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "light", "bits", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
               "everywhere", "alone", "autocast", "version", "fills", "scalar", "symbol", "inlined")
-IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how the operator is implemented; an entry without them has a plan and a run
+# An entry with none of these keys is implemented by two functions in C, plan_<name> (checks and shapes) and run_<name> (the computation).
+IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}
 PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "lists", "tuple", "none", "extra", "also", "named"}
 HOMES = ("function", "method", "nn", "linalg", "special", "fft", "windows")
-INNER = HOMES[2:]  # modules inside gradus._C
-# String argument -> the values that it accepts, for all operators with an argument of this name; an entry may give others.
+INNER = HOMES[2:]  # submodules of gradus._C
+# Name of a string argument -> description of the values that it accepts, for all operators with such an argument. An entry may override the
+# description.
 WORDS = {
     "reduction": '"none", "mean" or "sum"',
     "memory_format": '"preserve", "contiguous", "channels_last" (of 4 dimensions) or "channels_last_3d" (of 5)',
     "rounding_mode": '"trunc" or "floor"; absent: not rounded',
 }
-# The rules for the dtype of out= (enum grd_out_dtype), and the error texts that several operators share. {out} and {result} are replaced by the dtypes of out= and of the
-# result; {c …} is the name of the C++ type.
+# OUT_DTYPES are the rules for the dtype of out= (enum grd_out_dtype), and OUT_TEXTS are error texts that several operators share. In the texts
+# {out} and {result} are replaced by the dtypes of out= and of the result, {c out} and {c result} by the names of their C++ types.
 OUT_DTYPES = ("result", "given", "self", "real", "promoted", "rest", "bool", "int64", "complex", "floating", "castable")
 OUT_TEXTS = {
     "expected": "Expected out tensor to have dtype {c result}, but got {c out} instead",
     "found": "Found dtype {out} but expected {result}",
 }
-# The values of `batch` that name a rule for calls with batch tensors (enum grd_batch_rule in src/dispatch/op.h). Any other value is a formula over physical tensors. A composite
-# without a rule runs its formula or its C function on the batch tensors.
+# Values of `batch` that name a rule for calls under vmap (enum grd_batch_rule in src/dispatch/op.h). Any other value is a formula over the physical
+# tensors, whose dimension 0 is the batch. A composite without a rule runs unchanged, because the operators that it calls have rules.
 BATCH_RULES = ("align", "shift", "trailing", "random", "loop", "refuse")
-AUTOCAST = ("lower", "float32", "promote")  # enum grd_autocast_rule in src/dispatch/op.h
+AUTOCAST = ("lower", "float32", "promote")  # rules by which autocast casts arguments (enum grd_autocast_rule in src/dispatch/op.h)
 BATCH_REFUSALS = {"dynamic": "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an issue at "
                              "https://github.com/pytorch/pytorch/issues if you need this feature.",
                   "fast": "vmap: {name} is the short form of a derivative, which batch tensors do not take."}
@@ -69,10 +77,10 @@ class Argument:
     name: str
     kind: str  # one of KINDS
     list: bool = False
-    optional: bool = False  # "?"
+    optional: bool = False  # True if the type in the signature ends with "?"
     default: object = None
     has_default: bool = False
-    keyword: bool = False  # after "*" in the signature: keyword-only in Python
+    keyword: bool = False  # True if the argument follows "*" in the signature and so is keyword-only in Python
 
     @property
     def is_tensor(self):
@@ -90,63 +98,105 @@ class Operator:
     line: int
     signature: str
     args: list
-    results: list  # names; one unnamed result is ["result"]
+    results: list  # names of the results; ["result"] for one unnamed result
     returns_list: bool
     doc: str
-    example: str = ""  # a doctest: input lines begin with ">>> ", and their output follows
+    example: str = ""  # a doctest: lines that begin with ">>> ", each followed by its output
     kernel: str = None
     rule: str = None
     mask: bool = False
-    divides: bool = False  # integer division by zero is an error
-    commutes: bool = False  # `number` also applies if the first input is a number
-    refuse: dict = field(default_factory=dict)  # category without kernels -> (error code, text), if PyTorch's text differs from the usual one
-    number: str = None  # the entry whose kernel runs if the last input is a number and the tensors have a half type: that kernel takes the number unrounded
-    block: frozenset = frozenset()  # categories for which the body of the kernel takes n contiguous elements instead of one
-    light: bool = False  # moving the elements takes longer than the arithmetic: has special loops for large results, for operands of one element, and for bfloat16
-    bits: str = None  # the kernel of half types: a C expression of the bits of x, y and z
-    expr: str = None  # computes an element of the result (expression.py)
-    body: dict = field(default_factory=dict)  # category -> the scalar body of the kernel, a C expression
-    save: str = "self"  # "self" or "result": the value that a derived gradient reads
+    divides: bool = False  # True if integer division by zero is an error
+    commutes: bool = False  # True if the kernel `number` also runs when the first input, not the last, is a number
+    # Category of dtypes that the operator refuses -> (error code, text), where PyTorch's error text differs from the usual one.
+    refuse: dict = field(default_factory=dict)
+    # Name of the schema entry whose kernel runs instead if the last input is a number and the tensors are of a 16-bit float dtype. That kernel does
+    # not round the number to the tensors' dtype.
+    number: str = None
+    # Categories of dtypes for which `body` is C code for n contiguous elements instead of one.
+    block: frozenset = frozenset()
+    # True if moving the elements takes longer than the arithmetic. The kernel then has special loops for large results, for operands of one element,
+    # and for bfloat16.
+    light: bool = False
+    # C expression for 16-bit floats. It computes the bits of the result from the bits of the input elements, which it calls x, y and z.
+    bits: str = None
+    expr: str = None  # expression for an element of the result (expression.py)
+    body: dict = field(default_factory=dict)  # category -> C expression that computes one element in the kernel
+    # "self" or "result": the value from which a derived gradient formula computes, and which the node therefore saves.
+    save: str = "self"
     dtypes: frozenset = frozenset()
     formula: str = None
-    composite: bool = False  # a C function that calls operators; recorded as one node if it has gradients, otherwise the operators that it calls are recorded
-    grads: dict = None  # argument name -> formula; None for a composite that is recorded by its parts
-    fast: dict = field(default_factory=dict)  # argument name -> accelerated formula, for gradients that are not differentiated
-    where: dict = field(default_factory=dict)  # a name that formulas of the derivative use -> the formula it stands for
-    fused: dict = field(default_factory=dict)  # argument name -> the call of a kernel that computes its gradient in one loop: gradient.py
-    jvp: object = None  # the tangents of the results: one of FORWARD, or argument -> formula; None for a composite whose parts have rules
+    # True if the operator is a C function that only calls operators. If the entry has `grad` formulas, autograd records a call as one node;
+    # otherwise it records the calls of those operators.
+    composite: bool = False
+    # Argument name -> gradient formula. None for a composite without `grad`, because autograd records the operators that it calls.
+    grads: dict = None
+    # Argument name -> faster gradient formula, used unless the gradient itself is to be differentiated (create_graph).
+    fast: dict = field(default_factory=dict)
+    where: dict = field(default_factory=dict)  # name that gradient formulas use -> its formula
+    # Argument name -> call of a kernel that computes the gradient in one loop over the elements. Added by gradient.py.
+    fused: dict = field(default_factory=dict)
+    # Rule for tangents in forward mode: one of FORWARD, or {argument name: formula}. None for a composite, because the operators that it calls have
+    # rules.
+    jvp: object = None
     forms: tuple = ("functional",)
     view: bool = False
-    everywhere: bool = False  # follows no address of a device, so it serves them all; views are
+    # True if one kernel serves all devices, because the operator itself reads and writes no device memory, as a view does.
+    everywhere: bool = False
     scalar: bool = False
-    words: dict = field(default_factory=dict)  # string argument -> the values that it accepts, as a text
-    python: dict = field(default_factory=dict)  # its names and parameters in Python (PYTHON_KEYS; python.py)
+    words: dict = field(default_factory=dict)  # string argument -> description of the values that it accepts
+    # The keys python.* of the entry, which say under which names and with which parameters Python offers the operator (PYTHON_KEYS).
+    python: dict = field(default_factory=dict)
     test: dict = field(default_factory=dict)
-    lines: dict = field(default_factory=dict)  # key -> line
-    autocast: str = None  # one of AUTOCAST: the dtype to which autocast casts its floating tensors; None: not cast
-    version: bool = True  # a call that writes bumps the version; False: the kernel bumps it, since it may write nothing
-    alone: bool = False  # its in-place form changes the tensor's sizes or the address of its memory, so no other thread may use the tensor meanwhile
-    out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
-    symbol: str = ""  # its operator in formulas: "+", or "unary -"
-    inlined: str = ""  # the C function of autograd/formula.h that derivatives call instead
-    law: str = None  # one of LAWS: the operator uses the plan and the run of that law
-    reduce: dict = field(default_factory=dict)  # for the law "reduce": REDUCE_KEYS
-    plan: object = False  # True: plan_<name> and, unless the entry says otherwise, run_<name> are written in C; a text: the call of another plan
-    whole: str = None  # op_<name> is written in C as one function, without plan and run; the text says why
-    run: str = None  # run_<text> is shared by several operators and reads only the plan
-    check: object = False  # True: check_<name> reads data between plan and run; a name: check_<text> is shared by several operators and reads only the plan
-    shortcut: bool = False  # shortcut_<name> is tried before the plan
-    providers: str = None  # named implementations of the run, in the order in which they are tried; None: native alone
-    overlap: str = "any"  # one of OVERLAPS: the memory that out= may share with the inputs
-    nodes: dict = field(default_factory=dict)  # node names that do not follow from the operator's: "" -> always, argument -> if it is given, "inplace" -> for a call in place
-    is_operator: bool = True  # False: only a kernel, which operators run
-    fills: str = None  # its one-dimensional result fills an out= of any sizes; the length is "given" or "computed" (enum grd_fills)
-    reason: str = None  # why formulas of its derivative call hidden operators
-    underived: str = None  # one of UNDERIVED: backward raises this error
-    specification: str = None  # grad = "of NAME": its derivative is that of the composite NAME, recorded by its parts; NAME's arguments and results are the first of its own
-    batch: str = None  # one of BATCH_RULES, or a formula over the physical tensors, whose dimension 0 is the batch; None: a composite, whose parts have rules
-    batch_reason: str = ""  # why it loops, or the error text for batch tensors
-    through: str = None  # a formula whose calls are of implementations, below the dispatcher, that write `out`
+    lines: dict = field(default_factory=dict)  # key of the schema entry -> line number in the file
+    autocast: str = None  # one of AUTOCAST, the rule by which autocast casts floating-point tensor arguments; None if they are not cast
+    # True if each call increments the version counter of the tensor that it writes. False if the kernel does so itself, because it may write
+    # nothing.
+    version: bool = True
+    # True if the in-place form changes the sizes or the address of the memory of its tensor. No other thread may use the tensor during such a call.
+    alone: bool = False
+    out: dict = field(default_factory=dict)  # {"dtype": rule of OUT_DTYPES, "texts": error text for each result}
+    symbol: str = ""  # the operator's symbol in formulas, such as "+" or "unary -"
+    inlined: str = ""  # C function in autograd/formula.h that derivatives call instead of the operator
+    # One of LAWS: functions for the checks and the computation that many operators share. None if the operator uses no law.
+    law: str = None
+    # {key of REDUCE_KEYS: its value in the entry} for an operator with the law "reduce", i.e. a reduction. Otherwise empty.
+    reduce: dict = field(default_factory=dict)
+    # True if the function plan_<name>, which checks a call and finds the shapes, is written in C. A text is a call of the plan function of another
+    # operator or of one that several operators share.
+    plan: object = False
+    # The reason why op_<name> is written in C as one function, instead of plan_<name> for the checks and run_<name> for the computation.
+    whole: str = None
+    # Name without run_ of a C function that computes the results and that several operators share. It reads only the struct grd_plan of the call.
+    run: str = None
+    # True if check_<name> reads elements after plan_<name> and before run_<name>, e.g. to check indices. A text names a function check_<text> that
+    # several operators share and that reads only the struct grd_plan of the call.
+    check: object = False
+    # True if there is a C function shortcut_<name>, which op_<name> tries before plan_<name> and which returns NULL if it does not handle the call.
+    shortcut: bool = False
+    # Names of the implementations of the computation, in the order in which they are tried, e.g. "blas native". None if there is only "native".
+    providers: str = None
+    # One of OVERLAPS: which memory out= may share with the input tensors.
+    overlap: str = "any"
+    # Names of autograd nodes that differ from the usual one, e.g. AddBackward0. The keys are "" for all calls, an argument for calls in which it is
+    # given, and "inplace" for in-place calls.
+    nodes: dict = field(default_factory=dict)
+    is_operator: bool = True  # False for a schema entry that only defines a kernel for other operators
+    # For a one-dimensional result that may be written to out= of any sizes with as many elements: "given" if an argument is the result's length,
+    # "computed" otherwise (enum grd_fills).
+    fills: str = None
+    # The reason why gradient formulas call hidden operators, i.e. operators whose names begin with "_" and that are not public.
+    reason: str = None
+    underived: str = None  # one of UNDERIVED, the error that backward raises
+    # NAME if the entry has grad = "of NAME". The operator's gradient is then the gradient of the composite operator NAME, found by recording the
+    # operators that NAME calls. The first arguments and results of both operators are the same.
+    specification: str = None
+    # How the operator runs under vmap: one of BATCH_RULES, or a formula over the physical tensors, whose dimension 0 is the batch. None for a
+    # composite, because the operators that it calls have rules.
+    batch: str = None
+    batch_reason: str = ""  # the reason for the rule "loop", or the error text for the rule "refuse"
+    # Formula whose calls are compiled to calls of the C functions that implement the called operators (op_<name>), without dispatch. These
+    # functions write to `out`.
+    through: str = None
 
     @property
     def has_out(self):
@@ -154,7 +204,7 @@ class Operator:
 
     @property
     def inputs(self):
-        """Returns the number of tensors that the kernel reads."""
+        """Returns the number of input tensors of the kernel."""
         return sum(a.is_tensor for a in self.args)
 
     @property
@@ -167,12 +217,13 @@ class Operator:
 
     @property
     def planned_view(self):
-        """True for a view with a plan in src/op/view.c, which needs no run."""
+        """True for a view operator with a function plan_<name> in src/op/view.c, which computes the view's sizes and strides. A view computes no
+        elements, so it has no function run_<name>."""
         return self.plan and self.view
 
     @property
     def elementwise(self):
-        return f"elementwise_{self.c_name}"  # its struct grd_elementwise
+        return f"elementwise_{self.c_name}"  # name of the C struct grd_elementwise
 
     @property
     def is_composite(self):
@@ -188,7 +239,8 @@ class Operator:
 
     @property
     def c_name(self):
-        """Returns the name in C identifiers. A leading underscore becomes "hidden_", because C++ reserves names with two underscores in a row."""
+        """Returns the operator's name for use in C identifiers. A leading underscore becomes "hidden_", because C++ reserves names with two
+        consecutive underscores."""
         return "hidden" + self.name if self.hidden else self.name
 
     def arg(self, name):
@@ -199,7 +251,7 @@ class Operator:
 
 
 def split_top(text, separator=","):
-    """Returns the parts of a text between separators that are outside brackets and quotes."""
+    """Splits a text at separators that are outside brackets and quotes."""
     parts, depth, quote, current = [], 0, None, ""
     for c in text:
         if quote:
@@ -247,7 +299,7 @@ def parse_argument(text):
 
 
 def parse_signature(text):
-    """Returns (arguments, result names, returns_list) of a signature such as '(Tensor self, *, Scalar alpha=1) -> Tensor'."""
+    """Returns (arguments, result names, returns_list) for a signature such as '(Tensor self, *, Scalar alpha=1) -> Tensor'."""
     match = re.fullmatch(r"\((.*)\) -> (.+)", text.strip(), re.S)
     if not match:
         raise ValueError(f"signature must read '(arguments) -> results', not '{text}'")
@@ -272,7 +324,7 @@ def parse_signature(text):
 
 
 def line_numbers(text):
-    """Returns {operator: {key: line}} of a TOML file. The key '' has the line of the entry's header."""
+    """Returns {operator: {key: line number}} for the text of a TOML file. The key '' stands for the line of the schema entry's header."""
     found, current = {}, None
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\[([\w\"]+)\]", line)
@@ -289,7 +341,7 @@ def default_forms(entry):
 
 
 def read_example(entry, fail):
-    """Returns the text of the entry's example, which must be valid Python that prints something."""
+    """Returns the text of the schema entry's `example`. Fails unless it is valid Python and prints something."""
     if "example" not in entry:
         return ""
     text = entry["example"].strip()
@@ -383,8 +435,8 @@ def read_operator(name, entry, file, lines):
 
 
 def read_batch(name, entry, args, is_operator, fail):
-    """Returns the batch rule, and the reason of a loop ("loop: <why>") or the error text of a refusal ("refuse: <text>", or a key of BATCH_REFUSALS). Without `batch` the rule
-    follows from the implementation: align, shift, None for a composite, otherwise loop."""
+    """Returns (batch rule, text). The text is the reason in "loop: <reason>", or the error text in "refuse: <text>", where <text> may be a key of
+    BATCH_REFUSALS. Without `batch` the rule follows from the implementation: align, shift, None for a composite, otherwise loop."""
     composite = {"formula", "composite"} & set(entry)
     derived = "align" if {"kernel", "through"} & set(entry) or not (composite or any(a.is_tensor for a in args)) else "shift" if {"law", "view"} & set(entry) else None
     rule, colon, reason = entry.get("batch", derived or "").partition(": ")
@@ -396,7 +448,7 @@ def read_batch(name, entry, args, is_operator, fail):
 
 
 def read_words(entry, args, name, fail):
-    """Returns {string argument: the values that it accepts}: those of the entry, or those of WORDS for the argument's name."""
+    """Returns {string argument: description of the values that it accepts}. The description comes from the schema entry, or else from WORDS."""
     given, strings = entry.get("words", {}), [a.name for a in args if a.kind == "str"]
     for argument in given:
         if argument not in strings:
@@ -409,7 +461,7 @@ def read_words(entry, args, name, fail):
 
 
 def read_refuse(entry, dtypes, fail):
-    """Returns {category: (error code, text)} of the one refusal that an entry may have: refuse.bool = "RuntimeError: …"."""
+    """Returns {category: (error code, text)} for the single refusal that a schema entry may have, e.g. refuse.bool = "RuntimeError: ..."."""
     refuse = {}
     for category, text in entry.get("refuse", {}).items():
         error, _, text = text.partition(": ")
@@ -420,7 +472,7 @@ def read_refuse(entry, dtypes, fail):
 
 
 def read_body(entry, dtypes, fail):
-    """Returns {category: expression} of body = "…", for all dtypes, or body.<category> = "…"."""
+    """Returns {category: C expression} for body = "...", which applies to all dtypes, or body.<category> = "..."."""
     given, categories = entry.get("body", {}), [category for category in BODIES if category in dtypes]
     if isinstance(given, str):
         return dict.fromkeys(categories, given)
@@ -432,7 +484,8 @@ def read_body(entry, dtypes, fail):
 
 
 def read_out(entry, results, forms, fail):
-    """Returns the rule for the dtype of out=, with an error text for each result; {} if out= takes every dtype to which the result can be cast."""
+    """Returns the rule for the dtype of out= with an error text for each result, or {} if out= may have every dtype to which the result can be
+    cast."""
     if "out" not in entry:
         return {}
     given = entry["out"]
@@ -455,7 +508,9 @@ def read_out(entry, results, forms, fail):
 
 
 def read_reduce(entry, results, fail):
-    """Returns the rule of an operator of the law "reduce". A pass is "KIND [FINISH] [-> RESULT]"; an operator of one result writes it in the last pass."""
+    """Returns the checked value of `reduce` for a reduction. A pass, i.e. one traversal of the elements, is written "KIND [FINISH] [-> RESULT]",
+    where KIND is what is accumulated and FINISH is what is done with the accumulated number. If the operator has one result, the last pass writes
+    that result."""
     given = entry.get("reduce", {})
     if bool(given) != (entry.get("law") == "reduce"):
         fail("the law 'reduce' and its facts, reduce.…, belong together", "law")
@@ -513,12 +568,12 @@ def read_grads(entry, args, kernel, formula, composite, fail):
 
 
 def specification_of(grad):
-    """Returns NAME of grad = "of NAME"; None for any other `grad`."""
+    """Returns NAME if grad = "of NAME", otherwise None."""
     return grad.removeprefix("of ") if isinstance(grad, str) and grad.startswith("of ") else None
 
 
 def read_fast(entry, grads, fail):
-    """Returns {argument: formula} of fast.grad.<argument>. Each needs a grad.<argument>."""
+    """Returns {argument: formula} for fast.grad.<argument>. Fails if there is no grad.<argument>."""
     fast = entry.get("fast", {}).get("grad", {})
     for name in fast:
         if name not in (grads or {}):
@@ -527,7 +582,7 @@ def read_fast(entry, grads, fail):
 
 
 def read_where(entry, args, results, grads, fail):
-    """Returns {name: formula} of the names that an entry gives to parts of its formulas: where.u = "grad * weight"."""
+    """Returns {name: formula} for the names that a schema entry defines for use in its gradient formulas, e.g. where.u = "grad * weight"."""
     where = entry.get("where", {})
     for name in where:
         if not grads or name in {"grad", *(a.name for a in args), *results} or not name.isidentifier():
@@ -539,7 +594,7 @@ def read_where(entry, args, results, grads, fail):
 
 
 def read_jvp(entry, args, grads, fail):
-    """Returns the forward rule: that of the entry, or the rule that follows from the operator's kind."""
+    """Returns the forward-mode rule: `jvp` of the schema entry, or else the rule that follows from how the operator is implemented."""
     given = entry.get("jvp")
     if given is not None and not grads:
         fail("an operator without a gradient of its own has no forward rule", "jvp")
@@ -556,7 +611,7 @@ def read_jvp(entry, args, grads, fail):
 
 
 def check_numbers(operators):
-    """Raises an error unless each `number` names a kernel that takes a number in the place of the last tensor."""
+    """Raises SchemaError unless each `number` names a kernel that takes a number instead of the last tensor."""
     for operator in operators.values():
         other = operators.get(operator.number)
         if operator.number and (other is None or other.kernel is None or operator.kernel is None or KERNELS[other.kernel] + 1 != KERNELS[operator.kernel]
@@ -565,19 +620,21 @@ def check_numbers(operators):
 
 
 def hidden_calls(operator, formulas):
-    """Returns the hidden operators that gradient formulas of the operator call, directly or through the names in `where`."""
+    """Returns the names of the hidden operators (not public; their names begin with "_") that the given formulas call, directly or through the
+    names in `where`."""
     words = {word for formula in formulas for word in re.findall(r"\w+", formula)}
     parts = [operator.where[word] for word in sorted(words & operator.where.keys())]
     return {word for word in words if word.startswith("_")} | (hidden_calls(operator, parts) if parts else set())
 
 
 def accelerations(operators):
-    """Returns the hidden operators that only fast.grad formulas call."""
+    """Returns the names of hidden operators that are called by fast.grad formulas but by no grad formula."""
     return {name for o in operators.values() for name in hidden_calls(o, o.fast.values())} - {name for o in operators.values() for name in hidden_calls(o, (o.grads or {}).values())}
 
 
 def check_specifications(operators):
-    """Raises an error unless an operator with grad = "of NAME" has the arguments and results of NAME as the first of its own, and a fast.grad for every gradient."""
+    """Checks operators with grad = "of NAME". Raises SchemaError unless their first arguments and results are those of NAME and each gradient has
+    a fast.grad."""
     for operator in operators.values():
         if operator.specification is None:
             continue
@@ -591,7 +648,8 @@ def check_specifications(operators):
 
 
 def check_hidden(operators):
-    """Raises an error if a gradient formula calls hidden operators and the entry gives no reason, or if an operator that accelerates gradients has a gradient itself."""
+    """Checks the key `hidden`, the reason why a gradient formula calls operators that are not public (their names begin with "_"). Raises
+    SchemaError if the reason is missing or not needed, or if an operator that only fast.grad formulas call has a gradient itself."""
     for operator in operators.values():
         if bool(operator.reason) != bool(hidden_calls(operator, (operator.grads or {}).values())):
             raise operator.error("hidden = \"…\" says why a formula of the derivative calls hidden operators, and stands where one does", "hidden")
@@ -601,26 +659,28 @@ def check_hidden(operators):
 
 
 def derivative_of_another(entry, entries):
-    """Returns the keys of the derivative that grad = "as norm" copies from the entry of norm, which has the same arguments. The node's name is the operator's own."""
+    """Returns the keys that a schema entry with grad = "as norm" copies from the entry of norm, which has the same arguments. The name of the node is
+    not copied."""
     grad = entry.get("grad")
     other = entries.get(grad.removeprefix("as "), {}) if isinstance(grad, str) else {}
     return {key: other[key] for key in ("grad", "where", "fast", "jvp") if key in other}
 
 
 def copy_of(name, entry):
-    """Returns the entry of transpose_copy for a view transpose whose entry has the key `copied`, which says where Python has transpose_copy. It clones what the view shows."""
+    """Returns the schema entry of <name>_copy, which clones the view that <name> returns. `entry` belongs to <name> and has the key `copied`, which
+    says where Python offers the copy."""
     args, _, several = parse_signature(entry["sig"])
     view = f"{name}({', '.join(f'{a.name}={a.name}' if a.has_default else a.name for a in args)})"
     names = entry.get("python", {}).get("name", name).split()
     return {
-        "sig": entry["sig"], "doc": f"What {name} views, copied into memory of its own, row-major.", "python": {"name": f"{name if name in names else names[0]}_copy", "in": entry.pop("copied")},
+        "sig": entry["sig"], "doc": f"Returns {'contiguous copies of the views' if several else 'a contiguous copy of the view'} that {name}() returns.", "python": {"name": f"{name if name in names else names[0]}_copy", "in": entry.pop("copied")},
         "formula": f"[clone(t, memory_format='contiguous') for t in {view}]" if several else f"clone({view}, memory_format='contiguous')",
         "test": entry.get("test", {}), **({} if several else {"out": {"dtype": "result"}}),
     }
 
 
 def with_copies(entries):
-    """Returns the entries, with NAME_copy after each view that has the key `copied`."""
+    """Returns `entries`, the schema entries by name, with an entry NAME_copy inserted after each view that has the key `copied`."""
     found = {}
     for name, entry in entries.items():
         made = {f"{name}_copy": copy_of(name, entry)} if "copied" in entry else {}
@@ -629,7 +689,8 @@ def with_copies(entries):
 
 
 def read_schema(folder):
-    """Returns {name: operator} of every entry of the folder, in order of file and line, followed by the kernels of derived gradients."""
+    """Returns {name: Operator} for all entries in the folder, in the order of files and lines, followed by the kernels that compute derived
+    gradients."""
     operators = {}
     for path in sorted(Path(folder).glob("*.toml")):
         text = path.read_text()

@@ -1,7 +1,7 @@
-"""Generates the typing stubs of the extension: the hand-written python/_C/stubs.pyi with the functions and methods of the schema inserted.
+"""Generates the typing stubs of the extension: python/_C/stubs.pyi, which is written by hand, with the functions and methods of the schema inserted.
 
-The lines "# schema: functions" and "# schema: methods" of the hand-written file are replaced by definitions. A method that is written by hand is not generated. The functions of
-nn, linalg, special, fft and windows make files of their own.
+The lines "# schema: functions" and "# schema: methods" in stubs.pyi are replaced by definitions. A method that stubs.pyi already defines is not
+generated. The functions of nn, linalg, special, fft and windows go into stub files of their own.
 """
 import keyword
 import re
@@ -10,7 +10,8 @@ from pathlib import Path
 from codegen.python import functions
 from codegen.schema import HOMES, INNER
 
-# The names with an underscore are aliases that stubs.pyi defines, since a Tensor has methods and properties called int, float, dtype, …
+# Maps the kind of a parameter to its type in the stubs. The names with an underscore are aliases that stubs.pyi defines, because a Tensor has methods
+# and properties called int, float, dtype and so on.
 TYPES = {"TENSOR": "Tensor", "TENSORS": "Sequence[Tensor]", "SCALAR": "Number", "INT": "_int", "FLOAT": "_float", "BOOL": "_bool",
          "DIMS": "Sequence[_int] | _int", "DTYPE": "_dtype | _type", "DEVICE": "_device | _str | _int", "STRING": "_str",
          "GENERATOR": "Generator", "OUT": "Tensor", "OUTS": "Sequence[Tensor]", "LAYOUT": "_layout", "PIN_MEMORY": "_bool", "SPARSE_GRAD": "_bool", "INPLACE": "_bool", "REDUCTION": "_int"}
@@ -44,7 +45,8 @@ def argument(parameter):
 
 
 def arguments(signature, home, loose):
-    """Returns the parameters of a def. If `loose`, the last positional parameter, a list of sizes, is given as separate arguments: *size."""
+    """Returns the parameter list of a Python def. If `loose` is true, the last positional parameter, a list of sizes, is written as *size for
+    separate arguments."""
     words, star = [], False
     for index, parameter in enumerate(signature.parameters):
         if home == "method" and index == 0:
@@ -70,7 +72,7 @@ def result(signature):
 
 
 def definition(function, indent):
-    """Returns the def of a function, or an @overload for each of its signatures."""
+    """Returns the Python def of a function, or an @overload for each of its signatures."""
     ways = [(s, loose) for s in function.signatures for loose in ((False, True) if s.loose else (False,))] + [(s, False) for s in function.others]
     name = function.name
     if keyword.iskeyword(name):
@@ -89,7 +91,7 @@ def named_tuples(found):
 
 
 def module(definitions):
-    """Returns the text of a module with these functions. It imports the classes of their results from gradus._C."""
+    """Returns the text of a stub module with the given definitions. The module imports the classes of results from gradus._C."""
     results = sorted(set(re.findall(r"-> (_\w+_result)", definitions)))
     return MODULE_HEAD + (f"from gradus._C import {', '.join(results)}\n\n" if results else "") + definitions
 

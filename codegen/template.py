@@ -1,6 +1,7 @@
-"""Fills templates and wraps lines. A template is C with $name or ${name} for each part that differs.
+"""Fills templates and wraps lines. A template is C code with $name or ${name} wherever a value is inserted.
 
-A line that consists of a $name alone is replaced by the lines of that part, each indented as the $name is. If the part is empty, the line is removed.
+A line that consists only of a $name is replaced by the lines of its value, each with the indentation of the $name. If the value is empty, the line is
+removed.
 """
 import re
 import textwrap
@@ -20,12 +21,13 @@ def fill(template, **parts):
 
 
 def pieces(text):
-    """Returns the text cut where a line may end: after commas and semicolons outside strings."""
+    """Returns the text split at the positions where a line may end, that is, after commas and semicolons outside strings."""
     return re.findall(r"""(?:"(?:\\.|[^"\\])*"|[^",;]|[,;](?! ))*(?:[,;] |$)""", text)
 
 
 def wrap(words, before="", after="", separator=", ", indent="    "):
-    """Returns the words with separators, in lines of at most WIDTH columns. The first line begins with `before`, the last ends with `after`."""
+    """Returns the words joined by `separator` and broken into lines of at most WIDTH columns. The first line begins with `before`, the last ends
+    with `after`."""
     lines, line = [], ""
     for piece in pieces(before + separator.join(words) + after):
         if line.strip() and len(line) + len(piece.rstrip()) > WIDTH:
@@ -36,12 +38,12 @@ def wrap(words, before="", after="", separator=", ", indent="    "):
 
 
 def function(head, body):
-    """Returns a C function, on one line if its body has one line and the result is short enough."""
+    """Returns a C function, on a single line if its body has one line and everything fits in WIDTH columns."""
     if "\n" not in body.strip() and len(head) + len(body.strip()) + 5 <= WIDTH:
         return f"{head} {{ {body.strip()} }}\n"
     return f"{head}\n{{\n{textwrap.indent(body.strip(chr(10)), '    ')}\n}}\n"
 
 
 def joined(*parts):
-    """Returns the parts that are not empty, with an empty line between any two."""
+    """Returns the texts that are not empty, joined with an empty line between them."""
     return "\n".join(part for part in parts if part)

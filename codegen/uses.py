@@ -1,5 +1,5 @@
-"""Generates the headers gen/uses/…: gen/uses/op/norm.h includes the headers of the operators that src/op/norm.c calls or implements. So no file lists them by hand, and a new
-operator recompiles few files."""
+"""Generates the headers in gen/uses. For example, gen/uses/op/norm.h includes the headers of the operators that src/op/norm.c calls or implements.
+So nobody maintains such lists by hand, and a new operator recompiles few files."""
 import re
 from pathlib import Path
 
@@ -10,7 +10,8 @@ COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
 
 def files(operators, src):
-    """Returns {relative path: text} for every file of FOLDERS that includes its gen/uses header."""
+    """Returns {relative path: text} of the gen/uses headers, with one header for every C file in FOLDERS that includes a gen/uses header of its own
+    name."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((Path(src) / folder).glob("*.[ch]")):
@@ -27,13 +28,14 @@ def wanted(text, operators):
 
 
 def implementations(code, operators):
-    """Returns the gen/impl headers of the families with operators that the code implements or calls below the dispatcher."""
+    """Returns the gen/impl headers for the C code `code`. Each header belongs to a family, i.e. the operators of one schema file. It is included
+    if the code implements one of them or calls its function op_<name> without dispatch."""
     words = set(re.findall(r"\b(?:op|plan|run|check|shortcut)_\w+(?=\()|\belementwise_\w+", code))
     return {f"gen/impl/{family_name(o.file)}.h" for o in operators.values() if not words.isdisjoint(parts(o))}
 
 
 def parts(operator):
-    """Returns the names of the C functions and tables that implement an operator."""
+    """Returns the names of the C functions and structs that implement an operator."""
     names = {"op": True, "elementwise": operator.kernel, "plan": operator.planned and (not operator.law or operator.plan), "run": operator.planned and (operator.run or not operator.law),
              "check": operator.check, "shortcut": operator.shortcut and not operator.law}
     return {f"{part}_{name if part in ('run', 'check') and isinstance(name, str) else operator.c_name}" for part, name in names.items() if name}

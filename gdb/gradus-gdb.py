@@ -96,7 +96,7 @@ def describe_tensor(address):
     if kind not in ("tensor", "failed tensor", "dead tensor"):
         return "no tensor, or one whose memory is used by something else"
     if kind == "dead tensor":
-        return "tensor that is gone"
+        return "tensor that has been freed"
     ndim, dtype, device = (memory.number(address, field, code) for field, code in (("ndim", "H"), ("dtype", "B"), ("device", "B")))
     sizes, strides = ([*memory.numbers(memory.number(address, field, "Q"), "q", ndim)] for field in ("sizes", "strides"))
     name, code = DTYPES[dtype] if dtype < len(DTYPES) else (f"dtype {dtype}", "")

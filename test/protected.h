@@ -1,5 +1,5 @@
-/* A device for tests whose memory the cpu cannot access, except inside the device's own copies: its pages have no access rights. Anything that
- * dereferences an address of the device ends the test with SIGSEGV. */
+/* A device for tests whose memory the cpu cannot access, because its pages have no access rights. Only the device's copy function makes them
+ * accessible for the time of a copy. Code that dereferences an address of the device ends the test with SIGSEGV. */
 #ifndef TEST_PROTECTED_H
 #define TEST_PROTECTED_H
 
@@ -11,9 +11,9 @@
 #include "gradus/gradus.h"
 
 static pthread_mutex_t protected_lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t protected_blocks;  /* number of blocks in use */
+static int64_t protected_blocks;  /* number of allocated blocks of device memory */
 static int64_t protected_copies;  /* number of copies so far */
-static int64_t protected_fail_at; /* the n-th copy from now on fails; 0: none */
+static int64_t protected_fail_at; /* the n-th copy from now on fails; 0 if none fails */
 
 static size_t protected_page(void)
 {
@@ -46,7 +46,7 @@ static void protected_release(grd_device device, void *data, int64_t bytes)
     pthread_mutex_unlock(&protected_lock);
 }
 
-/* Sets the access rights of the pages that contain the bytes. */
+/* Sets the access rights of the pages that contain the `bytes` bytes at `data`. */
 static void protected_open(const void *data, int64_t bytes, int access)
 {
     const uintptr_t page = protected_page(), first = (uintptr_t)data / page * page;

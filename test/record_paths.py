@@ -30,12 +30,13 @@ def modules():
         if is_recorded(info.name):
             try:
                 yield importlib.import_module(info.name)
-            except Exception:  # a module that needs another machine
+            except Exception:  # a module that cannot be imported on this machine
                 continue
 
 
 def is_offered(module, name, value):
-    """True if the module defines the name or is named as its module; a name that the module merely imports does not count."""
+    """True if `value` is a public class or function of `module`: its __module__ is `module`, or __all__ of `module` contains `name`. Other names that
+    `module` imports do not count, except in a package without __all__."""
     home = str(getattr(value, "__module__", ""))
     if isinstance(value, types.ModuleType) or not callable(value) or name.startswith("_") or not home.startswith("torch"):
         return False

@@ -34,7 +34,7 @@ BAD_PIVOTS = [
 
 
 def fills():
-    """Yields (name, dtypes, arguments) of the calls."""
+    """Yields (name, dtypes, arguments) for calls of the methods that fill a tensor with random numbers."""
     yield "uniform_", FLOATING + COMPLEX, {}
     yield "uniform_", FLOATING, {"from": -3.3, "to": 7.7}
     yield "uniform_", ["float16", "bfloat16"], {"from": -1, "to": 0}
@@ -91,7 +91,8 @@ def record():
 
 
 def header():
-    """Returns the arrays of test_op_random.c as (name, type, values drawn after the seed 7)."""
+    """Returns the text of a C header with the arrays that test_op_random.c compares. `arrays` has (name, C type, function that draws the values) of
+    each; the seed is 7."""
     weights = torch.tensor([0.1, 0.2, 0.3, 0.4])
     falling, equal = -torch.tensor(BAD_PIVOTS, dtype=torch.float64), torch.arange(300, dtype=torch.float64) * 7 % 11
     arrays = [

@@ -1,7 +1,8 @@
-"""Writes the includes of operators in the files of the extension. Each file includes exactly the headers of the operators that it calls: a new operator recompiles few files.
+"""Writes the #include lines for operators in the C files of the Python extension. Each file then includes exactly the headers of the operators that
+it calls, so that a new operator recompiles few files.
 
-`python tools/includes.py` writes these lines where the first of them is now, or after the other includes; `check` is a part of `make lint`. A file of the library has one
-include for all its operators instead, a header that the generator writes (codegen/uses.py).
+`python tools/includes.py` writes these lines at the position of the first one in the file, or after the other includes. `make lint` checks
+them. A file of the library does not need these lines, because it includes one generated header for all its operators (codegen/uses.py).
 """
 import re
 import sys

@@ -1,4 +1,5 @@
-"""Checks what a compiler does not check: the floors, the notes, exported symbols, forbidden calls, compositions in Python, formatting, golden files, the edits of make mutate."""
+"""Checks rules that a compiler does not check: which headers the files in each folder of src may include, cross-references between notes, exported
+symbols, forbidden calls, functions of the Python package that compose operators, formatting, golden files, and the edits of make mutate."""
 import ast
 import graphlib
 import re
@@ -17,7 +18,8 @@ from codegen import schema  # noqa: E402
 
 OPERATORS = ("gradus/ops", "gradus/gradus.h")
 
-# floor -> prefixes of the headers that it may include, besides the C library's. An include only goes down the floors (ARCHITECTURE.md).
+# Folder of src (called a floor) -> prefixes of the headers that its files may include, besides headers of the C library. "The floors" in
+# ARCHITECTURE.md explains the order of the folders.
 FLOORS = {
     "base": ["base/", "gradus/export.h", "gradus/error.h", "gradus/types.h", "gradus/runtime.h"],
     "kernel": ["base/", "kernel/", "gradus/export.h", "gradus/types.h", "gen/unary_", "gen/binary_", "gen/ternary_", "gen/gradient_", "gen/lines_", "gen/cast_", "gen/kernel_levels.h"],
@@ -41,13 +43,13 @@ def sources(*folders):
 
 
 def strip_comments(text):
-    """Returns the text with comments and strings replaced by spaces. Line numbers stay the same."""
+    """Returns the text with comments and strings replaced by spaces, which preserves line numbers."""
     pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"'
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
 
 
 def check_extension():
-    """Checks that the extension includes only public headers of the library, which shows that they are complete."""
+    """Checks that the extension includes only public headers of the library. So the extension proves that the public C API is complete."""
     own = {p.name for p in (ROOT / "python" / "_C").glob("*.h")}
     for path in sources("python/_C"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -57,7 +59,8 @@ def check_extension():
 
 
 def check_circles():
-    """Checks that inside a floor, and inside the extension, no files include each other's headers in a circle of any length. X.c and X.h count as one file."""
+    """Checks that the headers in one folder of src, or of the extension, do not include each other in a circle of any length. X.c and X.h count as
+    one file."""
     for folder in ["python/_C", "src/kernel/cpu", *(f"src/{floor}" for floor in FLOORS)]:
         included = {}
         headers = {path.stem for path in (ROOT / folder).glob("*.h")}
@@ -108,12 +111,12 @@ def check_calls():
 
 ELEMENT = r"(?:double|float|int(?:8|16|32)_t|uint(?:16|32|64)_t|grd_complex\w+)"
 ANYTHING = rf"(?:{ELEMENT}|int64_t|uint8_t)"
-# Files with loops over elements that are to move to src/kernel. No file is added here.
+# Files whose loops over elements have yet to move to src/kernel. Do not add a file here.
 LOOPS_TO_MOVE = ("src/op/copy.c",)
 
 
 def loops(text):
-    """Yields (line, text) of the for, while and do statements of a C text."""
+    """Yields (line number, text) of each for, while and do statement in the C code `text`."""
     for match in re.finditer(r"\b(for|while|do)\b", text):
         end = match.end()
         depth = 0
@@ -126,8 +129,9 @@ def loops(text):
 
 
 def check_elements():
-    """Checks that loops over elements are in src/kernel alone: in src/op no cast pointer is indexed by a variable, and no loop dereferences a pointer to elements or chooses by
-    dtype. A pointer to int64_t or uint8_t may point to sizes or enumerators; it counts as a pointer to elements if a cast made it."""
+    """Checks that only src/kernel contains loops over elements. In src/op no cast pointer may be indexed by a variable, and no loop may
+    dereference a pointer to elements or switch by dtype. A pointer to int64_t or uint8_t may also point to sizes or enumerators, so it counts as a
+    pointer to elements only if it is the result of a cast."""
     chosen = re.compile(rf"\b{ANYTHING} \*\)[^;,]*\)\[[a-z]")
     for path in sources("src/op"):
         text = strip_comments(path.read_text())
@@ -189,7 +193,7 @@ def check_snapshots():
 
 
 def check_mutants():
-    """Checks that each edit of make mutate finds its text exactly once, and that the tests which should notice it exist."""
+    """Checks that the text to be replaced by each edit of make mutate occurs exactly once, and that the tests that should notice the edit exist."""
     for path in sorted((ROOT / "test/mutants").glob("*.toml")):
         for mutant in tomllib.loads(path.read_text())["mutant"]:
             file = ROOT / mutant["file"]
@@ -210,7 +214,7 @@ def check_numerics():
 
 
 def words_of_the_language():
-    """Yields the words of the schema language, such as names of rules: those in the tables of codegen/schema.py."""
+    """Yields the words of the schema language, such as names of rules. They are in the tables of codegen/schema.py."""
     for name, table in vars(schema).items():
         if name.isupper() and isinstance(table, (set, tuple, dict)):
             for word in table:
@@ -220,7 +224,8 @@ def words_of_the_language():
 
 
 def check_names():
-    """Checks that the generator and the dispatcher name no operator: whatever is particular to an operator is a key of its entry."""
+    """Checks that the generator and the dispatcher contain no operator names. Everything particular to an operator must be a key of the operator's
+    entry in schema/."""
     names = {name for name in schema.read_schema(ROOT / "schema") if len(name) > 1} - set(words_of_the_language())
     for path in sorted((ROOT / "codegen").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -233,14 +238,16 @@ def check_names():
 
 
 def check_batches():
-    """Checks that every entry has a batch rule: its own, or one that follows from its law or from the operators that it calls."""
+    """Checks that every operator has a rule for calls under vmap. The rule is in its schema entry, or follows from its `law`, or is not needed
+    because the operators that it calls have rules."""
     for operator in schema.read_schema(ROOT / "schema").values():
         if operator.is_operator and operator.batch == "loop" and not operator.batch_reason:
             yield f"{operator.file}:{operator.line}: [{operator.name}] say how it is run for batch tensors: batch = \"<{', '.join(schema.BATCH_RULES)}, or a formula>\""
 
 
 def check_bodies(root=ROOT):
-    """Checks that every hand-written scalar body of a kernel belongs to an entry of the schema or is called by another body."""
+    """Checks that every hand-written scalar body (the C function by which a kernel computes one element) belongs to an entry of the schema or is
+    called by another scalar body."""
     operators = schema.read_schema(root / "schema").values()
     used = {f"{o.kernel}_{o.c_name}" for o in operators if o.kernel}
     for kind in schema.KERNELS:
@@ -255,8 +262,8 @@ def check_bodies(root=ROOT):
 
 
 def unused_functions(root, expressions):
-    """Yields a problem for each function that a header of src/kernel declares and nobody uses: it occurs in no indented line (bodies and tables are indented), no entry and no file
-    of codegen."""
+    """Yields a problem for each function that a header of src/kernel declares and nothing uses. A function is used if its name occurs in an indented
+    line of C (function bodies and tables are indented), in a schema entry or in a file of codegen."""
     texts = {p: strip_comments(p.read_text()) for p in sorted((root / "src").rglob("*.[ch]"))}
     inside = set(re.findall(r"\w+", " ".join(re.findall(r"^[ \t#\[].*", "\n".join(texts.values()), re.M)) + expressions))
     inside |= set(re.findall(r"\w+", " ".join(p.read_text() for p in (root / "codegen").glob("*.py"))))

@@ -1,11 +1,12 @@
-"""Compares gradus.nn with PyTorch by the database of modules that PyTorch tests itself with (torch.testing._internal.common_modules.module_db).
+"""Compares gradus.nn with PyTorch on the database of modules that PyTorch uses for its own tests (torch.testing._internal.common_modules.module_db).
 
   tools/modules.py                          every module, float32 and float64, training and evaluation where these differ
   tools/modules.py 'nn.Conv*' --limit 5     some modules, and at most that many samples of each dtype and mode
 
 Both frameworks construct a module from the same seed and call it. Parameters, repr, outputs, buffers after the call, and the gradients of inputs and
-parameters must be equal, and each module must load the other's state_dict. If PyTorch raises an error for a sample, Gradus must raise one. The table says for each module how many
-samples are equal, and why the first of the others is not. PYTHONPATH must have the package to compare, e.g. build/release/python.
+parameters must be equal, and each module must load the state_dict of the other framework's module. If PyTorch raises an error for a sample, Gradus
+must raise one. The table shows for each module how many samples are equal, and the reason for the first sample that is not. PYTHONPATH must contain
+the package to compare, e.g. build/release/python.
 """
 import argparse
 import dataclasses
@@ -22,13 +23,15 @@ import gradus
 import torch
 
 DTYPES = (torch.float32, torch.float64)
-# float32 sums in another order differ by more than torch.testing allows. float64 is compared at torch.testing's tolerances, which would show any other difference.
+# float32 sums computed in another order differ by more than torch.testing allows. float64 is compared with torch.testing's own tolerances, which
+# would reveal any other difference.
 TOLERANCES = {torch.float32: {"rtol": 1e-5, "atol": 2e-5}}
 SEED = 7
 
 
 def database():
-    """Returns PyTorch's list of ModuleInfo. Its module imports the package expecttest; nothing of it is used here, so an empty module takes its place."""
+    """Returns PyTorch's list of ModuleInfo. The module that defines it imports the package expecttest but does not use it here, so an empty module
+    is substituted."""
     if "expecttest" not in sys.modules:
         stand_in = types.ModuleType("expecttest")
         stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
@@ -43,7 +46,7 @@ def database():
 
 
 def to_gradus(value, memo=None):
-    """Returns the counterpart of a value of PyTorch: tensors are copied, each once; classes and functions are found by their names."""
+    """Converts a value of PyTorch to the equivalent value of Gradus. Each tensor is copied once. Classes and functions are found by their names."""
     memo = {} if memo is None else memo
     if isinstance(value, torch.Tensor):
         if id(value) not in memo:
@@ -68,7 +71,8 @@ def to_gradus(value, memo=None):
 
 
 def module_to_gradus(module, memo):
-    """Returns a module of Gradus with the same attributes, made as unpickling makes it. Its class is found by module and name."""
+    """Converts a module of PyTorch to one of Gradus with equal attributes, in the way that unpickling does. The class is found by its module and
+    name."""
     home = importlib.import_module(type(module).__module__.replace("torch", "gradus", 1))
     kind = getattr(home, type(module).__name__)
     result = kind.__new__(kind)
@@ -77,7 +81,7 @@ def module_to_gradus(module, memo):
 
 
 def to_torch(value):
-    """Returns the counterpart of a value of Gradus. Tensors are copied."""
+    """Converts a value of Gradus to the equivalent value of PyTorch. Tensors are copied."""
     if isinstance(value, gradus.Tensor):
         return torch.from_numpy(value.detach().numpy().copy())
     if isinstance(value, (list, tuple)):
@@ -91,7 +95,7 @@ def to_torch(value):
 
 
 class Difference(Exception):
-    """Raised if the two frameworks differ; its text says in what."""
+    """Raised if the two frameworks differ. The text says what differs."""
 
 
 def tensors_in(value):
@@ -104,7 +108,8 @@ def tensors_in(value):
 
 
 def expect_equal(what, got, wanted):
-    """Raises Difference unless the tensors of Gradus are close to those of PyTorch, by TOLERANCES or by the tolerances of torch.testing."""
+    """Raises Difference unless the tensors in `got` (Gradus) are close to those in `wanted` (PyTorch), by TOLERANCES or else by the tolerances of
+    torch.testing. `what` names the tensors in the error."""
     got, wanted = tensors_in(got), tensors_in(wanted)
     if len(got) != len(wanted):
         raise Difference(f"{what}: {len(got)} tensors, not {len(wanted)}")
@@ -118,7 +123,7 @@ def expect_equal(what, got, wanted):
 
 
 def attempt(function, *args, **kwargs):
-    """Returns (result, None) of the call, or (None, exception) if it raises one."""
+    """Calls the function and returns (result, None), or (None, exception) if the call raises one."""
     try:
         return function(*args, **kwargs), None
     except Exception as error:
@@ -126,7 +131,8 @@ def attempt(function, *args, **kwargs):
 
 
 def both(what, ours, theirs):
-    """Returns the results of two calls from the same seed; None if both raise. Raises Difference if only one raises."""
+    """Calls `ours` and `theirs` with equal seeds and returns both results, or None if both raise. Raises Difference if only one raises. `what`
+    names the call in the error."""
     gradus.manual_seed(SEED)
     got, error = attempt(ours)
     torch.manual_seed(SEED)
@@ -139,7 +145,7 @@ def both(what, ours, theirs):
 
 
 def compare(info, sample, dtype, training):
-    """Raises Difference if the two frameworks differ for a sample of the database."""
+    """Raises Difference if the two frameworks differ for one sample of the database."""
     name = info.module_cls.__name__
     if not hasattr(gradus.nn, name):
         raise Difference("absent")
@@ -188,7 +194,7 @@ def expect_gradients(what, ours, theirs):
 
 
 def compare_states(ours, theirs):
-    """Compares the state_dicts, and loads each into the other module."""
+    """Raises Difference if the state_dicts of the two modules differ, and loads each into the other module."""
     got, wanted = ours.state_dict(), theirs.state_dict()
     if list(got) != list(wanted):
         raise Difference(f"state_dict: keys {list(got)}, not {list(wanted)}")
@@ -197,11 +203,11 @@ def compare_states(ours, theirs):
     theirs.load_state_dict(to_torch(got))
 
 
-# ---- All of them --------------------------------------------------------------------------------------------------------------
+# ---- All modules --------------------------------------------------------------------------------------------------------------
 
 
 def samples(info, dtype, training, limit):
-    """Returns the samples of a module; if there are more than `limit`, at most that many, evenly spaced."""
+    """Returns the samples of a module. If there are more than `limit`, returns at most that many, evenly spaced."""
     torch.manual_seed(SEED)
     found = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training)
     step = max(1, -(-len(found) // limit)) if limit else 1
@@ -209,7 +215,7 @@ def samples(info, dtype, training, limit):
 
 
 def run(info, limit=None):
-    """Returns the number of samples of a module, and the reasons of those that are not equal."""
+    """Compares a module on its samples. Returns the number of samples and a list of the reasons why samples are not equal."""
     count, reasons = 0, []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

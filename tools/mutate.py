@@ -1,12 +1,12 @@
-"""Makes small wrong edits in a copy of the tree, one at a time, and fails if the tests that should notice an edit pass.
+"""Tests the tests by mutation: makes small wrong edits in a copy of the tree, one at a time, and fails if the tests that should notice an edit pass.
 
   mutate.py                       makes all edits of test/mutants/*.toml
   mutate.py --only softmax        makes the edits whose names contain the word, or the edits of one file: --only autograd
   mutate.py --sample 8            makes 8 edits, drawn at random from all files
   mutate.py --list                prints the edits
 
-An edit consists of `file`, `find` (a text that occurs once in the file) and `replace`. Its `tests` are C test programs, with a filter if they take one
-("test_matrix softmax"), or files of test/python, with the name of a test if only one is meant ("package/test_index.py::test_errors").
+An edit consists of `file`, `find` (a text that occurs once in the file) and `replace`. `tests` lists C test programs, with a filter if they accept
+one ("test_matrix softmax"), or files of test/python, with the name of a test if only that one is meant ("package/test_index.py::test_errors").
 """
 import argparse
 import os
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TREE = ROOT / "build" / "mutants"
 JOBS = os.environ.get("JOBS", str(os.cpu_count() or 2))
-TIMEOUT = 600  # seconds for one test: an edit that makes a loop endless is noticed too
+TIMEOUT = 600  # seconds for one test, so that an edit that makes a loop endless is noticed too
 
 
 @dataclass
@@ -45,7 +45,8 @@ def read_mutants():
 
 
 def copy_tree():
-    """Copies the files that git tracks or would add to TREE, and deletes others there. Equal files are not written, so that little is built again."""
+    """Copies all files that git tracks or would add to TREE, and deletes other files there. Equal files are not rewritten, so that little is
+    rebuilt."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = {name for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
     for name in names:
@@ -62,7 +63,7 @@ def copy_tree():
 
 
 def run(command, timeout=None):
-    """Returns the exit status and the output of a command. The status is None if the command ran longer than `timeout`."""
+    """Runs a command and returns its exit status and output. The status is None if the command took longer than `timeout` seconds."""
     environment = {**os.environ, "CCACHE_BASEDIR": str(TREE), "CCACHE_NOHASHDIR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         result = subprocess.run(command, cwd=TREE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout)
@@ -72,7 +73,7 @@ def run(command, timeout=None):
 
 
 def build(tests):
-    """Builds what the tests need. Returns the end of the output if that fails, otherwise ""."""
+    """Builds the programs that the tests need. Returns "", or the end of the output if the build fails."""
     targets = sorted({test.split()[0] for test in tests if ".py" not in test} | {"gradus_python" for test in tests if ".py" in test})
     status, said = run(["cmake", "--build", "--preset", "release", "-j", JOBS, "--target", *targets])
     return said[-3000:] if status else ""
@@ -86,7 +87,7 @@ def command_of(test):
 
 
 def failing(tests):
-    """Returns the first test that fails and its output; None if all pass."""
+    """Runs the tests and returns (test, output) for the first one that fails, or None if all pass."""
     for test in tests:
         status, said = run(command_of(test), TIMEOUT)
         if status != 0:
@@ -97,7 +98,8 @@ def failing(tests):
 
 
 def try_mutant(mutant):
-    """Makes one edit, runs its tests, and undoes it. Returns ("noticed", the test that failed), ("survives", ""), or ("broken", why the edit or the build is impossible)."""
+    """Makes one edit, runs its tests, and undoes the edit. Returns ("noticed", the test that failed), ("survives", ""), or ("broken", the reason
+    why the edit or the build is impossible)."""
     path = TREE / mutant.file
     if not path.exists():
         return "broken", f"there is no {mutant.file}"

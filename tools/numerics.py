@@ -1,10 +1,11 @@
-"""Finds the functions of python/gradus that compose operators. A composition belongs in schema/, where it has one implementation for C, C++ and Python.
+"""Finds the functions of python/gradus that compose operators. A composition belongs in schema/, where one implementation serves C, C++ and Python.
 
-Elements are computed by a call of an operator of the schema, or by arithmetic with a tensor. A function may compute elements and return them. It is refused if
-elements that it has computed are an operand of a further operator or of arithmetic, directly or through a local variable, an attribute, an index or a view.
-Numbers that .item() and .tolist() read from tensors do not count as elements, nor do sizes and dtypes. Calls of other functions of the package are not followed.
+Elements are computed by a call of an operator of the schema, or by arithmetic with a tensor. A function may compute elements and return them. It is
+refused if elements that it has computed become an operand of a further operator or of arithmetic, directly or through a local variable, an attribute,
+an index or a view. Numbers read from tensors with .item() and .tolist() do not count as elements, and neither do sizes and dtypes. Calls of other
+functions of the package are not followed.
 
-Subclasses of autograd.Function are refused, too, because their gradients are written in Python. HANDING_ON lists the ones that compute nothing.
+Subclasses of autograd.Function are also refused, because their gradients are written in Python. HANDING_ON lists the subclasses that compute nothing.
 """
 import ast
 import sys
@@ -14,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from codegen import schema  # noqa: E402
 
-# Folders and files of python/gradus that may compose public operators -> the reason.
+# Folder or file of python/gradus whose functions may compose public operators, i.e. pass the result of one to another -> reason why they may.
 COMPOSING = {
     "distributions": "a distribution is a set of formulas of public operators",
     "func": "transformations of functions by public operators",
@@ -26,18 +27,20 @@ COMPOSING = {
 # Subclasses of autograd.Function whose backward only passes gradients on, calls the user's functions, or calls one operator.
 HANDING_ON = {"autograd/function.py": {"InplaceFunction", "_Once"}, "func/functions.py": {"_Elements"}, "masked/_gradient.py": {"_Enter"},
               "nn/modules/backward_hook.py": {"BackwardHookFunction"}, "utils/checkpoint.py": {"_Checkpoint"}}
-# Families of the schema, and operators of other families, that create, copy or choose elements but compute none.
+# PLACING_FAMILIES (files of the schema) and PLACING (single operators) name operators that create, copy or choose elements but do no arithmetic
+# with them.
 PLACING_FAMILIES = {"arrange", "combine", "copy", "creation", "index", "pad", "random", "view"}
 PLACING = {"conj", "masked_fill", "real", "imag", "resolve_conj", "resolve_neg", "where"}
-# An argument with one of these names is a tensor throughout the package.
+# Names of arguments that are tensors in the whole package.
 TENSORS = {"bias", "grad", "input", "key", "mask", "query", "score", "target", "tensor", "weight", "x1", "x2", "y"}
-# Attributes and calls whose values are not elements.
+# Attributes and functions whose values are not elements of tensors.
 FACTS = {"device", "dim", "dtype", "element_size", "getattr", "hasattr", "id", "is_complex", "is_floating_point", "isinstance", "item", "itemsize", "layout", "len", "ndim",
          "numel", "requires_grad", "shape", "size", "str", "stride", "tolist", "type"}
 
 
 def operators(root):
-    """Returns the Python names of the operators that compute elements, and of their in-place forms."""
+    """Returns the Python names of all operators that compute new values, with and without "_" for the in-place form. Operators that only view, copy
+    or choose elements are left out."""
     computing = (o for o in schema.read_schema(root / "schema").values() if o.is_operator and not o.view and any(a.is_tensor for a in o.args)
                  and Path(o.file).stem not in PLACING_FAMILIES)
     names = {o.python.get("name", o.name) for o in computing} - PLACING
@@ -45,7 +48,8 @@ def operators(root):
 
 
 class Function:
-    """Finds the compositions in one function: `found` maps a line to the text of its composition."""
+    """Finds the compositions in one function: operators and arithmetic whose operands are themselves computed elements of tensors. `found` maps a
+    line number to the source text of the composition there."""
 
     def __init__(self, node, names, modules, imported):
         self.names, self.modules, self.imported = names, modules, imported
@@ -64,14 +68,15 @@ class Function:
 
     @staticmethod
     def own_nodes(node):
-        """Yields the nodes of a function without those of functions and classes inside it."""
+        """Yields the AST nodes of a function, without the nodes of nested functions and classes."""
         for child in ast.iter_child_nodes(node):
             yield child
             if not isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
                 yield from Function.own_nodes(child)
 
     def is_operator(self, function):
-        """True if the callee is an operator that computes. A hidden operator counts only as an attribute of the extension."""
+        """True if the called `function` is an operator that computes elements. An operator whose name begins with "_" counts only if it is
+        accessed as an attribute of the extension module."""
         if isinstance(function, ast.Name):
             return function.id in self.names & self.imported
         if not isinstance(function, ast.Attribute) or function.attr not in self.names or ast.unparse(function.value) in self.modules:
@@ -79,7 +84,7 @@ class Function:
         return not function.attr.startswith("_") or ast.unparse(function.value).startswith(("_C", "_nn", "gradus."))
 
     def operands(self, node):
-        """Returns the operands of a call of an operator or of arithmetic; [] for other nodes."""
+        """Returns the operands if `node` is a call of an operator or arithmetic; [] for any other node."""
         if isinstance(node, ast.Call) and self.is_operator(node.func):
             return [node.func, *node.args, *(keyword.value for keyword in node.keywords)]
         if isinstance(node, ast.BinOp):
@@ -93,7 +98,7 @@ class Function:
         return []
 
     def is_computed(self, node):
-        """True if the value of an expression holds elements that this function has computed."""
+        """True if the value of the expression contains elements that this function has computed."""
         if isinstance(node, ast.Name):
             return node.id in self.computed_names
         if isinstance(node, ast.Call) and self.is_operator(node.func):

@@ -1,6 +1,7 @@
-"""Writes docs/torch_names.txt: PyTorch's public names, a line per module. Needs PyTorch. Run it when Gradus begins to follow a newer version.
+"""Writes docs/torch_names.txt, which lists PyTorch's public names, one line for each module. Needs PyTorch. Run this tool when Gradus begins to
+follow a newer version of PyTorch.
 
-The page "What is missing, by name" is made from this file, so that the documents can be built without PyTorch.
+The page "What is missing, by name" is made from that file, so that the documents can be built without PyTorch.
 """
 import importlib
 import inspect
@@ -19,7 +20,7 @@ FILE = Path(__file__).resolve().parent.parent / "docs" / "torch_names.txt"
 
 
 def resolve(path):
-    """Returns the module or class of a dotted path; None if the installed PyTorch cannot import it."""
+    """Returns the module or class with the dotted name `path`, or None if the installed PyTorch cannot import it."""
     if path == "torch.Tensor":
         return importlib.import_module("torch").Tensor
     try:
@@ -33,7 +34,8 @@ def is_public(owner, name):
     return not name.startswith("_") and not isinstance(value, types.ModuleType)
 
 
-# Names that `torch` exports although PyTorch's documentation does not mention them: types of its compiler, and entry points of other libraries.
+# Prefixes of names, and types, that `torch` exports although PyTorch's documentation does not mention them. They belong to PyTorch's compiler or to
+# other libraries. PUBLIC_TYPES are the exceptions.
 INTERNAL = ("cudnn_", "miopen_", "mkldnn_", "fbgemm_", "quantized_", "parse_", "unify_", "import_ir")
 PUBLIC_TYPES = {"Generator", "Size", "Stream", "Event", "Tensor", "device", "dtype", "layout", "memory_format", "finfo", "iinfo", "qscheme"}
 
@@ -50,7 +52,7 @@ def public_names(owner):
     names = getattr(owner, "__all__", None)
     if names is None or isinstance(owner, type):
         names = [name for name in dir(owner) if is_public(owner, name)]
-        if isinstance(owner, types.ModuleType):  # without __all__, a module's own names are those that are defined in PyTorch
+        if isinstance(owner, types.ModuleType):  # without __all__, only names that are defined inside PyTorch count
             names = [name for name in names if str(getattr(getattr(owner, name), "__module__", "torch")).startswith("torch")]
     return sorted({name for name in names if not is_internal(owner, name)})
 

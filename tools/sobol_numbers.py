@@ -1,9 +1,10 @@
-"""Writes src/kernel/sobol_numbers.bin: Joe's and Kuo's initial direction numbers of the Sobol sequence, in the form that src/kernel/sobol.c describes.
+"""Writes src/kernel/sobol_numbers.bin, which contains Joe's and Kuo's initial direction numbers of the Sobol sequence in the format that
+src/kernel/sobol.c describes.
 
     python tools/sobol_numbers.py new-joe-kuo-6.21201
 
-reads the table as its authors publish it, at https://web.maths.unsw.edu.au/~fkuo/sobol/. Without an argument the numbers are taken from an installed PyTorch,
-which has the same ones.
+reads the table as its authors publish it at https://web.maths.unsw.edu.au/~fkuo/sobol/. Without an argument the numbers are taken from an installed
+PyTorch, which has equal ones.
 """
 import sys
 from pathlib import Path
@@ -13,12 +14,14 @@ BITS, DIMENSIONS = 30, 21201
 
 
 def published(path):
-    """Yields the numbers of each dimension but the first. A line of the table has dimension, degree, polynomial and numbers."""
+    """Yields the list of direction numbers of each dimension but the first. A line of the published table contains dimension, degree, polynomial
+    and numbers."""
     for line in Path(path).read_text().splitlines()[1:]:
         yield [int(word) for word in line.split()[3:]]
 
 
 def installed():
+    """Yields the same lists as published(), read from the installed PyTorch."""
     import torch
 
     state = torch._sobol_engine_initialize_state_(torch.zeros(DIMENSIONS, BITS, dtype=torch.int64), DIMENSIONS)
@@ -28,7 +31,7 @@ def installed():
 
 
 def primitive_polynomials(degree):
-    """Returns the number of primitive polynomials of a degree: Euler's totient of 2^degree - 1, divided by the degree."""
+    """Returns the number of primitive polynomials over GF(2) of a degree, which is phi(2^degree - 1) / degree with Euler's totient phi."""
     totient = rest = (1 << degree) - 1
     for prime in range(2, rest + 1):
         if rest % prime == 0:

@@ -1,6 +1,7 @@
-"""Finds where C names are defined: the functions, macros and kernels of the tree. It needs no compiler, because it relies on the layout that clang-format gives them.
+"""Finds the definitions of C functions, macros and kernels in the tree. No compiler is needed, because the search relies on the layout that
+clang-format produces.
 
-Generated files are included if build/release has them.
+Generated files are included if they exist in build/release.
 """
 import re
 from dataclasses import dataclass
@@ -9,20 +10,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = "build/release/gen"
-# A definition begins in the first column. A kernel with GRD_TYPED or GRD_AT_LEVEL around its name has the dtype and the instruction-set level appended.
+# Patterns of definitions, which begin in the first column. The name of a kernel is wrapped in GRD_TYPED or GRD_AT_LEVEL, which append the dtype or
+# the instruction-set level.
 FUNCTION = re.compile(r"^(?:[A-Za-z_][\w \t*()]*?[ *])?(\w+)\(([^;{}=]*)\)\s*\{", re.M)
 MACRO = re.compile(r"^#define (\w+)\(.*(?:\\\n.*)*", re.M)
 VARIABLE = re.compile(r"^(?:static )?const struct \w+ (\w+)(?:\[\w*\])* =(?= \{)", re.M)
 KERNEL = re.compile(r"^(?!extern)\w.*?\bGRD_(?:TYPED|AT_LEVEL)\((\w+)\)[^{;]*?(?= \{|\n\{)", re.M)
 NO_CODE = re.compile(r"/\*.*?\*/|__attribute__\(\(.*?\)\)", re.S)
-# Every operator may call these, so they are not listed among an operator's own kernels and functions.
+# Kernels and functions that any operator may call. They are left out of the lists of functions that belong to one operator.
 SHARED_KERNELS = ("src/kernel/table.h", "src/kernel/map.h", "src/kernel/map.c", "src/kernel/bytes.h")
 SHARED_FUNCTIONS = ("grd_plan_", "grd_copy_", "grd_op_", "op_")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a file that contains `name`. The path is relative to the root."""
+    """A line of a file that contains `name`. `path` is relative to the root of the tree."""
     path: str
     line: int
     name: str
@@ -31,7 +33,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Definition:
-    """`body` is the text between the name and the end. A local definition is visible in its own file only."""
+    """A definition of a C name. `body` is the text from the name to the end of the definition. A local (static) definition is visible only in its
+    own file."""
     path: str
     line: int
     name: str
@@ -51,17 +54,19 @@ def line_of(text, position):
 
 
 def without_comments(text):
-    """Returns the text with comments and attributes replaced by spaces. Line numbers stay the same."""
+    """Returns the text with comments and attributes replaced by spaces, which preserves line numbers."""
     return NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def body(code, start):
-    """Returns the text of a definition from `start` to the end of the line, if the line closes it, otherwise to the first closing brace in the first column."""
+    """Returns the text of a definition from `start` to the end of the line if the definition ends there, otherwise to the first closing brace in
+    the first column."""
     line = code[start:code.find("\n", start)]
     return line if re.search(r"\};?$", line) else code[start:code.find("\n}", start)]
 
 
 def definitions(path, text):
+    """Yields a Definition for each definition in the text of the file `path`."""
     code = without_comments(text)
     for pattern in (FUNCTION, MACRO, VARIABLE, KERNEL):
         for match in pattern.finditer(code):
@@ -70,7 +75,7 @@ def definitions(path, text):
 
 
 class Sources:
-    """The files below a root."""
+    """The source files below a root folder, with searches that are cached."""
 
     def __init__(self, root=ROOT):
         self.root = root
@@ -80,7 +85,7 @@ class Sources:
 
     @cache
     def text(self, path):
-        """Returns the text of a file; "" if there is no such file."""
+        """Returns the text of a file, or "" if it does not exist."""
         return (self.root / path).read_text() if (self.root / path).exists() else ""
 
     @cache
@@ -89,7 +94,7 @@ class Sources:
 
     @cache
     def first_lines(self, path):
-        """Returns {word: the number of the first line of the file that contains it}."""
+        """Returns {word: number of the first line of the file that contains the word}."""
         found = {}
         for number, line in enumerate(self.lines(path), 1):
             for word in re.findall(r"\w+", line):
@@ -97,13 +102,13 @@ class Sources:
         return found
 
     def mention(self, path, word, note):
-        """Returns a list with the first line of the file that contains the word; [] if no line does."""
+        """Returns a list with a Place for the first line of the file that contains the word, or [] if no line does."""
         line = self.first_lines(path).get(word)
         return [Place(path, line, word, note)] if line else []
 
     @cached_property
     def defined(self):
-        """Returns {name: its definitions}, those of hand-written files first."""
+        """Returns {name: [Definition]}, with the definitions in hand-written files first."""
         found = {}
         for path in self.paths("src/**/*.[ch]", f"{GENERATED}/*.[ch]"):
             for one in definitions(path, self.text(path)):
@@ -111,7 +116,8 @@ class Sources:
         return found
 
     def definitions_of(self, name, folder="src/", path=None):
-        """Returns the definitions of a name below a folder that are visible in the file `path`: those in that file, or if it has none the ones that are not local."""
+        """Returns the definitions of `name` below a folder that are visible in the file `path`. These are the definitions in that file or, if it
+        has none, all definitions that are not local."""
         found = [d for d in self.defined.get(name, []) if d.path.startswith(folder)]
         return [d for d in found if d.path == path] or [d for d in found if not d.is_local]
 
@@ -119,7 +125,8 @@ class Sources:
         return [d.place("generated") for name in names for d in self.defined.get(name, []) if d.path.startswith(GENERATED)]
 
     def reached(self, starts):
-        """Returns the given functions of src/op and all functions of src/op that they call or pass on as pointers, directly or not, except SHARED_FUNCTIONS."""
+        """Returns the Definitions `starts`, and the Definitions of all functions of src/op that they call or pass as pointers, directly or
+        indirectly, except SHARED_FUNCTIONS."""
         found, left = {}, list(starts)
         while left:
             one = left.pop(0)
@@ -132,13 +139,14 @@ class Sources:
 
     @cached_property
     def tables(self):
-        """Returns {member of struct grd_kernel_table: the name of the struct of kernels, or of the kernel, to which it points}."""
+        """Returns {member of struct grd_kernel_table: name of the struct of kernels, or of the kernel, to which the member points}."""
         text = self.text("src/kernel/table.h").partition("struct grd_kernel_table {")[2].partition("\n};")[0]
         return {name: f"grd_{name}" for name in re.findall(r"\*(\w+)\[", text)} | {name: row for row, name in re.findall(r"const struct (\w+) \*(\w+)", text)}
 
     @cached_property
     def members(self):
-        """Returns {struct of kernels: [(member, its function)]}, e.g. grd_order_row: rank, sort, … If a macro makes the function, the line of the member stands for it."""
+        """Returns {struct of kernels: [(member, Definition of its function)]}, e.g. for grd_order_row the members rank, sort and so on. If a macro
+        generates the function, the definition is the line of the member."""
         found = {}
         for one in (d for ds in self.defined.values() for d in ds if d.path.startswith("src/kernel/cpu/") and d.body.startswith(" {")):
             for match in re.finditer(r"\.(\w+) =([^.]*)", one.body):
@@ -149,7 +157,8 @@ class Sources:
         return found
 
     def kernels_of(self, functions):
-        """Returns the kernels that functions read from the kernel table, found by the names of its members, and the functions of src/kernel that they call by name."""
+        """Returns the kernels that the given functions read from the kernel table, found by the names of the table's members, and the functions of
+        src/kernel that they call by name."""
         text, found = "\n".join(one.body for one in functions), []
         read = set(re.findall(r"(?:->|\.)(\w+)", text))
         for table in dict.fromkeys(re.findall(r"grd_kernels->(\w+)", text)):
@@ -160,7 +169,7 @@ class Sources:
 
     @cache
     def included(self, path):
-        """Returns the file and the files of src/kernel and src/base that it includes, directly or not."""
+        """Returns `path` and all files of src/kernel and src/base that it includes, directly or indirectly."""
         found, left = [], [path]
         while left:
             if (path := left.pop()) not in found:
@@ -169,7 +178,8 @@ class Sources:
         return found
 
     def bodies(self, text, file):
-        """Returns the functions whose names occur in the text of a kernel in `file`. For a _Generic macro, the functions that it chooses from are included."""
+        """Returns the functions whose names occur in `text`, the code of a kernel in `file`. For a _Generic macro, all functions among which it
+        chooses are included."""
         found = []
         for word in dict.fromkeys(re.findall(r"\w+", text)):
             for one in (d for d in self.defined.get(word, []) if d.path in self.included(file)):
@@ -178,7 +188,8 @@ class Sources:
         return found
 
     def reduction(self, word):
-        """Yields the kernels of a reduction's kind or finish: for GRD_REDUCE_SUM the row [GRD_REDUCE_SUM] = {sum_lines, …} of grd_reduce_row, and its functions."""
+        """Yields the kernels for an enumerator of a reduction: a kind (what is accumulated) or a finish (what is done with the accumulated number).
+        For example, for GRD_REDUCE_SUM these are the row [GRD_REDUCE_SUM] = {sum_lines, ...} of grd_reduce_row and the functions in that row."""
         for row in self.defined.get("grd_reduce_row", []):
             for match in re.finditer(rf"\[{word}\] = (.*?)(?=,\n|\n *\}})", row.body, re.S):
                 yield Place(row.path, row.line + row.body.count("\n", 0, match.start()), word, match[1])

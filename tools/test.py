@@ -1,9 +1,10 @@
-"""Builds a preset, runs its tests, and prints why tests were skipped and how many passed, failed and were skipped.
+"""Builds a preset, runs its tests, and prints how many passed, failed and were skipped, with the reasons for skipping.
 
-  test.py --preset release --all      runs everything that `make test` runs: the C tests, the tests in Python, a program built against an installed Gradus
-  test.py --preset release --skipped  runs the tests that the last --all skipped, once what they lacked is installed
+  test.py --preset release --all      runs everything that `make test` runs: C tests, Python tests, a program built against an installed Gradus
+  test.py --preset release --skipped  runs the tests that the last --all skipped, once the missing software is installed
   test.py --preset dev                runs the C tests of a preset  [--label LABEL]
-  test.py --preset dev --package      runs the tests of the Python package on a preset's build, with its sanitizer loaded first  [--label threads] [--select NAMES]
+  test.py --preset dev --package      runs the tests of the Python package on a preset's build, with its sanitizer loaded first
+                                      [--label threads] [--select NAMES]
   test.py --sum                       prints the sum of the counts of the last --all and of all runs since
 """
 import argparse
@@ -21,12 +22,13 @@ COUNTS = ROOT / "build" / "test-counts"
 SKIPPED = ROOT / "build" / "skipped-tests"
 NO_CMOCKA = "cmocka, which the C tests need, is not installed: as root, apt-get install libcmocka-dev"
 JOBS = str(os.cpu_count() or 2)
-# AddressSanitizer keeps 8 callers of each allocation and 16 MB of freed memory. Tests in which allocations fail make millions of them, and take a third longer with its defaults.
+# Makes AddressSanitizer record 8 callers of each allocation and keep 16 MB of freed memory. Tests of failing allocations make millions of allocations
+# and take a third longer with the default values.
 SHORT_MEMORY = "malloc_context_size=8:quarantine_size_mb=16"
 
 
 class Outcome:
-    """The numbers of tests that passed and failed, and how many were skipped for which reason."""
+    """Numbers of tests that passed and failed, and a count of skipped tests for each reason."""
 
     def __init__(self, passed=0, failed=0, reasons=()):
         self.passed, self.failed, self.reasons = passed, failed, Counter(reasons)
@@ -56,7 +58,8 @@ def has_cmocka():
 
 
 def get_cmocka():
-    """True if the C tests can be built. Of what they need only cmocka is not in the Python registry; it is installed by apt-get if that exists and this process is root's."""
+    """Installs cmocka if needed and possible. Returns True if cmocka is installed. cmocka is the only dependency of the C tests that is not in the
+    Python package registry. It is installed by apt-get if that exists and this process runs as root."""
     if has_cmocka():
         return True
     if os.geteuid() == 0 and shutil.which("apt-get"):
@@ -70,7 +73,7 @@ def get_cmocka():
 
 
 def build(preset, *targets):
-    """Configures the preset, which is quick if nothing has changed, and builds the targets. Returns the build folder."""
+    """Configures the preset and builds the targets. Returns the build folder. Configuring is quick if nothing has changed."""
     log = ROOT / "build" / f"configure-{preset}.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as output:
@@ -81,17 +84,17 @@ def build(preset, *targets):
     return ROOT / "build" / preset
 
 
-# ---- C ------------------------------------------------------------------------------------------------------------------
+# ---- C tests ------------------------------------------------------------------------------------------------------------
 
 
 def unbuilt_tests():
-    """Returns the number of tests in the programs that need cmocka. A program whose tests are generated from the schema counts as one."""
+    """Returns the number of tests in the programs that need cmocka. A program with generated tests counts as one test."""
     programs = [path.read_text() for path in (ROOT / "test").glob("*/*.c") if path.parent.name != "fuzz"]
     return sum(max(1, len(re.findall(r"\b(?:cmocka_unit_test\w*|IN_SCOPE)\(", text))) for text in programs if "\nint main(" in text)
 
 
 def c_tests(preset, label):
-    """Runs ctest in random order, and counts the tests inside each cmocka program."""
+    """Runs ctest in random order and returns the Outcome, in which each test inside a cmocka program counts."""
     missing = Outcome() if get_cmocka() else Outcome(reasons={NO_CMOCKA: unbuilt_tests()})
     directory = build(preset)
     selected = ["-L", label] if label else []
@@ -108,7 +111,8 @@ def c_tests(preset, label):
 
 
 def program_outcome(case):
-    """Returns the Outcome of one program from its output: cmocka prints counts, and a test prints "skipped: REASON" before it skips. A program without cmocka is one test."""
+    """Returns the Outcome of one program, read from the program's output. cmocka prints the counts, and a test prints "skipped: REASON" before it
+    skips. A program without cmocka counts as one test."""
     output = case.findtext("system-out") or ""
     passed, failed, skipped = (sum(int(n) for n in re.findall(rf"\[  {word}\s*\] (\d+) test", output)) for word in ("PASSED", "FAILED", "SKIPPED"))
     reasons = Counter(re.findall(r"^skipped: (.*)$", output, flags=re.M))
@@ -119,11 +123,11 @@ def program_outcome(case):
     return Outcome(passed, max(failed, 0 if ran else 1), +reasons)
 
 
-# ---- Python -------------------------------------------------------------------------------------------------------------
+# ---- Python tests -------------------------------------------------------------------------------------------------------
 
 
-# The interpreter is built without a sanitizer, so the sanitizer's runtime must be loaded before it, together with the C++ library, whose exceptions PyTorch throws. Leaks are not
-# detected, because CPython itself keeps memory until the process ends.
+# The Python interpreter is built without a sanitizer, so the sanitizer's runtime library must be loaded before the interpreter, together with the C++
+# library, whose exceptions PyTorch throws. Leaks are not detected, because CPython itself keeps memory until the process ends.
 RUNTIMES = {"dev": ("libasan.so", "libstdc++.so.6"), "tsan": ("libtsan.so", "libstdc++.so.6")}
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
              "TSAN_OPTIONS": f"halt_on_error=1:exitcode=66:suppressions={ROOT / 'test/data/tsan.supp'}",
@@ -147,8 +151,9 @@ def package_tests(preset, label, select):
 
 
 def python_tests(folder, environment, selected=()):
-    """Runs pytest with a worker per core, prints its last lines, and returns the counts of its report file. If a worker dies, the run ends and its test counts as failed. A
-    sanitizer writes its report to the error stream before it ends a worker; therefore pytest does not capture the file descriptors when a sanitizer is loaded."""
+    """Runs pytest with one worker for each core, prints the last lines of its output, and returns the Outcome from its report file. If a worker
+    dies the run ends and the worker's test counts as failed. If a sanitizer is loaded, pytest does not capture file descriptors, because a
+    sanitizer writes its report to the error stream before it ends a worker."""
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
     result = run([sys.executable, "-m", "pytest", "-q", folder, "-p", "no:cacheprovider", f"--junitxml={report}", *selected,
@@ -164,7 +169,7 @@ def python_tests(folder, environment, selected=()):
     return Outcome(counts["tests"] - counts["failures"] - counts["errors"] - counts["skipped"], failed, reasons)
 
 
-# ---- Together -----------------------------------------------------------------------------------------------------------
+# ---- All tests ----------------------------------------------------------------------------------------------------------
 
 
 def everything():
@@ -184,7 +189,7 @@ def skipped_tests():
 
 
 def counted():
-    """Returns the sum of the counts that the runs wrote to COUNTS, as a line."""
+    """Returns a line with the sums of the counts that earlier runs have appended to COUNTS."""
     rows = [[int(n) for n in re.findall(r"\d+", line)] for line in COUNTS.read_text().splitlines()]
     passed, failed, skipped = (sum(column) for column in zip(*rows))
     return f"{passed} passed, {failed} failed, {skipped} skipped"

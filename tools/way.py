@@ -1,7 +1,8 @@
-"""Prints the call stack of torch.add(x, y, alpha=2), with broadcasting and a gradient, at the moment when its loop runs.
+"""Prints the call stack of torch.add(x, y, alpha=2), with broadcasting and a gradient, at the moment when the loop over the elements runs.
 
-  way.py [--build build/dev]      prints the frames from the loop up to the interpreter, and the numbers of frames, of files, and of calls between written and
-                                  generated code. The build must have debug information, as preset dev has; gdb shows inlined calls, too.
+  way.py [--build build/dev]      prints the frames from the loop up to the interpreter, and the numbers of frames, of files, and of calls
+                                  between written and generated code. The build must have debug information, as preset dev has;
+                                  gdb also shows inlined calls.
 """
 import argparse
 import os
@@ -17,21 +18,21 @@ FRAME = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+)[\w.]* \(.*\) (?:at (\S+):(
 
 
 def environment_of(build):
-    """Returns the environment of gdb and ldd: without LD_PRELOAD, because only the program needs the sanitizer's library."""
+    """Returns the environment for gdb and ldd. It has no LD_PRELOAD, because only the debugged program needs the sanitizer's library."""
     kept = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     return {**kept, "PYTHONPATH": str(build / "python"), "ASAN_OPTIONS": "detect_leaks=0"}
 
 
 def preloaded(build):
-    """Returns the path of the sanitizer's library if the extension is linked with one, since it must be loaded before all others; otherwise ""."""
+    """Returns the path of the sanitizer's library, which must be loaded before all others, if the extension is linked with one; otherwise ""."""
     extension = next((build / "python/gradus").glob("_C.*.so"))
     wanted = subprocess.run(["ldd", extension], capture_output=True, text=True, check=True, env=environment_of(build)).stdout
     return " ".join(re.findall(r"=> (\S*lib[at]san\S*)", wanted))
 
 
 def frames(build, program, function):
-    """Returns [(function, file, line)] from a function up to the interpreter, when the program first calls it. Without debug information the file is the library, the line is
-    "", and inlined functions are missing."""
+    """Returns the stack frames [(function, file, line)] at the first call of `function` in `program`, from that function up to the interpreter.
+    Without debug information `file` is the library, `line` is "", and inlined functions are missing."""
     commands = ["set pagination off", "set breakpoint pending on", f"set environment LD_PRELOAD {preloaded(build)}", f"break {function}", "run", "backtrace"]
     command = ["gdb", "-batch", "-nx", *(word for text in commands for word in ("-ex", text)), "--args", sys.executable, "-c", program]
     printed = subprocess.run(command, capture_output=True, text=True, env=environment_of(build), stdin=subprocess.DEVNULL).stdout
@@ -42,7 +43,7 @@ def frames(build, program, function):
 
 
 def stack(build):
-    """Returns [(function, file, line)] from the loop to the function that the interpreter calls."""
+    """Returns the stack frames [(function, file, line)] from the loop LOOP up to the C function that the interpreter calls."""
     return [(function, file, line) for function, file, line in frames(build, PROGRAM, LOOP) if "gen/" in file or "/src/" in file or "/_C/" in file]
 
 

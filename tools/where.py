@@ -1,9 +1,9 @@
-"""Prints the places of an operator's parts, from its entry in the schema to its tests.
+"""Prints the source locations that belong to an operator, from its entry in the schema to its tests.
 
-  make where OP=tanh                      prints the entry, plan, run, kernel bodies, derivative, Python names and tests of the operator tanh
-  make where OP=nn.functional.softmax     prints the operators that a Python name calls, and if it is one operator, its places
+  make where OP=tanh                      prints the schema entry of tanh, and the C code, derivative, Python names and tests that belong to it
+  make where OP=nn.functional.softmax     prints the operators that a Python name calls, and the locations if it is a single operator
 
-Each line begins with path:line, relative to the root. Generated files are listed if build/release has them.
+Each line begins with path:line, relative to the root. Generated files are listed if they exist in build/release.
 """
 import ast
 import difflib
@@ -20,7 +20,7 @@ from codegen.schema import read_schema  # noqa: E402
 
 PYTHON_HOMES = {"function": "", "method": "Tensor.", "nn": "nn.functional.", "linalg": "linalg.", "special": "special.", "fft": "fft.", "windows": "signal.windows."}
 PYTHON_FILES = {"python/gradus/nn/functional/*.py": "nn.functional.", "python/gradus/_tensor*.py": "Tensor.", "python/gradus/functional.py": ""}
-MOST_USES = 5  # at most so many files of test/ are listed for a name
+MOST_USES = 5  # maximum number of files of test/ that are listed for a name
 
 
 class Where:
@@ -31,7 +31,7 @@ class Where:
         self.python_names = {PYTHON_HOMES[home] + name: function for (home, name), function in python.functions(self.operators).items()}
 
     def places(self, operator):
-        """Returns {section: [Place]} of an operator."""
+        """Returns {section: [Place]} with all locations that belong to an operator."""
         found = {"schema": [self.entry(operator)], "plan": self.plan(operator), "run": self.run(operator), "kernel": self.kernel(operator),
                  "derivative": self.derivative(operator), "Python": self.python(operator), "tests": self.tests(operator)}
         return {section: list(dict.fromkeys(places)) for section, places in found.items()}
@@ -39,35 +39,37 @@ class Where:
     # ---- The schema ----------------------------------------------------------------------------------------------------------------
 
     def entry(self, operator, note=""):
-        """Returns the line of the operator's entry. The copy of a view and the kernel of a derived gradient have no entry; theirs is the line of the entry they are made from."""
+        """Returns the Place of the operator's entry in schema/. The copy of a view and the kernel of a derived gradient have no entry of their own;
+        their Place is the entry from which they are made."""
         return Place(operator.file, operator.line, self.sources.lines(operator.file)[operator.line - 1], note)
 
     def keys(self, operator, *prefixes, note=""):
-        """Returns the lines of the entry with these keys or with keys below them, such as grad.self for grad."""
+        """Returns the Places of lines in the schema entry whose key is one of `prefixes` or below one, such as grad.self below grad."""
         found = [(key, line) for prefix in prefixes for key, line in operator.lines.items() if key == prefix or key.startswith(f"{prefix}.")]
         return [Place(operator.file, line, key, note or self.sources.lines(operator.file)[line - 1].partition("=")[2].strip(' "')) for key, line in found]
 
     def called(self, operator, *texts):
-        """Returns the other operators that C texts call."""
+        """Returns all operators, except `operator` itself, that the C texts call."""
         words = dict.fromkeys(word for text in texts for word in re.findall(r"\w+", without_comments(text)))
         return list({o.name: o for o in (self.c_names[word] for word in words if word in self.c_names) if o is not operator}.values())
 
     # ---- Plan, run and kernel -------------------------------------------------------------------------------------------------------
 
     def implementation(self, operator):
-        """Returns the text of op_<name>; "" if it is written by hand."""
+        """Returns the generated C code of op_<name>, or "" if it is written by hand."""
         if operator.planned_view:
             return plans.view_call(operator, self.operators, "")
         view = plans.written_plan(operator) if operator.run == "view_backward" else ""
         return emit.implementation(operator, self.operators) + view
 
     def written(self, operator, *prefixes):
-        """Returns the hand-written functions with the given prefixes (plan_, run_, …) that a generated op_<name> calls."""
+        """Returns the Definitions of hand-written functions that a generated op_<name> calls and whose names have one of the prefixes (plan_,
+        run_, ...)."""
         words = dict.fromkeys(re.findall(r"\w+", self.implementation(operator)))
         return [d for word in words if word.startswith(prefixes) for d in self.sources.defined.get(word, []) if d.path.startswith("src/op/")]
 
     def by_hand(self, operator):
-        """Returns the definition of op_<name> if it is written by hand; otherwise []."""
+        """Returns a list with the Definition of op_<name> if it is written by hand, otherwise []."""
         return self.sources.definitions_of(f"op_{operator.c_name}", "src/op/") if operator.composite or operator.whole else []
 
     def plan(self, operator):
@@ -83,7 +85,8 @@ class Where:
         return self.sources.definitions_of(f"grd_op_{operator.kernel}", "src/op/")
 
     def functions_of_run(self, operator):
-        """Returns the functions of src/op that compute the results; [] for a composite, because the operators that it calls compute them."""
+        """Returns the Definitions of functions in src/op that compute the results; [] for a composite, because the operators that it calls compute
+        them."""
         if operator.kernel:
             return self.functions_of_law(operator)
         if operator.through:
@@ -93,7 +96,7 @@ class Where:
         return self.written(operator, "run_") if operator.planned else [] if operator.composite else self.by_hand(operator)
 
     def parts(self, operator):
-        """Returns the operators that the implementation of an operator calls."""
+        """Returns all operators that the implementation of `operator` calls."""
         if operator.planned_view:
             return []
         functions = self.by_hand(operator)
@@ -115,7 +118,8 @@ class Where:
         return found if operator.through else found + self.sources.kernels_of(self.sources.reached(starts))
 
     def elementwise_kernel(self, operator):
-        """Returns the keys of the entry that compute an element, and then the hand-written functions of the kernel, the loop last."""
+        """Returns the Places of the schema entry's keys that define an element of the result, then the Places of the kernel's hand-written functions,
+        with the loop last."""
         body = self.sources.definitions_of(f"{operator.kernel}_{operator.c_name}", "src/kernel/")
         text = kernels.block(operator, self.operators) + "".join(d.body for d in body)
         said = [self.entry(operator, operator.expr)] if operator.kernel == "gradient" else self.keys(operator, "expr", "body", "bits")
@@ -124,7 +128,8 @@ class Where:
     # ---- Derivative -----------------------------------------------------------------------------------------------------------------
 
     def derivative(self, operator):
-        """Returns the gradient formulas, the operators and functions that they call, and the rules for tangents and batch tensors."""
+        """Returns the Places of the gradient formulas, of the operators and functions that they call, and of the rules for tangents and batch
+        tensors."""
         if not operator.is_operator:
             return []
         found = self.keys(operator, "grad")
@@ -147,7 +152,7 @@ class Where:
 
     @cached_property
     def names_of(self):
-        """{operator: {name below gradus: its function}}"""
+        """Returns {operator name: {Python name below gradus: Function}}."""
         found = {}
         for name, function in self.python_names.items():
             for signature in function.signatures:
@@ -156,14 +161,15 @@ class Where:
 
     @cached_property
     def signature_tables(self):
-        """{function that Python calls: its row in the tables of signatures}"""
+        """Returns {C function that Python calls: Place of its row in the tables of signatures}."""
         path = f"{GENERATED}/python_functions.c"
         text = self.sources.text(path)
         return {match[1]: Place(path, line_of(text, match.start(1)), match[1], "its signatures") for match in re.finditer(r"\},\s+(call_\w+),\s", text)}
 
     @cached_property
     def written_in_python(self):
-        """[(name below gradus, the methods and functions that its body calls by a name after a dot, place)]"""
+        """Returns [(Python name below gradus, names of methods and functions that its body calls after a dot, Place)] for functions written in
+        Python."""
         found = []
         for path, home in ((path, home) for pattern, home in PYTHON_FILES.items() for path in self.sources.paths(pattern)):
             for node in ast.walk(ast.parse(self.sources.text(path))):
@@ -181,7 +187,8 @@ class Where:
         return self.keys(operator, "python") + found + rows + callers
 
     def python_operators(self, name):
-        """Returns the names of the operators that a Python name calls: those of its signatures, or those that a function written in Python calls."""
+        """Returns the names of the operators that a Python name calls, directly through its signatures or in the body of a function written in
+        Python."""
         name = name.removeprefix("torch.").removeprefix("gradus.")
         called = set().union(*(words for written, words, _ in self.written_in_python if written == name))
         functions = [self.python_names[name]] if name in self.python_names else [f for f in self.python_names.values() if f.name in called]
@@ -189,9 +196,10 @@ class Where:
 
     @cached_property
     def uses(self):
-        """Returns {word: {file of test/: its lines with the word}}. The words are grd_… in C, and names called after a dot in Python."""
+        """Returns {word: {file of test/: [line numbers]}}. The words are identifiers that begin with grd_ in C, and names that are called after a
+        dot in Python."""
         found = {}
-        for path in self.sources.paths("test/[!g]*/**/*.[ch]", "test/[!g]*/**/*.py"):  # [!g] leaves test/golden out
+        for path in self.sources.paths("test/[!g]*/**/*.[ch]", "test/[!g]*/**/*.py"):  # [!g] excludes test/golden
             word = re.compile(r"(?<=\.)[A-Za-z]\w*(?=\()" if path.endswith(".py") else r"\bgrd_\w+")
             for number, line in enumerate(self.sources.lines(path), 1):
                 for name in word.findall(line):

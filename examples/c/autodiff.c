@@ -1,11 +1,11 @@
-/* The recurrent step of the talk "PyTorch internals": the graph is built while the program runs, then walked backward.
+/* Runs the recurrent step of the talk "PyTorch internals". The graph is built while the program runs, and is then traversed backward.
  *
  *     i2h = W_x x^T;  h2h = W_h h^T;  next_h = tanh(i2h + h2h);  loss = sum(next_h) */
 #include <stdio.h>
 
 #include <gradus/gradus.h>
 
-/* Prints one line per node, indented by its distance from the loss. */
+/* Prints `node` and the nodes that it leads to, one on each line, indented by the distance from the loss. */
 static void print_graph(grd_node *node, int depth)
 {
     grd_tensor *leaf = grd_node_variable(node);

@@ -2,8 +2,8 @@
  *
  *     char_rnn [steps]
  *
- * Shows how recurrent networks are used from C: one operator runs all time steps of all rows, backpropagation through time is its gradient, and a
- * cell operator continues from a state one letter at a time. */
+ * The program shows how recurrent networks are used from C. One operator runs all time steps of all sequences, and its gradient is
+ * backpropagation through time. A cell operator continues from a state one letter at a time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static int64_t number_of(char letter)
     return strchr(alphabet, letter) - alphabet;
 }
 
-/* Returns pieces of the song from random positions, [LENGTH + 1, ROWS]: LENGTH input letters and one more, since the targets are the next letters. */
+/* Returns ROWS parts of the song that begin at random positions, as letter numbers [LENGTH + 1, ROWS]. There is one letter more than the LENGTH
+ * input letters, because the targets are the next letters. */
 static grd_tensor *draw_pieces(void)
 {
     static int64_t letters[LENGTH + 1][ROWS];
@@ -74,7 +75,7 @@ static void network_done(struct network *net)
         grd_drop(net->parameter[i]);
 }
 
-/* Returns scores [LENGTH, ROWS, LETTERS] for the next letters, given letters [LENGTH, ROWS]. */
+/* Returns the scores [LENGTH, ROWS, LETTERS] of each possible next letter, given letter numbers [LENGTH, ROWS]. */
 static grd_tensor *network_forward(const struct network *net, grd_tensor *letters)
 {
     grd_tensor *const *p = net->parameter, *state = grd_zeros(grd_dims(1, ROWS, HIDDEN));
@@ -99,7 +100,7 @@ static double train_step(struct network *net)
     return value;
 }
 
-/* Prints a beginning and the network's continuation. Each letter is drawn from the predicted distribution and is the next input. */
+/* Prints `beginning` and the network's continuation of it. Each letter is drawn from the predicted distribution and is the next input. */
 static void sing(const struct network *net, const char *beginning)
 {
     grd_scope scope = grd_scope_open();

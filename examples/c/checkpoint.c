@@ -1,5 +1,6 @@
-/* A training that can be interrupted: it fits a line to points and saves its parameters and the number of steps after every fifty steps. Started
- * again, it continues from the file. The file is replaced atomically, so a kill at any moment leaves a file that can be loaded.
+/* Trains a model in a way that can be interrupted. The program fits a line to points, and after every fifty steps saves its parameters and the
+ * number of steps done. When it is started again, it continues from the saved file. The file is replaced atomically, so that a kill at any moment
+ * leaves a file that can be loaded.
  *
  *     checkpoint line.safetensors 100 && checkpoint line.safetensors 300
  *
@@ -11,7 +12,7 @@
 
 enum { BETWEEN_SAVES = 50 };
 
-/* Returns a parameter that the caller owns, so that it outlives the scopes of the steps. */
+/* Returns a parameter that the caller owns, so that the parameter outlives the scopes of the training steps. */
 static grd_tensor *parameter(double value)
 {
     return grd_keep(grd_set_requires_grad(grd_from_data(&(float){(float)value}, grd_dims(1), GRD_FLOAT32), true));

@@ -2,8 +2,8 @@
  *
  *     digits [examples/data/digits.csv]
  *
- * Shows how to use the library from C: tensors made from memory, scopes that own temporaries, operators with named options, a backward pass, an
- * optimizer, and one check of the error state after many calls. */
+ * The program shows how to use the library from C: tensors made from memory, scopes that own temporaries, operators with named options, a
+ * backward pass, an optimizer, and a single check for errors after many calls. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum { HIDDEN = 128, BATCH = 32, EPOCHS = 40, TEST = IMAGES / 3, SHOWN = 3 };
 
 struct data {
     grd_tensor *images; /* [IMAGES, PIXELS], values from 0 to 1 */
-    grd_tensor *labels; /* [IMAGES], int64 */
+    grd_tensor *labels; /* [IMAGES], int64: the digit in each image */
 };
 
 static bool load(const char *path, struct data *ret_data)
@@ -65,14 +65,14 @@ static void network_done(struct network *net)
         grd_drop(net->parameter[i]);
 }
 
-/* Returns scores [N, DIGITS] for images [N, PIXELS]. */
+/* Returns the scores [N, DIGITS] of the digits for images [N, PIXELS]. */
 static grd_tensor *network_forward(const struct network *net, grd_tensor *images)
 {
     grd_tensor *hidden = grd_relu(grd_linear(images, net->parameter[W1], .bias = net->parameter[B1]));
     return grd_linear(hidden, net->parameter[W2], .bias = net->parameter[B2]);
 }
 
-/* Trains on one minibatch and returns its loss. */
+/* Trains on a minibatch and returns its loss. `chosen` holds the indices of the images. */
 static double train_step(struct network *net, const struct data *data, grd_tensor *chosen)
 {
     grd_scope scope = grd_scope_open();
@@ -116,7 +116,7 @@ static void draw(grd_tensor *image)
     }
 }
 
-/* Prints a few misread digits and returns the accuracy. */
+/* Prints a few misread digits and returns the accuracy. `chosen` holds the indices of the images to read. */
 static double evaluate(const struct network *net, const struct data *data, grd_tensor *chosen)
 {
     grd_scope scope = grd_scope_open();

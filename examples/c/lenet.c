@@ -2,7 +2,7 @@
  *
  *     lenet [examples/data/digits.csv [lenet.safetensors]]
  *
- * The parameters have the names that PyTorch gives those of a Sequential, so that the file can be loaded in Python into
+ * The parameters have the same names as in PyTorch, so that the file can be loaded in Python into
  *
  *     Sequential(Conv2d(1, 16, 3, padding=1), ReLU(), Conv2d(16, 32, 3, padding=1), ReLU(), MaxPool2d(2), Conv2d(32, 64, 3, padding=1), ReLU(),
  *                MaxPool2d(2), Flatten(), Linear(256, 64), ReLU(), Linear(64, 10)) */
@@ -21,7 +21,7 @@ enum { SIDE = 8, BATCH = 32, EPOCHS = 20, TEST = IMAGES / 3 };
 
 struct data {
     grd_tensor *images; /* [IMAGES, 1, SIDE, SIDE], values from 0 to 1 */
-    grd_tensor *labels; /* [IMAGES], int64 */
+    grd_tensor *labels; /* [IMAGES], int64: the digit in each image */
 };
 
 static bool load(const char *path, struct data *ret_data)
@@ -40,11 +40,12 @@ static bool load(const char *path, struct data *ret_data)
 enum { LAYERS = 5, PARAMETERS = 2 * LAYERS };
 
 struct network {
-    grd_tensor *parameter[PARAMETERS]; /* the weight and bias of each layer in turn */
+    grd_tensor *parameter[PARAMETERS]; /* weight and bias of the first layer, then those of the second layer, and so on */
     grd_optimizer *optimizer;
 };
 
-/* The names of the parameters in the Sequential, and the sizes of the weights. `kernel` is 0 for a linear layer. */
+/* The names of the weight and the bias of each layer in the Sequential above, and the number of outputs and inputs (channels or features) of the
+ * layer. `kernel` is the height and width of a convolution's kernel, or 0 for a linear layer. */
 static const struct {
     const char *weight, *bias;
     int64_t outputs, inputs, kernel;
@@ -88,7 +89,7 @@ static grd_tensor *linear(const struct network *net, int layer, grd_tensor *x)
     return grd_linear(x, net->parameter[2 * layer], .bias = net->parameter[2 * layer + 1]);
 }
 
-/* Returns scores [N, DIGITS] for images [N, 1, SIDE, SIDE]. */
+/* Returns the scores [N, DIGITS] of the digits for images [N, 1, SIDE, SIDE]. */
 static grd_tensor *network_forward(const struct network *net, grd_tensor *images)
 {
     grd_tensor *x = convolved(net, 1, convolved(net, 0, images));
@@ -107,7 +108,7 @@ static bool network_save(const struct network *net, const char *path)
 
 /* ---- Training -------------------------------------------------------------------------------------------------------- */
 
-/* Trains on one minibatch and returns its loss. */
+/* Trains on a minibatch and returns its loss. `chosen` holds the indices of the images. */
 static double train_step(struct network *net, const struct data *data, grd_tensor *chosen)
 {
     const grd_scope scope = grd_scope_open();
@@ -121,7 +122,7 @@ static double train_step(struct network *net, const struct data *data, grd_tenso
     return value;
 }
 
-/* Returns the fraction of the chosen images that are read correctly. */
+/* Returns the fraction of images that are read correctly. `chosen` holds the indices of these images. */
 static double accuracy(const struct network *net, const struct data *data, grd_tensor *chosen)
 {
     const grd_scope scope = grd_scope_open();

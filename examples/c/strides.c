@@ -1,4 +1,4 @@
-/* The pictures of strides in the talk "PyTorch internals": a 2x2 tensor, one of its rows and one of its columns share a storage and differ only in
+/* Prints the pictures of strides in the talk "PyTorch internals". A 2x2 tensor, its rows and its columns share one storage and differ only in
  * sizes, strides and offset. */
 #include <stdio.h>
 
@@ -12,7 +12,8 @@ static void print_dims(const char *name, grd_dims dims)
     printf("]\n");
 }
 
-/* Marks the cells of the storage that an index of the tensor can reach. */
+/* Sets touched[c] to true for each element c of the storage that the tensor reads. The function calls itself for each index of dimension `dim`.
+ * `cell` is the position in the storage that the indices of the dimensions before `dim` lead to. */
 static void mark_cells(grd_tensor *t, int64_t dim, int64_t cell, bool *touched)
 {
     if (dim == grd_ndim(t)) {

@@ -1,4 +1,4 @@
-/* Reads digits.csv: 1,797 handwritten digits, one per line, as 64 pixels from 0 to 16 and the digit. */
+/* Reads digits.csv: 1,797 handwritten digits, one on each line, as 64 pixels from 0 to 16 followed by the digit. */
 #ifndef GRADUS_EXAMPLES_DATA_DIGITS_H
 #define GRADUS_EXAMPLES_DATA_DIGITS_H
 
@@ -8,8 +8,8 @@
 
 enum { IMAGES = 1797, PIXELS = 64, DIGITS = 10 };
 
-/* Writes the pixels of each image, scaled to 0 to 1, and its digit. False, with a message on standard error, if the file cannot be opened or a line is
- * not what it should be. */
+/* Reads the pixels of each image, scaled to the range 0 to 1, and its digit. Returns false, with a message on standard error, if the file cannot be
+ * opened or a line does not consist of 64 pixels and a digit. */
 static inline bool read_digits(const char *path, float (*ret_images)[PIXELS], int64_t *ret_labels)
 {
     FILE *file = fopen(path, "r");

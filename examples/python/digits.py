@@ -1,4 +1,5 @@
-"""Trains a two-layer network to read handwritten digits, written as for PyTorch. With `import torch` instead of gradus it prints the same losses.
+"""Trains a two-layer network to read handwritten digits. The program is written as for PyTorch. With `import torch` instead of gradus it prints the
+same losses.
 
     python examples/python/digits.py [examples/data/digits.csv] [--epochs 40] [--seed 0]
 """
@@ -12,7 +13,7 @@ from gradus.utils.data import DataLoader, Dataset, random_split
 
 
 class Digits(Dataset):
-    """Images and labels of a file whose lines have 64 pixels from 0 to 16 and the digit."""
+    """Images and labels from a file whose lines have 64 pixels, from 0 to 16, followed by the digit."""
 
     def __init__(self, path):
         with open(path) as file:
@@ -28,14 +29,14 @@ class Digits(Dataset):
 
 
 def show_progress(epoch, epochs, loss, rate):
-    """Prints a progress line on standard error, over the previous one."""
+    """Prints a progress line on standard error, which replaces the previous one."""
     filled = 30 * epoch // epochs
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}/{epochs}  loss {loss:.4f}  {rate:7.0f} images/s", end="", file=sys.stderr,
           flush=True)
 
 
 def train_epoch(model, loader, loss_function, optimizer):
-    """Trains for one epoch and returns the loss of each batch."""
+    """Trains for one epoch and returns a list with the loss of each batch."""
     model.train()
     losses = []
     for images, labels in loader:
@@ -49,7 +50,7 @@ def train_epoch(model, loader, loss_function, optimizer):
 
 @torch.no_grad()
 def accuracy(model, loader):
-    """Returns the fraction of images that are read correctly."""
+    """Returns the fraction of the loader's images that are read correctly."""
     model.eval()
     right = sum((model(images).argmax(1) == labels).sum().item() for images, labels in loader)
     return right / len(loader.dataset)

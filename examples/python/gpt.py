@@ -1,11 +1,12 @@
-"""A small GPT on characters: it is trained on any text file, saved, resumed and sampled. The program is written as for PyTorch; with `import torch`
-instead of gradus it prints the same losses.
+"""A small GPT on characters, which is trained on any text file, saved, resumed and sampled. The program is written as for PyTorch. With `import
+torch` instead of gradus it prints the same losses.
 
     python examples/python/gpt.py train text.txt [--steps 1000] [--every 100] [--seed 0] [--file gpt.pt] [--resume]
     python examples/python/gpt.py sample [--file gpt.pt] [--prompt "Once"] [--length 300] [--temperature 0.8] [--top-k 20] [--seed 0]
 
-Each block has causal self-attention over the previous characters, followed by a two-layer network for each position. The model predicts the next
-character. While it samples, the keys and values of previous characters are cached, so that each step processes a single character.
+Each block has causal self-attention over the previous characters, followed by a two-layer network that is applied at each position. The model
+predicts the next character. While it samples, the keys and values of previous characters are cached, so that each step processes a single
+character.
 """
 import argparse
 import sys
@@ -26,7 +27,8 @@ class CausalSelfAttention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x, past=None):
-        """`past` has the cached keys and values before x, or is None. Returns the output, and the cache with those of x appended."""
+        """Applies attention to x. `past` has the cached keys and values of the positions before x, or is None. Returns the output, and the cache with
+        the keys and values of x appended."""
         batch, length, width = x.shape
         q, k, v = (part.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for part in self.qkv(x).split(width, dim=2))
         if past is not None:
@@ -50,7 +52,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Maps characters (batch, length), given as numbers, to scores (batch, length, vocabulary) for the next character."""
+    """Maps characters (batch, length), given as numbers, to scores (batch, length, vocabulary) of each possible next character."""
 
     def __init__(self, vocabulary, width=64, heads=4, layers=2, context=64, dropout=0.0):
         super().__init__()
@@ -70,7 +72,8 @@ class GPT(nn.Module):
             nn.init.zeros_(module.bias)
 
     def forward(self, characters, pasts=None):
-        """`pasts` has the cache of each block. If it is given, the extended caches are returned with the scores."""
+        """Returns the scores of the next characters. `pasts` has the cache of keys and values of each block, or is None. If it is given, the extended
+        caches are returned with the scores."""
         start = pasts[0][0].shape[2] if pasts else 0
         x = self.characters(characters) + self.positions(torch.arange(start, start + characters.shape[1]))
         kept = []
@@ -82,12 +85,12 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def write(self, characters, count, temperature=1.0, top_k=None):
-        """Appends `count` characters to (batch, length) characters. Each is drawn from the predicted distribution, or from its top_k likeliest
-        characters."""
+        """Appends `count` characters to `characters`, a tensor of shape (batch, length), and returns it. Each new character is drawn from the
+        predicted distribution, restricted to the `top_k` most likely characters if that is given."""
         self.eval()
         pasts = None
         for _ in range(count):
-            if pasts is None or pasts[0][0].shape[2] == self.context:  # All positions are in use: recompute from the last half of the context.
+            if pasts is None or pasts[0][0].shape[2] == self.context:  # All positions are in use: start again with the last half of the context.
                 recent = characters[:, -(self.context // 2 if pasts else self.context):]
                 scores, pasts = self(recent, self.nothing(len(characters)))
             else:
@@ -101,26 +104,26 @@ class GPT(nn.Module):
         return characters
 
     def nothing(self, batch):
-        """Returns empty caches for all blocks."""
+        """Returns an empty cache of keys and values for each block."""
         width = self.characters.embedding_dim
         return [(torch.zeros(batch, block.attention.heads, 0, width // block.attention.heads),) * 2 for block in self.blocks]
 
 
 def show_progress(step, steps, loss, start, begun):
-    """Prints a progress line on standard error, over the previous one."""
+    """Prints a progress line on standard error, which replaces the previous one."""
     filled = 30 * step // steps
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] step {step}/{steps}  loss {loss:.4f}  {(step - begun) / (time.perf_counter() - start):6.1f} steps/s",
           end="", file=sys.stderr, flush=True)
 
 
 def batch(text, size, context):
-    """Returns random pieces of the text, and the same pieces shifted by one character as targets."""
+    """Returns `size` random parts of the text, of `context` characters each, and as targets the same parts shifted by one character."""
     places = torch.randint(len(text) - context, (size,)).tolist()
     return torch.stack([text[i:i + context] for i in places]), torch.stack([text[i + 1:i + 1 + context] for i in places])
 
 
 def train(model, optimizer, text, steps, every, begun=0, size=16, save=None):
-    """Trains, prints the mean loss of every `every` steps, and calls save(step) then. Returns the loss of each step."""
+    """Trains until step `steps`. After every `every` steps it prints their mean loss and calls save(step). Returns the loss of each step."""
     losses, start = [], time.perf_counter()
     for step in range(begun + 1, steps + 1):
         inputs, targets = batch(text, size, model.context)

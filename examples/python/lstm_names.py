@@ -1,10 +1,10 @@
-"""Reads given names letter by letter and predicts which language they are from. The program is written as for PyTorch; with `import torch` instead
+"""Reads given names letter by letter and predicts which language they are from. The program is written as for PyTorch. With `import torch` instead
 of gradus it prints the same losses.
 
     python examples/python/lstm_names.py [names.txt] [--epochs 20] [--seed 0] [--read NAME ...]
 
-Names of different lengths are packed, so that the bidirectional LSTM stops at the end of each name. Its two final states are classified. Every
-seventh name is held out for the test.
+Names of different lengths are packed, so that the bidirectional LSTM stops at the end of each name. The final states of its two directions are
+classified. Every seventh name is held out for the test.
 """
 import argparse
 import sys
@@ -18,7 +18,7 @@ from gradus.nn.utils.rnn import pack_sequence
 
 
 class NameReader(nn.Module):
-    """Maps a list of names, each a vector of letter numbers, to scores (names, languages)."""
+    """Maps a list of names, each a vector of letter numbers, to scores of shape (names, languages)."""
 
     def __init__(self, letters, languages, width=32, hidden=48):
         super().__init__()
@@ -34,20 +34,20 @@ class NameReader(nn.Module):
 
 
 def read_names(path):
-    """Returns {language: names} of a file with lines such as "German: Heinrich Uwe"."""
+    """Returns {language: list of names} from a file with lines such as "German: Heinrich Uwe"."""
     lines = [line.split(":") for line in Path(path).read_text(encoding="utf-8").splitlines() if ":" in line]
     return {language: names.split() for language, names in lines}
 
 
 def show_progress(epoch, epochs, loss, start):
-    """Prints a progress line on standard error, over the previous one."""
+    """Prints a progress line on standard error, which replaces the previous one."""
     filled = 30 * epoch // epochs
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}/{epochs}  loss {loss:.4f}  {epoch / (time.perf_counter() - start):5.1f} epochs/s",
           end="" if epoch < epochs else "\n", file=sys.stderr, flush=True)
 
 
 def train(model, names, labels, epochs, size=25):
-    """Trains and returns the mean loss of each epoch."""
+    """Trains the model and returns the mean loss of each epoch."""
     optimizer, losses, start = torch.optim.Adam(model.parameters(), lr=5e-3), [], time.perf_counter()
     for epoch in range(1, epochs + 1):
         model.train()
@@ -72,7 +72,7 @@ def probabilities(model, names):
 
 
 def show(name, shares, languages):
-    """Prints a name with bars for its three most likely languages."""
+    """Prints a name with bars for the probabilities of its three most likely languages."""
     likely = sorted(zip(shares, languages), reverse=True)[:3]
     print(f"  {name:<14}" + "  ".join(f"{language:<9}{'#' * round(10 * share):<10}" for share, language in likely))
 
@@ -92,7 +92,7 @@ def main(arguments=None):
     languages = list(found)
     pairs = [(name, i) for i, language in enumerate(languages) for name in found[language]]
     alphabet = sorted({letter for name, _ in pairs for letter in name.lower()})
-    number = {letter: i + 1 for i, letter in enumerate(alphabet)}  # 0 stands for letters that no training name has
+    number = {letter: i + 1 for i, letter in enumerate(alphabet)}  # number 0 is for letters that no name in the file has
 
     def letters_of(name):
         return torch.tensor([number.get(letter, 0) for letter in name.lower()])

@@ -17,7 +17,7 @@ from gradus.utils.data import DataLoader, TensorDataset, random_split
 
 
 class Net(nn.Module):
-    """Two convolutions with batch norm, followed by two linear layers."""
+    """A network of two convolutions with batch norm, followed by two linear layers."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +38,7 @@ class Net(nn.Module):
 
 
 def load(path):
-    """Returns images (N, 1, 24, 24), normalised to mean 0 and variance about 1, and their labels."""
+    """Returns a data set of images (1, 24, 24), normalised to mean 0 and variance about 1, with their labels."""
     with open(path) as file:
         rows = torch.tensor([[int(value) for value in line.split(",")] for line in file])
     images = (rows[:, :64].reshape(-1, 1, 8, 8) / 16).repeat_interleave(3, 2).repeat_interleave(3, 3)
@@ -46,14 +46,14 @@ def load(path):
 
 
 def show_progress(epoch, batch, batches, loss, start):
-    """Prints a progress line on standard error, over the previous one."""
+    """Prints a progress line on standard error, which replaces the previous one."""
     filled = 30 * (batch + 1) // batches
     rate = 32 * (batch + 1) / (time.perf_counter() - start)
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}  loss {loss:.4f}  {rate:7.0f} images/s", end="", file=sys.stderr, flush=True)
 
 
 def train_epoch(model, loader, optimizer, epoch):
-    """Trains for one epoch and returns the loss of each batch."""
+    """Trains for one epoch and returns a list with the loss of each batch."""
     model.train()
     losses, start = [], time.perf_counter()
     for batch, (images, labels) in enumerate(loader):
@@ -68,7 +68,7 @@ def train_epoch(model, loader, optimizer, epoch):
 
 @torch.no_grad()
 def test(model, loader):
-    """Returns the mean loss, and the image, label and prediction of each misread digit."""
+    """Returns the mean loss, and a list with the image, label and prediction of each misread digit."""
     model.eval()
     total, wrong = 0.0, []
     for images, labels in loader:
@@ -80,7 +80,7 @@ def test(model, loader):
 
 
 def draw(image):
-    """Returns the image as lines of text, two characters for each of its 8 by 8 pixels."""
+    """Returns the image as lines of text, with two characters for each of its original 8 by 8 pixels."""
     shades = (image[::3, ::3] * 0.376 + 0.305).mul(8).long().clamp(0, 8).tolist()
     return "\n".join("    " + "".join(" .:-=+*#@"[shade] * 2 for shade in row) for row in shades)
 

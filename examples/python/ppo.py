@@ -3,7 +3,8 @@ numbers.
 
     python examples/python/ppo.py [--updates 60] [--seed 0]
 
-Prints the lengths of the finished episodes after each update, and at the end a curve of them. An episode has at most 500 steps.
+Prints the mean number of steps in the last finished episodes after every ten updates, and at the end a bar chart of all updates. An episode has
+at most 500 steps.
 """
 import argparse
 import sys
@@ -18,8 +19,8 @@ DISCOUNT, SMOOTHING, CLIP = 0.99, 0.95, 0.2
 
 
 class Carts:
-    """A batch of cart-pole systems (Barto, Sutton and Anderson, 1983), integrated by Euler's method. A state is a row of position, velocity, angle
-    and angular velocity."""
+    """A batch of cart-pole systems (Barto, Sutton and Anderson, 1983), integrated by Euler's method. A state is a row with the position and velocity
+    of the cart and the angle and angular velocity of the pole."""
 
     def __init__(self, count):
         self.states = self.fresh(count)
@@ -30,7 +31,8 @@ class Carts:
         return torch.rand(count, 4) * 0.1 - 0.05
 
     def step(self, actions):
-        """Pushes each cart left (0) or right (1) for 0.02 s. Returns 1 for each episode that ended, and their lengths; these carts start again."""
+        """Pushes each cart to the left (0) or right (1) for 0.02 s. Returns a tensor with a 1 for each cart whose episode ended, and a list of the
+        numbers of steps in these episodes. These carts start a new episode."""
         x, speed, angle, turn = self.states.unbind(1)
         force = 20.0 * actions - 10
         push = (force + 0.05 * turn ** 2 * angle.sin()) / 1.1
@@ -46,7 +48,7 @@ class Carts:
 
 
 class Agent(nn.Module):
-    """A policy network (actor) and a value network (critic)."""
+    """An agent: a policy network (actor), which chooses actions, and a value network (critic), which estimates returns."""
 
     def __init__(self):
         super().__init__()
@@ -66,8 +68,8 @@ class Agent(nn.Module):
 
 @torch.no_grad()
 def play(agent, carts):
-    """Plays STEPS steps of all carts. Returns states, actions, their log-probabilities, advantages and returns with one row for each step and cart,
-    and the lengths of the episodes that ended."""
+    """Plays STEPS steps with all carts. Returns a list of states, actions, log-probabilities of the actions, advantages and returns, each with one
+    row for each step of each cart. Also returns the numbers of steps in the episodes that ended."""
     seen, lengths = [], []
     for _ in range(STEPS):
         states = carts.states
@@ -88,7 +90,7 @@ def play(agent, carts):
 
 
 def learn(agent, optimizer, data):
-    """Makes EPOCHS passes over the steps that were played and returns the last loss."""
+    """Makes EPOCHS passes over the steps that were played, in batches, and returns the last loss."""
     for _ in range(EPOCHS):
         for rows in torch.randperm(CARTS * STEPS).split(BATCH):
             states, actions, old, advantages, returns = (part[rows] for part in data)
@@ -105,7 +107,7 @@ def learn(agent, optimizer, data):
 
 
 def curve(values, height=10):
-    """Returns the lines of a bar chart with a column for each value; the last line labels its ends."""
+    """Returns the lines of a bar chart of `height` rows with a column for each value. The last line labels the first and the last column."""
     top = max(values)
     rows = [f"{top * (row + 1) / height:5.0f} |" + "".join("#" if value > top * row / height else " " for value in values) for row in reversed(range(height))]
     return rows + ["      +" + "-" * len(values), f"       1{'updates':^{max(0, len(values) - 4)}}{len(values)}"]

@@ -1,9 +1,9 @@
-/* Support for bindings of garbage-collected languages: each tensor can point to the one object that represents it in the language.
+/* Supports bindings of garbage-collected languages, where each tensor can point to the one object that represents it in the language.
  *
  * While the language refers to the object, the object owns a reference to the tensor, and the tensor points to the object without owning it. When
- * the language drops its last reference to an object that has state of its own, e.g. attributes, and the library still uses the tensor, ownership is
- * reversed: the tensor owns the object. The binding must not call these functions for one tensor on two threads at once; a global interpreter lock
- * is enough. */
+ * the language drops its last reference to an object that has state of its own, e.g. attributes, and the library still uses the tensor, ownership
+ * is reversed: the tensor owns the object. Two threads must not call these functions for one tensor at the same time; a global interpreter lock
+ * ensures that. */
 #ifndef GRADUS_BINDING_H
 #define GRADUS_BINDING_H
 
@@ -12,8 +12,8 @@
 
 GRD_BEGIN_DECLS
 
-/* Embedded in the language's object. `release` is called, on any thread, when a tensor that owns the object is freed. Bindings compare `release` to
- * recognize their own objects. */
+/* A struct that the binding embeds in its object. `release` is called, on any thread, when a tensor that owns the object is freed. A binding
+ * recognizes its own objects by comparing `release` with its own function. */
 typedef struct grd_binding grd_binding;
 struct grd_binding {
     void (*release)(grd_binding *binding);
@@ -24,14 +24,13 @@ GRD_API grd_binding *grd_binding_of(const grd_tensor *t);
 /* Sets the object that represents the tensor; NULL removes it. If `owned`, the tensor owns the object from now on. The previous object is not
  * released. */
 GRD_API void grd_binding_set(grd_tensor *t, grd_binding *binding, bool owned);
-/* True if the tensor owns its object. */
+/* True if the tensor owns the object that represents it. */
 GRD_API bool grd_binding_is_owned(const grd_tensor *t);
-/* True if the caller's kept reference is the only one: no graph, no view, no scope and no other holder has the tensor. */
+/* True if the only reference to `t` is one that the caller took with grd_keep, so no graph, view, scope or other owner refers to `t`. */
 GRD_API bool grd_is_sole_owner(const grd_tensor *t);
-/* Closes the scope, as grd_scope_close, but the reference that it held of `t` becomes the caller's: grd_keep and grd_scope_close in one. Returns
- * `t`. */
+/* Takes a reference to `t` for the caller and then closes the scope: grd_keep and grd_scope_close in one call. Returns `t`. */
 GRD_API grd_tensor *grd_scope_take(grd_scope scope, grd_tensor *t);
-/* Gives a reference that the caller owns to the innermost scope, which drops it when it closes. Returns `t`. */
+/* Gives a reference to `t` that the caller owns to the innermost open scope, which drops it when it closes. Returns `t`. */
 GRD_API grd_tensor *grd_scope_give(grd_tensor *t);
 
 GRD_END_DECLS

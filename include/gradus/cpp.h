@@ -1,10 +1,12 @@
-/* C++ besides the C API: plain numbers convert to grd_scalar, and lists own their elements. Included by gradus/types.h.
+/* Defines C++ additions to the C API, with which numbers of the built-in types convert to grd_scalar and lists own their elements. gradus/types.h
+ * includes this file.
  *
  * Note [Lists in C++]
- * A compound literal of C lives as long as its block; the array behind a C++ initializer list only until the end of the expression. A list made
- * with grd_dims(2, 3) can therefore be handed to a call without a copy, but wherever it is stored, in a variable or in an option, it must be
- * copied. So the macro makes a literal that only converts while it is a temporary: to a view, which functions take, or to a grd_dims, which owns a
- * copy. A grd_dims has the layout of a view, so that option structs are the same in C and in C++. */
+ * In C the array of a compound literal lives as long as the enclosing block. In C++ the array of an initializer list lives only until the end of the
+ * expression. Therefore a list made with grd_dims(2, 3) can be passed to a call without a copy, but must be copied where it is stored in a variable
+ * or in an option. The macro grd_dims makes a literal (grd_list_literal) that can be converted only while it is a temporary. It converts to a view,
+ * which functions take, or to a grd_dims, which owns a copy of the elements. A grd_dims has the memory layout of a view, so that option structs have
+ * the same layout in C and in C++. */
 #ifndef GRADUS_CPP_H
 #define GRADUS_CPP_H
 
@@ -40,7 +42,8 @@ inline grd_scalar::grd_scalar(double value) : grd_scalar(grd_float(value))
 {
 }
 
-/* The elements of one expression. Parameters of templates end in '_', so that they shadow no name of the program (-Wshadow). */
+/* The type of grd_dims(...) and grd_tensors(...): a list whose elements are valid until the end of the expression. Names of parameters and
+ * variables in templates end in '_' so that they shadow no name of the program (-Wshadow). */
 template <class Element, class View> class grd_list_literal
 {
   public:
@@ -68,7 +71,7 @@ struct grd_tensors_literal : grd_list_literal<grd_tensor *, grd_tensors_view> {
     using grd_list_literal::grd_list_literal;
 };
 
-/* A list that owns its elements; absent until it is given some. */
+/* A list that owns its elements. A list made by the default constructor is absent (data == nullptr). */
 template <class Element, class View, class Literal> class grd_list : public View
 {
   public:

@@ -1,11 +1,12 @@
-/* Devices from outside the library: where tensors lie, and who computes on them.
+/* Declares devices that a program or plug-in registers. A device determines where the memory of tensors is, and which kernels compute on it.
  *
- *     static const grd_device_type vault = {.name = "vault", .count = 1, .allocate = …, .release = …, .copy = …, .fallback = grd_cpu_fallback};
+ *     static const grd_device_type vault = {.name = "vault", .count = 1, .allocate = ..., .release = ..., .copy = ..., .fallback = grd_cpu_fallback};
  *     grd_device device = grd_device_register(&vault);
  *     grd_tensor *x = grd_ones(grd_dims(2, 3), .device = device);
  *
- * The library reads and writes the memory of such a device through `copy` alone. It adds offsets to the addresses that `allocate` gave, so
- * they must be as numbers are; it never follows them. grd_data of a tensor there is such an address: only the device's kernels may use it. */
+ * The library reads and writes the memory of such a device only through the function `copy`. It adds byte offsets to the addresses that
+ * `allocate` returned, so address arithmetic must work on them, but it never dereferences them. grd_data of a tensor on the device returns such
+ * an address, which only the device's kernels may use. */
 #ifndef GRADUS_DEVICE_H
 #define GRADUS_DEVICE_H
 
@@ -14,40 +15,46 @@
 
 GRD_BEGIN_DECLS
 
-/* A kernel for one operator; see grd_boxed_kernel; its context is NULL. All tensors it gets lie on one device of its type, but for 0-d cpu
- * tensors, which go with any device as numbers do, and but for the tensors of an operator with a device argument that names another device. */
+/* The kernel of a device for the operator called `op`; see grd_boxed_kernel. The kernel's context is NULL. All tensors that it gets are on one
+ * device of this type, with two exceptions: zero-dimensional CPU tensors, which can be combined with tensors of any device as numbers can, and
+ * the tensors of an operator whose `device` argument names another device. */
 typedef struct grd_device_kernel {
     const char *op;
     grd_boxed_kernel *kernel;
 } grd_device_kernel;
 
 typedef struct grd_device_type {
-    const char *name; /* a letter, then letters, digits and '_': at most 31 */
-    int count;        /* how many devices: vault:0, vault:1, … At least 1, at most 128 */
-    /* At least one byte, aligned to 64. NULL on failure, with or without an error set: it is a MemoryError then. Any thread may call this
-     * and what follows, at any time. */
+    const char *name; /* a letter, then letters, digits and '_'; at most 31 characters */
+    int count;        /* number of devices of this type (vault:0, vault:1, …), 1 to 128 */
+    /* Allocates at least `bytes` bytes, which is never 0, aligned to 64 bytes. Returns NULL on failure; if no error is set then, the library
+     * raises MemoryError. `allocate`, `release` and `copy` may be called at any time and on any thread. */
     void *(*allocate)(grd_device device, int64_t bytes);
     void (*release)(grd_device device, void *data, int64_t bytes);
-    /* Copies bytes; one side is a device of this type, the other is one too, or the cpu. The two do not overlap. Failure: grd_error_set. */
+    /* Copies `bytes` bytes between memory areas that do not overlap. At least one of the two devices is of this type; the other one may be the
+     * CPU. Reports failure with grd_error_set. */
     void (*copy)(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes);
-    const grd_device_kernel *kernels; /* of operators that are not composites: those reach the device as their parts */
+    /* An array of `nkernels` kernels. There is none for composite operators, which consist of calls of other operators. */
+    const grd_device_kernel *kernels;
     int nkernels;
-    /* For operators without a kernel: grd_cpu_fallback, one of your own, or NULL: they are a NotImplementedError. Views, empty and copy_ need
-     * neither. */
+    /* The kernel that runs operators without a kernel of their own: grd_cpu_fallback or a function of the plug-in. If it is NULL, these operators
+     * raise NotImplementedError. Views, `empty` and `copy_` need neither a kernel nor a fallback. */
     grd_boxed_kernel *fallback;
 } grd_device_type;
 
-/* Adds a type of device; the description is copied. Its first device, or an absent one with the error set: ValueError for a name or a count
- * that cannot be, RuntimeError when the name is taken, when a kernel is for an operator that does not exist or is a composite, and when there
- * are GRD_DEVICE_COUNT - GRD_DEVICE_FIRST_EXTRA types already. */
+/* Adds a type of device and returns its first device; `type` is copied. Returns an absent device on failure, with an error: ValueError if the name
+ * or the count is invalid; RuntimeError if the name is taken, if a kernel is for an operator that does not exist or is a composite, or if
+ * GRD_DEVICE_COUNT - GRD_DEVICE_FIRST_EXTRA types are registered already. */
 GRD_API grd_device grd_device_register(const grd_device_type *type);
-/* Unregisters the type of the device. No thread may be using the device. False, with RuntimeError: memory of the device is still allocated. */
+/* Unregisters the type of `device`. No thread may be using the device. Returns false, with RuntimeError, if memory of the device is still
+ * allocated. */
 GRD_API bool grd_device_unregister(grd_device device);
-/* Returns the device named "cpu", "meta", "vault" (the first of its type) or "vault:1"; absent, with RuntimeError, if there is none. */
+/* Returns the device called `name`: "cpu", "meta", "vault" (the first device of the type vault) or "vault:1". Returns an absent device, with
+ * RuntimeError, if no device has this name. */
 GRD_API grd_device grd_device_find(const char *name);
 
-/* The boxed kernel that runs any operator on the cpu: tensor arguments are copied there, results back. What is written in place or into `out` is
- * written back, element by element where it is strided. Results are those of the cpu, bit for bit, random numbers too. */
+/* The boxed kernel that runs any operator on the CPU. It copies the tensor arguments to the CPU and the results back. If the operator writes to a
+ * tensor in place or as `out` and this tensor is not contiguous, its elements are copied back one by one. The results equal those on the CPU bit
+ * for bit, including random numbers. */
 GRD_API void grd_cpu_fallback(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
                               void *context);
 

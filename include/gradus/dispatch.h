@@ -1,4 +1,5 @@
-/* Dispatch: keys, operators by name, boxed calls; kernels registered and operators defined at run time. */
+/* Declares the dispatch keys, which choose the kernel of a call, and functions that look up and call operators by name, register kernels, and define
+ * operators at run time. */
 #ifndef GRADUS_DISPATCH_H
 #define GRADUS_DISPATCH_H
 
@@ -6,9 +7,10 @@
 
 GRD_BEGIN_DECLS
 
-/* Dispatch keys, lowest priority first. An operator runs for the highest key of its arguments that is not excluded. All devices of plug-ins share
- * DEVICE: which kernel runs is then found by the type of device (gradus/device.h). CONJUGATE is that of tensors that are conjugated, or negated,
- * when they are read (grd_is_conj). LIFETIMES is that of every call while GRADUS_DEBUG=lifetimes or races. */
+/* Dispatch keys, lowest priority first. Each tensor has a set of keys. An operator runs the kernel for the highest key of its arguments that is
+ * not excluded. All devices of plug-ins share the key DEVICE, and the device type then decides which kernel runs (gradus/device.h). Tensors whose
+ * elements are the conjugates or negatives of the values in memory have the key CONJUGATE (grd_is_conj). With GRADUS_DEBUG=lifetimes or races
+ * every call has the key LIFETIMES. */
 #define GRD_KEYS(X) X(CPU) X(META) X(DEVICE) X(CONJUGATE) X(AUTOGRAD) X(FORWARD) X(AUTOCAST) X(BATCH) X(WRAPPER) X(LIFETIMES)
 
 typedef enum grd_key {
@@ -18,13 +20,14 @@ typedef enum grd_key {
         GRD_KEY_COUNT
 } grd_key;
 
-typedef uint32_t grd_keyset; /* bit k stands for key k */
+typedef uint32_t grd_keyset; /* bit k is set if key k is in the set */
 
 GRD_API const char *grd_key_name(grd_key key);
 GRD_API grd_keyset grd_tensor_keys(const grd_tensor *t);
 
-/* Keys added to and removed from every dispatch of this thread; set returns the previous sets for restoring. The keys of devices say where
- * data is, and LIFETIMES is a mode of the process, so they can be neither: they are left out of the sets. */
+/* The keys that are added to every dispatch of this thread (include) and removed from it (exclude). grd_key_guard_set adds keys to both sets and
+ * returns their previous values, which grd_key_guard_restore sets again. The keys CPU, META, DEVICE and LIFETIMES are ignored in both sets,
+ * because they tell where the data is and how the process is debugged. BATCH cannot be excluded. */
 typedef struct grd_key_guard {
     grd_keyset include, exclude;
 } grd_key_guard;
@@ -36,7 +39,7 @@ typedef enum grd_kind {
     GRD_KIND_NONE,
     GRD_KIND_TENSOR,
     GRD_KIND_TENSORS,
-    GRD_KIND_SCALAR, /* also optional numbers */
+    GRD_KIND_SCALAR, /* a grd_scalar, which may be absent (kind GRD_SCALAR_NONE) */
     GRD_KIND_INT,
     GRD_KIND_FLOAT,
     GRD_KIND_BOOL,
@@ -67,96 +70,109 @@ typedef struct grd_value {
 /* ---- Operators --------------------------------------------------------------------------------------------------------- */
 typedef struct grd_op grd_op;
 
-/* An operator has at most this many arguments and results. */
+/* The largest numbers of arguments and of results of an operator. */
 enum { GRD_MAX_ARGS = 16, GRD_MAX_RESULTS = 4 };
 
-/* Returns the operator of that name, e.g. "add", or NULL. */
+/* Returns the operator called `name`, e.g. "add", or NULL if there is none. */
 GRD_API const grd_op *grd_op_find(const char *name);
+/* Returns the number of operators. */
 GRD_API int64_t grd_op_count(void);
+/* Returns operator number `index`, from 0 to grd_op_count() - 1, or NULL for any other number. */
 GRD_API const grd_op *grd_op_at(int64_t index);
 GRD_API const char *grd_op_name(const grd_op *op);
-/* "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
+/* Returns the signature of the operator, e.g. "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor". */
 GRD_API const char *grd_op_schema(const grd_op *op);
 GRD_API int grd_op_arg_count(const grd_op *op);
-GRD_API int grd_op_result_count(const grd_op *op); /* a list counts as one */
+GRD_API int grd_op_result_count(const grd_op *op); /* a list of tensors counts as one result */
 GRD_API const char *grd_op_arg_name(const grd_op *op, int arg);
 GRD_API grd_kind grd_op_arg_kind(const grd_op *op, int arg);
-/* True if the argument may be left out: it is optional or has a default. */
+/* True if argument number `arg` may be left out, i.e. if it is optional or has a default. */
 GRD_API bool grd_op_arg_optional(const grd_op *op, int arg);
-/* Bit set of grd_form: 1 << GRD_INPLACE is set where the operator has an in-place form. */
+/* Returns the forms that the operator has: bit 1 << GRD_INPLACE is set if it has an in-place form, and likewise for the other values of grd_form. */
 GRD_API unsigned grd_op_forms(const grd_op *op);
 
-/* Where an operator writes its result: to a new tensor, to its first argument, or to `out`. */
+/* The form of a call: where the operator writes its result. This is a new tensor, its first argument, or `out`. */
 typedef enum grd_form { GRD_FUNCTIONAL, GRD_INPLACE, GRD_OUT } grd_form;
 
-/* Calls an operator with generic values, one for each argument of its schema (kind NONE: absent or default).
- * `out` is given for GRD_OUT only. Results (tensors, or one list) are pooled and written to ret_results. */
+/* Calls an operator in the given form. `args` holds one generic value for each of the `n` arguments of its schema, where kind GRD_KIND_NONE
+ * stands for an absent argument or the default. `out` is given only for GRD_OUT. Writes grd_op_result_count results to ret_results; the innermost
+ * open scope owns their tensors. Returns false on failure. */
 GRD_API bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results);
 
-/* Writes results into tensors of the caller, for an operator that has no out form, or several results: outs[i] takes the sizes of results[i] and
- * its elements, converted. `inputs` are the tensors the operator has read. Nothing is written unless every result can be. TypeError: not as many
- * tensors as results. RuntimeError: a dtype that cannot be cast, another device, elements that share memory with each other or with an input, or a
- * gradient that would be recorded. */
+/* Resizes outs[i] to the sizes of results[i] and copies the elements, converted to the dtype of outs[i]. This serves operators that have no out form
+ * or return several results. `inputs` holds the tensors that the operator has read. If one result cannot be written, none is. Raises TypeError if
+ * the numbers of tensors and results differ. Raises RuntimeError if a dtype cannot be cast, the devices differ, elements of `outs` share memory
+ * with each other or with an input, or the write would have to be recorded for a gradient. */
 GRD_API bool grd_write_results(const grd_op *op, grd_tensors_view inputs, grd_tensors_view outs, grd_tensors_view results);
 
-/* A kernel for any operator: args are those of the schema; for an operator with an out form, `out` is the tensor to write
- * (NULL: allocate). Writes grd_op_result_count results. `keys` is the set being dispatched, for grd_redispatch; `context` is what was
- * registered with the kernel. */
+/* A kernel that can run any operator. `args` holds the arguments of the operator's schema. For an operator with an out form, `out` is the tensor
+ * to write, or NULL to allocate the result. The kernel writes grd_op_result_count results to ret_results. `keys` are the keys of this call, to be
+ * passed to grd_redispatch. `context` is the pointer that was registered with the kernel. */
 typedef void grd_boxed_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
                               void *context);
 
-/* Runs the operator for the highest key in `keys`. A kernel calls this, with its own key removed, to pass a call on. */
+/* Runs the kernel of the operator for the highest key in `keys`. A kernel passes a call on by calling this function with its own key removed from
+ * `keys`. */
 GRD_API void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 /* ---- Operators defined at run time --------------------------------------------------------------------------------------- */
 
-/* The call whose gradients a gradient function computes. */
+/* The argument of a gradient function. It describes the call of an operator whose gradients are to be computed. */
 typedef struct grd_gradient {
     const grd_op *op;
-    const grd_value *args;    /* of the call; kind NONE for a tensor that `saves` leaves out */
-    const grd_value *results; /* likewise */
-    grd_tensors_view grads;   /* of the results, or of the tensors of a list; zeros where undefined, NULL for a result of integers */
-    unsigned needs;           /* bit i: argument i needs a gradient */
+    const grd_value *args;    /* arguments of the call; kind GRD_KIND_NONE for each tensor that `saves` does not list */
+    const grd_value *results; /* results of the call; kind GRD_KIND_NONE for each tensor that `saves` does not list */
+    /* The gradients of the results, or of the tensors in a list result. An undefined gradient is a tensor of zeros; the entry of an integer
+     * result is NULL. */
+    grd_tensors_view grads;
+    unsigned needs; /* bit i is set if argument i needs a gradient */
     void *context;
 } grd_gradient;
 
-/* Writes the gradient of each argument that needs one, in its shape: kind TENSOR, or TENSORS for a list. What it leaves (kind NONE) has none. Made of
- * operators, it can be differentiated again. Reports failure with grd_error_set. */
+/* A gradient function: writes the gradient of each argument that needs one to ret_grads. A gradient has the argument's sizes and is of kind
+ * GRD_KIND_TENSOR, or GRD_KIND_TENSORS for a list. An argument left at GRD_KIND_NONE has no gradient. If the function calls only operators, the
+ * gradient can itself be differentiated. It reports failure with grd_error_set. */
 typedef void grd_gradient_function(const grd_gradient *gradient, grd_value *ret_grads);
 
 typedef struct grd_gradient_formula {
     const char *arg, *formula;
 } grd_gradient_formula;
 
-/* The definition of an operator. Texts are copied. */
+/* The definition of an operator at run time. The library copies the strings. */
 typedef struct grd_definition {
-    /* "mylib::cube(Tensor self, *, Scalar scale=1) -> Tensor": a namespace and a name, then a signature as in schema/ and in
-     * grd_op_schema. Results are "Tensor", "Tensor[]" or "(Tensor a, Tensor b)"; those without a name are called result, or result0, result1. */
+    /* The name and signature of the operator: "mylib::cube(Tensor self, *, Scalar scale=1) -> Tensor". The name has a namespace, and the
+     * signature has the form of those in schema/. The results are "Tensor", "Tensor[]" or "(Tensor a, Tensor b)". Unnamed results are called
+     * result, or result0, result1, ... */
     const char *schema;
-    /* The gradient of an argument as an expression of operators: {"self", "grad * 3 * scale * self * self"}. Names are arguments, results and
-     * grad (of several results grad_<name>, of a list grads); shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) (-1 of
-     * vectors without elements) save no tensor; + - * / ** and comparisons, "x if condition else y", calls, numbers, strings, lists and None as in
-     * Python. Operators that are called are defined before, or the one that is being defined. What a formula computes can be differentiated again. */
+    /* The gradients of arguments as formulas, e.g. {"self", "grad * 3 * scale * self * self"}. A formula may use the names of arguments and
+     * results and the name grad (grad_<name> if there are several results, grads if the result is a list). shape(x), strides(x), offset(x),
+     * dtype(x), device(x) and sizes_along(xs, dim) do not make the node save the tensor. sizes_along gives -1 for a one-dimensional tensor
+     * without elements. Operators such as + - * / **, comparisons, "x if condition else y", calls, numbers, strings, lists and None mean what
+     * they mean in Python. A formula may call the operator being defined and operators defined before it. Gradients given by formulas can be
+     * differentiated again. */
     grd_gradient_formula gradients[GRD_MAX_ARGS];
-    /* Instead of formulas: a function for all arguments, and the tensors among arguments and results that it reads, "self result";
-     * NULL: all of them. */
+    /* A function that computes the gradients of all arguments, in place of formulas. `saves` lists the tensors among arguments and results that
+     * this function reads, e.g. "self result"; NULL stands for all of them. */
     grd_gradient_function *gradient;
     const char *saves;
-    /* A kernel made of operators serves every device, and where no gradient is given it is differentiated through them. NULL: kernels are
-     * registered for each key. It returns new tensors when the operator has a gradient, as every kernel then does. */
+    /* A kernel that calls other operators and serves every device. If no gradient is given, the operator is differentiated through the operators
+     * that it calls. If `kernel` is NULL, a kernel must be registered for each key (grd_register_kernel). If the operator has a gradient, all its
+     * kernels must return new tensors. */
     grd_boxed_kernel *kernel;
-    void *context; /* handed to gradient and kernel */
+    void *context; /* passed to `gradient` and `kernel` */
 } grd_definition;
 
-/* Defines an operator, for good, with the functional form alone; it is called with grd_call. One that has neither a gradient nor a kernel made of
- * operators can be run on tensors that require gradients, but not differentiated: RuntimeError in the backward pass.
- * NULL on failure: ValueError, with the place, for a text that cannot be read; RuntimeError when the name is taken. */
+/* Defines an operator that has only the functional form and is called with grd_call. The operator cannot be removed. If it has neither a gradient
+ * nor a `kernel`, it runs on tensors that require gradients, but the backward pass raises RuntimeError. Returns NULL on failure: ValueError, with
+ * the position, if a string cannot be parsed; RuntimeError if the name is taken. */
 GRD_API const grd_op *grd_define_operator(const grd_definition *definition);
 
 /* ---- Kernels ------------------------------------------------------------------------------------------------------------ */
 
-/* Registration: one operator for a key, or every operator that has no kernel of its own for it. RuntimeError when taken, and for DEVICE: a
- * device brings its kernels itself. Threads may register while others call; what is unregistered must not be running. */
+/* The next four functions register and unregister the kernel of one operator for a key, and the fallback of a key. A fallback runs every operator
+ * that has no kernel of its own for the key. Registering raises RuntimeError if there already is a kernel or fallback, and for the key DEVICE,
+ * because devices register their own kernels (gradus/device.h). Threads may register kernels while others call operators. A kernel must not be
+ * running when it is unregistered. */
 GRD_API void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel, void *context);
 GRD_API void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel, void *context);
 GRD_API void grd_unregister_kernel(const char *op_name, grd_key key);
@@ -164,27 +180,29 @@ GRD_API void grd_unregister_fallback(grd_key key);
 
 /* ---- Providers ---------------------------------------------------------------------------------------------------------- */
 
-/* A provider is another implementation of an operator on the cpu, for the calls that it takes. The library has made the plan: arguments are
- * checked, and results[i], fresh memory, has the sizes, dtype and strides that the result will have. What remains is to compute. Its results go to
- * out= or the first argument of an in-place call only when it has succeeded: a provider that fails, with grd_error_set and false, has changed
- * nothing. */
+/* A provider is an implementation of an operator on the CPU that a program registers (grd_register_provider). Its condition, `takes`, decides
+ * whether it runs a call. Before `run` is called, the library has checked the arguments and allocated results[i] with the sizes, dtype and
+ * strides of the result, so that `run` only has to compute the elements. The results are copied to out=, or to the first argument of an in-place
+ * call, only when `run` has succeeded. So a failed run changes no tensor. `run` reports failure with grd_error_set and returns false. */
 typedef bool grd_provider_condition(const grd_op *op, const grd_value *args, void *context);
 typedef bool grd_provider_run(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context);
 
-/* Has a call planned, then run, and its results delivered, as that of a provider: with this a boxed kernel, of a device or a key, leaves
- * everything but the computing to the library. RuntimeError for the operators that cannot have a provider, and those of the operator itself. */
+/* Checks the arguments, allocates the results, calls `run` to compute their elements, and writes the results to `out` or ret_results. So a boxed
+ * kernel of a device or key that calls this function only has to compute elements. Raises RuntimeError for operators that cannot have a provider
+ * (grd_register_provider), and the errors of the operator itself. */
 GRD_API void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, grd_value *ret_results, grd_provider_run *run,
                              void *context);
 
-/* Registers a provider, to be tried before those of the library and after those registered before it. takes NULL: it takes every call.
- * RuntimeError: there is no such operator, it is a composite, a view or one that returns a list, it has a provider of that name, or a kernel was
- * registered for it. Operators whose sizes depend on data, which the meta device refuses, cannot be provided: their calls raise
- * NotImplementedError. */
+/* Registers a provider, an implementation of an operator on the CPU. It is tried before the library's own implementations and after providers
+ * that were registered earlier. If `takes` is NULL, it runs every call. Raises RuntimeError if the operator does not exist, is a composite or a
+ * view, returns a list, already has a provider called `name`, or has a kernel that was registered for it. An operator whose result sizes depend
+ * on data cannot have a provider: its calls would then raise NotImplementedError. */
 GRD_API void grd_register_provider(const char *op_name, const char *name, grd_provider_condition *takes, grd_provider_run *run,
                                    void *context);
 
-/* The providers of an operator in the order they are tried, "mine blas native"; "" for a composite. Valid until this thread asks again.
- * The environment variable GRADUS_PROVIDER wants or forbids some, by commas: "mm:native,-blas". RuntimeError: there is no such operator. */
+/* Returns the names of an operator's providers (implementations on the CPU) in the order in which they are tried, e.g. "mine blas native", or ""
+ * for a composite. The text stays valid until this thread calls the function again. The environment variable GRADUS_PROVIDER selects and forbids
+ * providers: "mm:native,-blas". Raises RuntimeError if the operator does not exist. */
 GRD_API const char *grd_providers(const char *op_name);
 
 GRD_END_DECLS

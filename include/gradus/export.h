@@ -1,8 +1,8 @@
-/* Version, linkage, visibility and attributes: included by every public header. */
+/* Defines the version of the headers and macros for C linkage, symbol visibility and format attributes. Every public header includes this file. */
 #ifndef GRADUS_EXPORT_H
 #define GRADUS_EXPORT_H
 
-/* The version of these headers; the build takes it from here. */
+/* The version of these headers. The build reads the version from this line. */
 #define GRD_VERSION "0.1.0"
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Gradus: strided tensors with automatic differentiation. One include for everything. */
+/* Gradus: strided tensors with automatic differentiation. This header includes all other public headers. */
 #ifndef GRADUS_GRADUS_H
 #define GRADUS_GRADUS_H
 

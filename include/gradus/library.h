@@ -1,4 +1,4 @@
-/* Everything but the operators, which are in gradus/ops.h. */
+/* Includes all public headers except gradus/ops.h, which declares the operators. */
 #ifndef GRADUS_LIBRARY_H
 #define GRADUS_LIBRARY_H
 

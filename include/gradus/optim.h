@@ -1,4 +1,4 @@
-/* Optimizers: they change parameters along their gradients, all of them in one call. And gradients cut down before that.
+/* Declares optimizers, which update all their parameters by the gradients in one call, and functions that clip gradients.
  *
  *     grd_optimizer *optimizer = grd_adamw_new(grd_tensors(weight, bias), 3e-3);
  *     ... in every step of the training, in a scope:
@@ -9,9 +9,9 @@
  *     ... at the end:
  *     grd_optimizer_drop(optimizer);
  *
- * The steps are PyTorch's, those of SGD bit for bit. Parameters are floating point or complex, half types included; a parameter
- * without a gradient is left out of a step. Nothing here is recorded for a backward pass. A thread that works with an optimizer has it, its
- * parameters and their gradients for itself. */
+ * The update formulas are PyTorch's; SGD gives the same bits as PyTorch. Parameters are floating point, 16-bit dtypes included, or complex. A
+ * parameter without a gradient is skipped. Updates are not recorded for a backward pass. While a thread uses an optimizer, no other thread may
+ * use the optimizer, its parameters or their gradients. */
 #ifndef GRADUS_OPTIM_H
 #define GRADUS_OPTIM_H
 
@@ -24,8 +24,9 @@ typedef struct grd_optimizer grd_optimizer;
 
 /* ---- Making ---------------------------------------------------------------------------------------------------------- */
 
-/* g = grad + weight_decay * p; b = momentum * b + (1 - dampening) * g, the first time g itself; p = p - lr * b. Without momentum b is g; for
- * Nesterov p goes along g + momentum * b instead of b. maximize: along -grad. */
+/* Options of SGD. An update of the parameter p with the learning rate lr computes g = grad + weight_decay * p, then b = momentum * b + (1 -
+ * dampening) * g (in the first update b = g), and then p = p - lr * b. Without momentum b = g. With `nesterov`, p moves along g + momentum * b
+ * instead of b. With `maximize`, grad is negated. */
 typedef struct grd_sgd_options {
     double momentum GRD_DEFAULT(0);
     double dampening GRD_DEFAULT(0);
@@ -34,9 +35,9 @@ typedef struct grd_sgd_options {
     bool maximize GRD_DEFAULT(false);
 } grd_sgd_options;
 
-/* m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2; in step t, p = p - lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
- * Weight decay: for Adam g = grad + weight_decay * p; AdamW first multiplies p by 1 - lr * weight_decay. amsgrad: divides by the largest v so far.
- * maximize: along -grad. */
+/* Options of Adam. Update number t of the parameter p with the learning rate lr computes m = beta1 * m + (1 - beta1) * g, v = beta2 * v + (1 -
+ * beta2) * g^2, and p = p - lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps), where g = grad + weight_decay * p. With `amsgrad`, the
+ * largest v so far replaces v in the last formula. With `maximize`, grad is negated. */
 typedef struct grd_adam_options {
     double beta1 GRD_DEFAULT(0.9);
     double beta2 GRD_DEFAULT(0.999);
@@ -45,7 +46,8 @@ typedef struct grd_adam_options {
     bool amsgrad GRD_DEFAULT(false);
     bool maximize GRD_DEFAULT(false);
 } grd_adam_options;
-
+/* Options of AdamW. An update first multiplies the parameter p by 1 - lr * weight_decay, where lr is the learning rate. Then the update continues as
+ * an update of Adam with g = grad. */
 typedef struct grd_adamw_options {
     double beta1 GRD_DEFAULT(0.9);
     double beta2 GRD_DEFAULT(0.999);
@@ -55,8 +57,9 @@ typedef struct grd_adamw_options {
     bool maximize GRD_DEFAULT(false);
 } grd_adamw_options;
 
-/* A new optimizer with one group of parameters, owned by the caller; it keeps the parameters. `options` NULL: the defaults. NULL, with the error
- * raised, on failure: ValueError for an option out of range, an empty list, a parameter that is no leaf or is there twice. */
+/* The next three functions return a new optimizer with one group of parameters. The caller owns the optimizer, which takes a reference to each
+ * parameter. If `options` is NULL, all options have their defaults. On failure they return NULL, with an error: ValueError if an option is out of
+ * range, the list is empty, or a parameter is not a leaf or is listed twice. */
 GRD_API grd_optimizer *grd_with_sgd_new(grd_tensors_view parameters, double lr, const grd_sgd_options *options);
 GRD_API grd_optimizer *grd_with_adam_new(grd_tensors_view parameters, double lr, const grd_adam_options *options);
 GRD_API grd_optimizer *grd_with_adamw_new(grd_tensors_view parameters, double lr, const grd_adamw_options *options);
@@ -90,52 +93,57 @@ extern "C++" inline grd_optimizer *grd_adamw_new(grd_tensors_view parameters, do
     GRD_NAMED(grd_with_adamw_new((parameters), (lr), GRD_GIVEN(#__VA_ARGS__, &(grd_adamw_options){GRD_ADAMW_DEFAULTS, __VA_ARGS__})))
 #endif
 
-/* Frees the optimizer, its state and its references of the parameters. NULL is allowed. */
+/* Frees the optimizer and its state and drops its references to the parameters. NULL is allowed. */
 GRD_API void grd_optimizer_drop(grd_optimizer *optimizer);
 
 /* ---- Stepping --------------------------------------------------------------------------------------------------------- */
 
-/* Changes every parameter that has a gradient once. Each group is checked as a whole before any of its parameters is written; groups come one
- * after another. */
+/* Updates every parameter that has a gradient. Groups are updated one after another. All parameters of a group are checked before the first one
+ * is written, so an error in a group leaves all its parameters unchanged. */
 GRD_API void grd_optimizer_step(grd_optimizer *optimizer);
-/* Takes the gradients of all parameters away. */
+/* Removes the gradients of all parameters. */
 GRD_API void grd_optimizer_zero_grad(grd_optimizer *optimizer);
 
 /* ---- Groups: parameters with options of their own ---------------------------------------------------------------------- */
 
-/* Adds a group with the options that the first group has now, and returns its number, counted from 0; -1 on failure, when nothing has changed.
- * Errors are those of making; a parameter may be in one group only. */
+/* Adds a group of parameters with the options that the first group has now. Returns the number of the new group, counted from 0. On failure returns
+ * -1 and changes nothing: ValueError if the list is empty, or if a parameter is not a leaf, is listed twice or is in another group. */
 GRD_API int64_t grd_optimizer_add_group(grd_optimizer *optimizer, grd_tensors_view parameters);
+/* Returns the number of groups. */
 GRD_API int64_t grd_optimizer_group_count(const grd_optimizer *optimizer);
-/* Parameter number `index` of a group, borrowed; NULL, with no error, from the group's end on. */
+/* Returns parameter number `index` of a group, borrowed; NULL, without an error, if `index` is not less than the number of parameters. */
 GRD_API grd_tensor *grd_optimizer_parameter(const grd_optimizer *optimizer, int64_t group, int64_t index);
-/* An option of a group by its name: "lr", and the fields of the options ("momentum", "beta1", …), bools as 0 and 1. A schedule sets "lr" between
- * steps. ValueError: there is no such option, or the value is out of range; IndexError: no such group. get returns NaN on failure. */
+/* The next two functions return and set an option of a group by name: "lr" or a member of the options struct ("momentum", "beta1", ...). Booleans
+ * are given as 0 and 1. A learning-rate schedule sets "lr" between updates. Both functions raise ValueError if there is no such option or the
+ * value is out of range, and IndexError if there is no such group. On failure grd_optimizer_get_option returns NaN. */
 GRD_API double grd_optimizer_get_option(const grd_optimizer *optimizer, int64_t group, const char *name);
 GRD_API void grd_optimizer_set_option(grd_optimizer *optimizer, int64_t group, const char *name, double value);
 
 /* ---- State: what the next steps depend on, for checkpoints -------------------------------------------------------------- */
 
-/* The names of the tensors that belong to each parameter: "momentum_buffer" of SGD; "step", "exp_avg", "exp_avg_sq" and "max_exp_avg_sq" of Adam
- * and AdamW, as in PyTorch. NULL, with no error, from their number on. */
+/* Returns one of the names of the tensors that the optimizer stores for each parameter, the one with number `index`. The names are PyTorch's:
+ * "momentum_buffer" for SGD; "step", "exp_avg", "exp_avg_sq" and "max_exp_avg_sq" for Adam and AdamW. Returns NULL, without an error, if `index` is
+ * not less than the number of names. */
 GRD_API const char *grd_optimizer_state_name(const grd_optimizer *optimizer, int64_t index);
-/* Such a tensor, borrowed; NULL, with no error, while the parameter has none: before its first step, or because the options need none. ValueError:
- * no state has this name, or the parameter is not one of the optimizer's. */
+/* Returns the state tensor called `name` that the optimizer stores for `parameter`, borrowed. Returns NULL, without an error, if there is no such
+ * tensor, because the parameter has not been updated yet or the options do not need it. Raises ValueError if no state has this name or the
+ * optimizer does not have this parameter. */
 GRD_API grd_tensor *grd_optimizer_get_state(const grd_optimizer *optimizer, const grd_tensor *parameter, const char *name);
-/* Replaces it by a copy of `value`, in the parameter's dtype and on its device ("step" is one float32 number, on the cpu), or, for NULL, takes it
- * away. RuntimeError: other sizes than the parameter's. */
+/* Replaces the state tensor called `name` of `parameter` by a copy of `value` with the parameter's dtype and device; NULL removes it. "step" is
+ * an exception: it is a float32 number on the CPU. Raises RuntimeError if the sizes of `value` are not the parameter's. */
 GRD_API void grd_optimizer_set_state(grd_optimizer *optimizer, const grd_tensor *parameter, const char *name, grd_tensor *value);
 
 /* ---- Gradients cut down --------------------------------------------------------------------------------------------------- */
 
 typedef struct grd_clip_grad_norm_options {
-    double norm_type GRD_DEFAULT(2);            /* any order of grd_norm, infinity too */
-    bool error_if_nonfinite GRD_DEFAULT(false); /* RuntimeError when the total norm is NaN or infinite; nothing is scaled then */
+    double norm_type GRD_DEFAULT(2); /* p of the p-norm, as in grd_norm; may be INFINITY */
+    /* whether to raise RuntimeError, and scale nothing, if the total norm is NaN or infinite */
+    bool error_if_nonfinite GRD_DEFAULT(false);
 } grd_clip_grad_norm_options;
 
-/* Multiplies the gradients of the parameters, in place, by the smaller of 1 and max_norm / (total + 1e-6), where `total` is the norm of all of
- * them as if they were one vector. Returns `total`, a 0-d tensor (0 when there are no gradients), pooled; grd_failed, with nothing written, on
- * failure. */
+/* Multiplies the gradients of the parameters, in place, by min(1, max_norm / (total + 1e-6)), where `total` is the norm of all gradients together
+ * as one vector. Returns `total` as a zero-dimensional tensor, which is 0 if there are no gradients. On failure returns grd_failed and writes
+ * nothing. */
 GRD_API grd_tensor *grd_with_clip_grad_norm(grd_tensors_view parameters, double max_norm, const grd_clip_grad_norm_options *options);
 #ifdef __cplusplus
 extern "C++" inline grd_tensor *grd_clip_grad_norm(grd_tensors_view parameters, double max_norm,
@@ -150,7 +158,7 @@ extern "C++" inline grd_tensor *grd_clip_grad_norm(grd_tensors_view parameters, 
     GRD_NAMED(grd_with_clip_grad_norm((parameters), (max_norm),                                                                            \
                                       GRD_GIVEN(#__VA_ARGS__, &(grd_clip_grad_norm_options){GRD_CLIP_GRAD_NORM_DEFAULTS, __VA_ARGS__})))
 #endif
-/* Brings every element of the gradients into [-clip_value, clip_value], in place. */
+/* Clamps every element of the gradients of the parameters to [-clip_value, clip_value], in place. */
 GRD_API void grd_clip_grad_value(grd_tensors_view parameters, double clip_value);
 
 GRD_END_DECLS

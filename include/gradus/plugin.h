@@ -1,4 +1,4 @@
-/* Plug-ins: shared objects that bring operators, kernels or a device.
+/* Declares the interface of plug-ins, which are shared libraries that register operators, kernels or a device.
  *
  *     static bool load(void)
  *     {
@@ -18,32 +18,34 @@
 
 GRD_BEGIN_DECLS
 
-/* The number of the interface between library and plug-in: what a plug-in is given and gives, struct layouts and enumerations included.
- * It is raised by every change that a plug-in would have to be compiled again for. */
+/* The version number of the interface between the library and plug-ins, i.e. of functions, struct layouts and enumerations. Every change that
+ * requires plug-ins to be recompiled increases the number. */
 #define GRD_PLUGIN_INTERFACE 4
 
-/* The descriptor that a plug-in exports. The first two members are the same in every interface, so that a plug-in of another can be named. */
+/* The descriptor that a plug-in exports. The first two members are the same in every version of the interface, so that the library can name the
+ * version of a plug-in that it refuses. */
 typedef struct grd_plugin {
-    uint32_t interface;        /* GRD_PLUGIN_INTERFACE when it was compiled */
-    const char *built_against; /* GRD_VERSION when it was compiled */
-    const char *name;          /* of the plug-in; put before its errors */
-    bool (*load)(void);        /* registers everything; false, with an error set, on failure */
+    uint32_t interface;        /* value of GRD_PLUGIN_INTERFACE when the plug-in was compiled */
+    const char *built_against; /* value of GRD_VERSION when the plug-in was compiled */
+    const char *name;          /* name of the plug-in, which precedes the text of its errors */
+    bool (*load)(void);        /* registers what the plug-in provides; returns false, with an error, on failure */
 } grd_plugin;
 
-/* Defined by the plug-in, with GRD_PLUGIN. */
+/* The descriptor of a plug-in, defined in the plug-in by GRD_PLUGIN. */
 extern GRD_API const grd_plugin grd_plugin_descriptor;
 
-/* Once per plug-in, outside all functions. */
+/* Defines the plug-in's descriptor. A plug-in uses this macro once, outside all functions. */
 #define GRD_PLUGIN(plugin_name, load_function)                                                                                             \
     const grd_plugin grd_plugin_descriptor = {GRD_PLUGIN_INTERFACE, GRD_VERSION, (plugin_name), (load_function)};
 
-/* Loads the plug-in at `path`: checks its interface, then calls its load function. What that registers, on the calling thread, holds together:
- * new operators are seen by other threads once it has succeeded, and when it fails everything is taken back and the file is closed.
- * A plug-in that it loads in turn stands on its own. Loading a file again does nothing. Threads may load at the same time, and while others compute.
- * A loaded plug-in stays for the life of the process: kernels, graphs and tensors of its devices lead into its code, uncounted.
- * A fork does not wait for a load: in the child, one that another thread was in has failed, and the file may be loaded there.
- * False, with the error set: OSError when the file cannot be read or is no shared object; RuntimeError when it is no plug-in, has another
- * interface, or has the name of a loaded one; the plug-in's own error, after its name, when load fails. */
+/* Loads the plug-in at `path`: checks its interface version and calls its load function. The registrations of the load function are one
+ * transaction. Other threads see new operators only after the function has succeeded, and if the function fails, all its registrations are undone
+ * and the file is closed. If the function loads another plug-in, that plug-in stays loaded even when the function fails. Loading a file again
+ * does nothing. Threads may load plug-ins at the same time, and while other threads compute. A plug-in stays loaded until the process ends,
+ * because kernels, graphs and tensors point into its code without being counted as its users. In a child process after a fork, a load that
+ * another thread was doing has failed and may be repeated.
+ * Returns false, with an error, on failure: OSError if the file cannot be read or is no shared library; RuntimeError if it is no plug-in, has
+ * another interface version or has the name of a loaded plug-in; the plug-in's own error, after the plug-in's name, if the load function fails. */
 GRD_API bool grd_load_library(const char *path);
 
 GRD_END_DECLS

@@ -1,10 +1,10 @@
-/* Memory that processes share, and files as memory.
+/* Declares functions for memory that several processes share, and for files mapped into memory.
  *
- *     grd_share_memory(&weight, 1, NULL);                  a descriptor of the memory goes to another process, by SCM_RIGHTS or by fork,
- *     int descriptor = grd_shared_descriptor(weight);
- *     grd_tensor *bytes = grd_open_shared(descriptor, n);  and opens the same bytes there
+ *     grd_share_memory(&weight, 1, NULL);
+ *     int descriptor = grd_shared_descriptor(weight);      passed to another process by SCM_RIGHTS or inherited by fork
+ *     grd_tensor *bytes = grd_open_shared(descriptor, n);  in the other process: a tensor over the same bytes
  *
- * Every process writes to the same bytes; nothing orders the writes of two processes. */
+ * All processes write to the same bytes. The library does not order or synchronize the writes of two processes. */
 #ifndef GRADUS_SHARE_H
 #define GRADUS_SHARE_H
 
@@ -12,27 +12,30 @@
 
 GRD_BEGIN_DECLS
 
-/* Moves the storage of the tensors, which are all that lie over it (grd_storage_owned_by), to shared memory. With a name, which begins with '/'
- * and is new, the memory is found by it (shm_open) until no process has it open; else it has a descriptor alone. Memory that is shared already
- * stays where it is. False, with the error set: RuntimeError when something else uses the storage, OSError when the system refuses. */
+/* Moves the storage of the `n` tensors to shared memory. The tensors must be all the tensors over this storage (grd_storage_owned_by). If `name`
+ * is not NULL, it must begin with '/' and not be in use. Processes then find the memory by this name (shm_open) until its last user is gone.
+ * Without a name they can get the memory only by its descriptor. Memory that is already shared stays where it is. Returns false, with an error,
+ * on failure: RuntimeError if something else uses the storage, OSError if a system call fails. */
 GRD_API bool grd_share_memory(grd_tensor *const *tensors, int64_t n, const char *name);
-/* True if the storage of `t` is shared, or a file in memory. */
+/* True if the storage of `t` is in memory shared by processes, or in a file mapped into memory. */
 GRD_API bool grd_is_shared(const grd_tensor *t);
-/* The descriptor of shared memory, which the storage owns; -1 where it has none. */
+/* Returns the file descriptor of the shared memory of `t`, or -1 if there is none. The storage owns the descriptor. */
 GRD_API int grd_shared_descriptor(const grd_tensor *t);
-/* The name of shared memory, or the path of a file in memory; NULL where it has none. It lives as long as the storage. */
+/* Returns the name of the shared memory of `t`, or the path of the mapped file; NULL if there is none. The string lives as long as the storage. */
 GRD_API const char *grd_shared_name(const grd_tensor *t);
-/* Counts a user of named memory who is on the way, e.g. a name in a message: the one who opens the name takes this count over. No effect on other
- * tensors. */
+/* Adds one to the user count of the named shared memory of `t`, on behalf of a process that will open it, e.g. because the name has been sent to
+ * that process. Otherwise the memory could be gone before that process calls grd_open_shared_name, which takes over the count. For other tensors
+ * the function does nothing. */
 GRD_API void grd_shared_announce(const grd_tensor *t);
-/* The first `bytes` bytes of shared memory as a one-dimensional uint8 tensor. The descriptor is duplicated. RuntimeError when the memory is
- * smaller. */
+/* Returns the first `bytes` bytes of the shared memory with this file descriptor as a one-dimensional uint8 tensor. The descriptor is duplicated,
+ * and the caller keeps it. Raises RuntimeError if the memory is smaller. */
 GRD_API grd_tensor *grd_open_shared(int descriptor, int64_t bytes);
-/* The memory of that name, whose user was announced. */
+/* Returns the first `bytes` bytes of the shared memory called `name` as a one-dimensional uint8 tensor. Before each call, the sender of the name
+ * must have called grd_shared_announce once. */
 GRD_API grd_tensor *grd_open_shared_name(const char *name, int64_t bytes);
-/* The first bytes of a file as a one-dimensional uint8 tensor, read when they are used. If `shared`, what is written goes into the file, which is
- * made or lengthened where that is needed; otherwise the file stays as it is. OSError when the system refuses, RuntimeError when the file is
- * shorter. */
+/* Returns the first `bytes` bytes of a file as a one-dimensional uint8 tensor. The system reads a page of the file when it is first used. With
+ * `shared`, writes to the tensor go to the file, which is created or lengthened if necessary. Without `shared`, the file is not changed. Raises
+ * OSError if a system call fails, and RuntimeError if the file is too short. */
 GRD_API grd_tensor *grd_map_file(const char *path, bool shared, int64_t bytes);
 
 GRD_END_DECLS

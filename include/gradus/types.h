@@ -1,4 +1,4 @@
-/* The small value types of the API: dtype, device, layout, scalar, dims, lists of tensors. */
+/* Defines the small value types of the API: dtype, device, layout, scalar, and lists of numbers and of tensors. */
 #ifndef GRADUS_TYPES_H
 #define GRADUS_TYPES_H
 
@@ -13,11 +13,12 @@ GRD_BEGIN_DECLS
 typedef struct grd_tensor grd_tensor;
 typedef struct grd_generator grd_generator;
 
-/* A tensor has at most this many dimensions. */
+/* The largest number of dimensions of a tensor. */
 #define GRD_MAX_DIMS 64
 
-/* The dtype table: enum suffix, name, C storage type, bytes, category, accumulator.
- * The order is the order of promotion inside a category. */
+/* The dtype table. The columns are the suffix of the enumerator, the name, the C type that stores an element, the bytes of an element, the
+ * category, and the dtype in which sums are accumulated. Two dtypes of one category promote to the one that comes later in the table, with
+ * exceptions (grd_promote). */
 #define GRD_DTYPES(X)                                                                                                                      \
     X(BOOL, bool, uint8_t, 1, BOOL, int64)                                                                                                 \
     X(UINT8, uint8, uint8_t, 1, INTEGER, int64)                                                                                            \
@@ -41,7 +42,7 @@ typedef struct grd_generator grd_generator;
     X(QUINT8, quint8, uint8_t, 1, QUANTIZED, int64)                                                                                        \
     X(QINT32, qint32, int32_t, 4, QUANTIZED, int64)
 
-/* GRD_DTYPE_NONE (zero) stands for an absent optional dtype. */
+/* The dtypes. GRD_DTYPE_NONE, which is 0, stands for an absent optional dtype. */
 typedef enum grd_dtype {
     GRD_DTYPE_NONE,
 #define GRD_DTYPE_ENUM(NAME, name, ctype, size, category, acc) GRD_##NAME,
@@ -50,37 +51,38 @@ typedef enum grd_dtype {
         GRD_DTYPE_COUNT
 } grd_dtype;
 
-/* "float32"; "none" for GRD_DTYPE_NONE. */
+/* Returns the name of the dtype, e.g. "float32"; "none" for GRD_DTYPE_NONE. */
 GRD_API const char *grd_dtype_name(grd_dtype dtype);
-/* Bytes of one element. */
+/* Returns the number of bytes of one element. */
 GRD_API int64_t grd_dtype_size(grd_dtype dtype);
 GRD_API bool grd_dtype_is_floating(grd_dtype dtype);
 GRD_API bool grd_dtype_is_complex(grd_dtype dtype);
-GRD_API bool grd_dtype_is_integer(grd_dtype dtype); /* bool is not an integer */
-/* Returns the dtype of the real and imaginary part of a complex dtype; any other dtype unchanged. */
+GRD_API bool grd_dtype_is_integer(grd_dtype dtype); /* false for bool */
+/* Returns the dtype of the real part (and of the imaginary part) of a complex dtype. Returns any other dtype unchanged. */
 GRD_API grd_dtype grd_dtype_to_real(grd_dtype dtype);
-/* Returns the complex dtype whose parts can represent all values of a floating-point dtype, e.g. complex32 for float16 and complex64 for bfloat16;
- * any other dtype unchanged. */
+/* Returns the complex dtype whose parts can represent all values of a floating-point dtype, e.g. complex32 for float16 and complex64 for bfloat16.
+ * Returns any other dtype unchanged. */
 GRD_API grd_dtype grd_dtype_to_complex(grd_dtype dtype);
-/* Returns the dtype to which both promote, as torch.promote_types does. */
+/* Returns the dtype to which `a` and `b` promote, as torch.promote_types does. */
 GRD_API grd_dtype grd_promote(grd_dtype a, grd_dtype b);
-/* True if a result of dtype `from` may be written to a tensor of dtype `to`, as in torch.can_cast: the category of `to` must not be lower, in the
- * order bool, integer, floating point, complex. */
+/* True if a result of dtype `from` may be written to a tensor of dtype `to`, as in torch.can_cast. The category of `to` must not be lower than
+ * that of `from`, in the order bool, integer, floating point, complex. */
 GRD_API bool grd_can_cast(grd_dtype from, grd_dtype to);
-/* Returns the floating-point dtype of new tensors for which no dtype is given: float32, unless the process has set another one. */
+/* Returns the floating-point dtype of new tensors for which no dtype is given. It is float32 unless grd_set_default_dtype has set another one. */
 GRD_API grd_dtype grd_default_dtype(void);
-/* Sets it for all threads. TypeError, and no effect: `dtype` is not float16, bfloat16, float32 or float64. */
+/* Sets the default dtype for all threads. Raises TypeError, and changes nothing, if `dtype` is not float16, bfloat16, float32 or float64. */
 GRD_API void grd_set_default_dtype(grd_dtype dtype);
 
 typedef enum grd_layout { GRD_LAYOUT_NONE, GRD_STRIDED } grd_layout;
 
-/* A device: its type and its index among devices of this type (-1: the first). All zero stands for an absent optional device. */
+/* A device: its type and its index among the devices of this type. The index -1 means the first device. A struct of zeros stands for an absent
+ * optional device. */
 typedef struct grd_device {
     uint8_t type;
     int8_t index;
 } grd_device;
 
-/* Types from GRD_DEVICE_FIRST_EXTRA on are registered at run time (gradus/device.h). */
+/* The device types. Types from GRD_DEVICE_FIRST_EXTRA on are registered at run time (gradus/device.h). */
 enum { GRD_DEVICE_NONE, GRD_DEVICE_CPU, GRD_DEVICE_META, GRD_DEVICE_FIRST_EXTRA, GRD_DEVICE_COUNT = 256 };
 
 #ifdef __cplusplus
@@ -91,11 +93,11 @@ enum { GRD_DEVICE_NONE, GRD_DEVICE_CPU, GRD_DEVICE_META, GRD_DEVICE_FIRST_EXTRA,
 #define GRD_META ((grd_device){GRD_DEVICE_META, -1})
 #endif
 
-/* "cpu", "meta", or the name a plug-in registered. */
+/* Returns the name of the device's type: "cpu", "meta", or the name with which it was registered; "none" if there is no such type. */
 GRD_API const char *grd_device_name(grd_device device);
 
-/* A number and its kind, e.g. grd_int(2) or grd_float(0.5): the type of arguments that the schema calls Scalar. In C++ the built-in number types
- * convert to it. An all-zero scalar is an absent optional argument. */
+/* The kinds of a number; grd_scalar is a number and its kind, e.g. grd_int(2) or grd_float(0.5). Arguments that have type Scalar in the schema
+ * are passed as grd_scalar. In C++ the built-in number types convert to grd_scalar. A struct of zeros stands for an absent optional argument. */
 typedef enum grd_scalar_kind {
     GRD_SCALAR_NONE,
     GRD_SCALAR_BOOL,
@@ -103,15 +105,16 @@ typedef enum grd_scalar_kind {
     GRD_SCALAR_FLOAT,
     GRD_SCALAR_COMPLEX,
     GRD_SCALAR_UINT, /* an integer above INT64_MAX */
-    GRD_SCALAR_PLAIN /* only in options: Note [Plain options] */
+    /* a number written as an option in C, e.g. .alpha = 2, from which its kind cannot be known; Note [Numbers as options] */
+    GRD_SCALAR_UNTYPED
 } grd_scalar_kind;
 
 typedef struct grd_scalar {
     union {
         struct {
-            double re, im; /* FLOAT (im is 0), COMPLEX and PLAIN */
+            double re, im; /* kinds FLOAT (im is 0), COMPLEX and UNTYPED */
         } c;
-        int64_t i; /* BOOL and INT; the bits of UINT */
+        int64_t i; /* kinds BOOL and INT; for kind UINT the bits of the uint64_t */
     } v;
     grd_scalar_kind kind;
 #ifdef __cplusplus
@@ -171,13 +174,15 @@ static inline grd_scalar grd_float(double value)
     return s;
 }
 
-/* Returns the value as a double: of a complex number the real part, NaN if absent. */
+/* Returns the value as a double. Returns the real part of a complex number, and NaN if `s` is absent. */
 GRD_API double grd_scalar_double(grd_scalar s);
-/* Returns the value as an integer, truncated toward zero; 0 if absent. Values from 2^63 on wrap around. */
+/* Returns the value as an integer, truncated toward zero, or 0 if `s` is absent. Unsigned integers from 2^63 on
+ * wrap around, and other values out of range give INT64_MIN. */
 GRD_API int64_t grd_scalar_int64(grd_scalar s);
 
-/* A list of sizes, strides or dimensions that somebody else owns. data == NULL is an absent optional list; an empty list has n == 0 and a pointer.
- * C programs call it grd_dims. In C++ grd_dims is a list with elements of its own, which converts to a view for a call: Note [Lists in C++]. */
+/* A list of sizes, strides or dimensions that does not own its elements. If `data` is NULL, the list is an absent optional argument; an empty
+ * list has n == 0 and a non-NULL pointer. In C grd_dims is another name for this type. In C++ grd_dims is a list that owns its elements and
+ * converts to a grd_dims_view when it is passed to a function; see Note [Lists in C++]. */
 typedef struct grd_dims_view {
     int64_t n;
     const int64_t *data;
@@ -186,7 +191,8 @@ typedef struct grd_dims_view {
 #endif
 } grd_dims_view;
 
-/* A list of tensors that somebody else owns, absent and empty as in grd_dims_view. It borrows the tensors. */
+/* A list of tensors that owns neither its array nor the tensors. If `data` is NULL, the list is an absent optional argument; an empty list has n
+ * == 0 and a non-NULL pointer. */
 typedef struct grd_tensors_view {
     int64_t n;
     grd_tensor *const *data;
@@ -200,7 +206,7 @@ typedef grd_dims_view grd_dims;
 typedef grd_tensors_view grd_tensors;
 #endif
 
-/* Return lists over an array of the caller, which must live as long as the list is used. */
+/* Returns a list over `n` numbers of the caller's array `data`, which must live as long as the list is used. */
 static inline grd_dims_view grd_dims_from(const int64_t *data, int64_t n)
 {
     grd_dims_view dims;
@@ -209,6 +215,7 @@ static inline grd_dims_view grd_dims_from(const int64_t *data, int64_t n)
     return dims;
 }
 
+/* Returns a list over `n` tensors of the caller's array `data`, which must live as long as the list is used. */
 static inline grd_tensors_view grd_tensors_from(grd_tensor *const *data, int64_t n)
 {
     grd_tensors_view tensors;
@@ -219,8 +226,8 @@ static inline grd_tensors_view grd_tensors_from(grd_tensor *const *data, int64_t
 
 GRD_END_DECLS
 
-/* grd_dims(2, 3) and grd_tensors(a, b) make lists of at least one element; GRD_NO_DIMS is the empty list.
- * In C the elements live as long as the enclosing block. */
+/* grd_dims(2, 3) and grd_tensors(a, b) make lists of one or more elements; GRD_NO_DIMS is the empty list. In C the elements live as long as the
+ * enclosing block of code. */
 #ifdef __cplusplus
 #include "gradus/cpp.h"
 #else

@@ -1,4 +1,4 @@
-/* Adding values and types to the module. */
+/* Helpers that add values and types to the extension module. */
 #include "add_type.h"
 
 void py_free_object(PyObject *self)
@@ -12,7 +12,7 @@ bool py_add(PyObject *module, const char *name, PyObject *object)
 {
     if (object == NULL)
         return false;
-    const bool added = PyModule_AddObject(module, name, object) == 0; /* takes the reference unless it fails */
+    const bool added = PyModule_AddObject(module, name, object) == 0; /* PyModule_AddObject steals the reference only if it succeeds */
     if (!added)
         Py_DECREF(object);
     return added;

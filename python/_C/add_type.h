@@ -1,14 +1,16 @@
-/* Adding values and types to the module. */
+/* Helpers that add values and types to the extension module. */
 #ifndef GRADUS_PYTHON_ADD_TYPE_H
 #define GRADUS_PYTHON_ADD_TYPE_H
 
 #include "extension.h"
 
-/* Adds an object to the module and takes its reference. `object` may be NULL: then an exception is set already, and the result is false. */
+/* Adds `object` to `module` under `name` and steals the reference to `object`. `object` may be NULL if an exception is already set. Then the function
+ * returns false, so callers need not check the call that made the object. */
 bool py_add(PyObject *module, const char *name, PyObject *object);
-/* Makes a type and adds it to the module. Returns a borrowed reference, which stays valid because nothing removes the type; NULL on failure. */
+/* Creates a type from `spec` with the base classes `bases` and adds it to `module`. Returns a borrowed reference, which stays valid because nothing
+ * removes the type from the module. Returns NULL on failure. */
 PyTypeObject *py_add_type(PyObject *module, PyType_Spec *spec, PyObject *bases);
-/* tp_dealloc of an object that owns no references. */
+/* tp_dealloc for types whose objects own no references to other objects. Frees `self`. */
 void py_free_object(PyObject *self);
 
 #endif

@@ -1,8 +1,8 @@
-/* Arithmetic and comparison operators: x + y, 2 ** x, x < y, x += y.
+/* Implements Python's arithmetic and comparison operators for tensors: x + y, 2 ** x, x < y, x += y.
  *
- * Two Tensors, or a Tensor and a number, go to the library without the argument parser. An operand that is neither a tensor nor a number gives
- * NotImplemented, so that Python asks the other operand's class. For a class with a __torch_function__ the operator is a call of the method that
- * PyTorch names for it. */
+ * Calls with two Tensors, or with a Tensor and a number, do not go through the argument parser. If an operand is neither a tensor nor a number the
+ * result is NotImplemented, so that Python asks the other operand's class. If the class of an operand has a __torch_function__, that function gets
+ * the method that PyTorch passes for the operator. */
 #include "call.h"
 #include "errors.h"
 #include "override.h"
@@ -34,16 +34,18 @@
 #include "gradus/ops/sub.h"
 
 struct operation {
-    const char *forward, *reversed, *named_inplace; /* names of methods, which __torch_function__ gets; as in PyTorch */
+    const char *forward, *reversed, *named_inplace; /* names of the Tensor methods that are passed to __torch_function__, as in PyTorch */
     grd_tensor *(*call)(grd_tensor *a, grd_tensor *b);
-    grd_tensor *(*inplace)(grd_tensor *self, grd_tensor *other); /* NULL: there is no in-place operator */
-    bool tensors;                                                /* operands must be tensors */
+    grd_tensor *(*inplace)(grd_tensor *self, grd_tensor *other); /* NULL if there is no in-place operator */
+    bool tensors;                                                /* true if both operands must be tensors, as for @ */
 };
 
 /* ---- Operands ---------------------------------------------------------------------------------------------------- */
 
 enum operand { OPERAND_UNKNOWN, OPERAND_OVERLOADED, OPERAND_KNOWN, OPERAND_ERROR };
 
+/* Sets *ret_tensor to a 0-d tensor, which the innermost open scope owns, if `object` is a Python or NumPy number. Returns OPERAND_UNKNOWN, without an
+ * exception, for any other object. */
 static enum operand number_operand(PyObject *object, grd_tensor **ret_tensor)
 {
     grd_scalar scalar;
@@ -58,7 +60,9 @@ static enum operand number_operand(PyObject *object, grd_tensor **ret_tensor)
     return OPERAND_KNOWN;
 }
 
-/* Converts an operand: to its own tensor, or to a pooled 0-d tensor of a number. */
+/* Sets *ret_tensor to the tensor of `object`, or to a 0-d tensor, which the innermost open scope owns, if `object` is a number. If `tensors` is true,
+ * numbers are not accepted. Returns OPERAND_OVERLOADED if a __torch_function__ takes over the call, and OPERAND_UNKNOWN if `object` is not accepted;
+ * both set no exception. */
 static inline enum operand operand(PyObject *object, bool tensors, grd_tensor **ret_tensor)
 {
     if (PY_LIKELY(py_is_exact_no_mode(object))) {
@@ -76,13 +80,14 @@ static inline enum operand operand(PyObject *object, bool tensors, grd_tensor **
     return tensors ? OPERAND_UNKNOWN : number_operand(object, ret_tensor);
 }
 
-/* Calls __torch_function__ with the method that PyTorch names for the operator. If only the right operand is a tensor, that is its reversed
- * method. */
+/* Calls __torch_function__ with the Tensor method that PyTorch passes for the operator. If only the right operand is a tensor, the method is the
+ * reversed one, such as __rsub__. */
 static PyObject *overloaded(const struct operation *operation, PyObject *a, PyObject *b)
 {
     return py_is_tensor(a) ? py_override(a, operation->forward, &b, 1, NULL) : py_override(b, operation->reversed, &a, 1, NULL);
 }
 
+/* Computes a binary operator of `a` and `b`, at least one of which is a tensor. Returns NotImplemented if an operand is not supported. */
 static PyObject *binary(const struct operation *operation, PyObject *a, PyObject *b)
 {
     grd_scope scope = grd_scope_open();
@@ -101,6 +106,7 @@ static PyObject *binary(const struct operation *operation, PyObject *a, PyObject
     return overloaded(operation, a, b);
 }
 
+/* Computes self OP= other and returns `self`. */
 static PyObject *inplace(const struct operation *operation, PyObject *self, PyObject *other)
 {
     grd_scope scope = grd_scope_open();
@@ -190,7 +196,8 @@ PyObject *py_number_add(PyObject *a, PyObject *b)
     return binary(&adding, a, b);
 }
 
-/* True if `a` is a tensor, or if a class or a mode takes over the call. Otherwise `a` is a number, and an operator for exchanged operands serves. */
+/* True if `a` is a tensor, or if the __torch_function__ of an operand's class or of a mode takes over the call. If false, `a` is a number and the
+ * caller uses an operator with exchanged operands, such as rsub. */
 static bool is_forward(PyObject *a, PyObject *b)
 {
     return PY_LIKELY(py_is_tensor(a)) || py_is_overloaded(a) || py_is_overloaded(b);

@@ -1,4 +1,4 @@
-/* Tensors from Python's data: torch.tensor, as_tensor and asarray. The class call Tensor(…) is in legacy_tensor.c. */
+/* Creates tensors from Python data: torch.tensor, as_tensor and asarray. The class call Tensor(...) is in legacy_tensor.c. */
 #include "as_tensor.h"
 #include "buffer.h"
 #include "device.h"
@@ -17,21 +17,23 @@
 
 /* ---- Options of a call ------------------------------------------------------------------------------------------- */
 
+/* Returns a copy of `t` with the given dtype and device, or NULL with an error of the library pending. */
 static grd_tensor *copied(grd_tensor *t, grd_dtype dtype, grd_device device)
 {
     t = grd_to(t, .dtype = dtype, .device = device, .copy = true);
     return grd_ok() ? t : NULL;
 }
 
-/* The options of a call, besides the data. */
+/* The options of a call of tensor(), as_tensor() or asarray(). */
 struct request {
     grd_dtype dtype;
     grd_device device;
-    int copy; /* -1: if needed, 0: never, 1: always */
+    int copy; /* -1 copies only if the dtype or device differs, 0 never copies, 1 always copies */
     bool requires_grad;
 };
 
-/* Moves a new tensor to its device, sets requires_grad and returns its object. NULL or a pending error raises. */
+/* Moves `t` to the requested device, sets requires_grad, closes `scope`, which frees the temporary tensors of the call, and returns the Python object
+ * of `t`. If `t` is NULL or an error is pending, raises and returns NULL. */
 static PyObject *finish(grd_scope scope, grd_tensor *t, const struct request *request)
 {
     if (t != NULL && request->device.type != GRD_DEVICE_NONE)
@@ -60,7 +62,7 @@ static const struct py_param tensor_params[] = {
 };
 static const struct py_signature tensor_signature = {.params = tensor_params, .nparams = 5, .positional = 1};
 
-/* Runs tensor() or x.new_tensor(). The dtype and the device default to those of `like` unless that is NULL. */
+/* Implements tensor() and x.new_tensor(). The dtype and the device default to those of `like`, or to the global defaults if `like` is NULL. */
 static PyObject *tensor_of(const char *name, const grd_tensor *like, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     const struct py_function function = {.name = name, .signatures = &tensor_signature, .nsignatures = 1};
@@ -94,8 +96,8 @@ PyObject *py_method_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t
 
 /* ---- torch.as_tensor and torch.asarray --------------------------------------------------------------------------- */
 
-/* Converts `t`, which is the given tensor or lies over the given object's memory. ValueError if it must not be copied but the dtype or device
- * differs. */
+/* Converts `t` to the requested dtype and device. `t` is the given tensor, or a tensor that shares the memory of the given object. Raises ValueError
+ * if a copy is forbidden (copy == 0) but the dtype or device differs. */
 static grd_tensor *converted(grd_tensor *t, const struct request *request)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
@@ -113,6 +115,7 @@ static grd_tensor *converted(grd_tensor *t, const struct request *request)
     return grd_ok() ? t : NULL;
 }
 
+/* Returns a tensor for an object with the array interface. Warns if the tensor shares memory that is read-only. */
 static grd_tensor *converted_array(PyObject *object, const struct request *request)
 {
     bool writable;
@@ -126,6 +129,7 @@ grd_tensor *py_over_data(PyObject *object, grd_dtype dtype)
     return py_is_array(object) ? converted_array(object, &request) : py_from_sequence(object, dtype);
 }
 
+/* Returns a new tensor with the numbers of nested sequences. Raises ValueError if a copy is forbidden (copy == 0). */
 static grd_tensor *converted_sequence(PyObject *object, const struct request *request)
 {
     if (request->copy != 0)
@@ -134,12 +138,13 @@ static grd_tensor *converted_sequence(PyObject *object, const struct request *re
     return NULL;
 }
 
+/* Returns a tensor for a storage or another object with the buffer protocol. The bytes are read as elements of the requested or default dtype. */
 static grd_tensor *converted_buffer(PyObject *object, const struct request *request)
 {
     const grd_dtype dtype = request->dtype == GRD_DTYPE_NONE ? grd_default_dtype() : request->dtype;
     const grd_tensor *storage = py_storage_bytes(object);
     const bool empty_storage =
-        storage != NULL && grd_numel(storage) == 0; /* py_over_buffer refuses empty buffers, but an empty storage is allowed */
+        storage != NULL && grd_numel(storage) == 0; /* py_over_buffer refuses empty buffers, but an empty storage is valid */
     grd_tensor *t = empty_storage ? grd_empty(grd_dims(0), .dtype = dtype) : py_over_buffer(object, dtype, -1, 0);
     return t != NULL ? converted(t, request) : NULL;
 }
@@ -192,7 +197,7 @@ static PyObject *asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
     py_arguments_done(&arguments);
     const grd_scope scope = grd_scope_open();
     if (py_is_tensor(object)) {
-        /* The result keeps its history unless requires_grad= is given. */
+        /* The result keeps its autograd history unless requires_grad= is given and differs from that of the tensor. */
         grd_tensor *t = converted(py_tensor_of(object), &request);
         if (t != NULL && decides_on_grad && grd_requires_grad(t) != (request.requires_grad))
             t = grd_set_requires_grad(grd_detach(t), request.requires_grad);

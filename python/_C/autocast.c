@@ -1,9 +1,10 @@
-/* Autocast's settings of this thread for the cpu. Other devices and the context manager are in gradus/amp/autocast_mode.py. */
+/* Gives Python access to this thread's autocast settings for the CPU, i.e. the dtype to which arguments of operators are cast. Other devices and the
+ * context manager are in gradus/amp/autocast_mode.py. */
 #include "dtype.h"
 #include "errors.h"
 #include "tables.h"
 
-/* How many autocast contexts the thread is in; leaving the outermost one clears the cache (autocast_mode.py). */
+/* Number of autocast contexts that this thread is inside of. Leaving the outermost context clears the cache of cast parameters (autocast_mode.py). */
 static _Thread_local int nesting;
 
 static PyObject *is_enabled(PyObject *module, PyObject *nothing)

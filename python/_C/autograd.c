@@ -1,7 +1,7 @@
-/* backward() and grad().
+/* Implements Tensor.backward, autograd.backward and autograd.grad.
  *
- * The engine runs without the GIL. The tensors of a call are owned meanwhile, so they have another owner than their objects. The garbage collector
- * visits only graphs of tensors with one owner (node.c), so it never visits a graph that is running. */
+ * The engine runs without the GIL. During a call this file owns a reference to each of the call's tensors, so every such tensor has two owners. The
+ * garbage collector visits only graphs whose tensor has a single owner (node.c), so it never visits a graph while the engine runs it. */
 #include "gil.h"
 #include "hooks.h"
 #include "override.h"
@@ -10,7 +10,8 @@
 #include "gradus/ops/zeros_like.h"
 
 /* ---- Arguments --------------------------------------------------------------------------------------------------- */
-/* Reads a flag by its truth value; it is `otherwise` if it was left out or is None. False with an exception. */
+/* Sets *ret_flag to the truth value of `object`, or to `otherwise` if `object` is NULL or None. Returns false with an exception if the truth value
+ * cannot be determined. */
 static bool read_flag(PyObject *object, bool otherwise, bool *ret_flag)
 {
     const int truth = py_is_given(object) ? PyObject_IsTrue(object) : otherwise;
@@ -18,7 +19,7 @@ static bool read_flag(PyObject *object, bool otherwise, bool *ret_flag)
     return truth >= 0;
 }
 
-/* The tensors of a call, owned. */
+/* An array of n tensors, each an owned reference. `data` points to `inline_data` if there are at most 4 tensors, otherwise to allocated memory. */
 struct tensors {
     grd_tensor **data;
     Py_ssize_t n;
@@ -33,6 +34,8 @@ static void tensors_done(struct tensors *tensors)
         PyMem_Free(tensors->data);
 }
 
+/* Appends the tensor of `object`, or NULL for None if `optional` is true. Returns false with TypeError for anything else. `what` begins the error
+ * text. */
 static bool add_tensor(struct tensors *tensors, PyObject *object, bool optional, const char *what)
 {
     if (optional && object == Py_None) {
@@ -47,7 +50,8 @@ static bool add_tensor(struct tensors *tensors, PyObject *object, bool optional,
     return true;
 }
 
-/* Reads one tensor or a sequence of tensors; `optional`: None may stand for one. tensors_done must follow, also on failure (false). */
+/* Reads one tensor or a sequence of tensors into ret_tensors. If `optional` is true an item may be None, which gives NULL. Returns false with
+ * TypeError. The caller must call tensors_done, also on failure. */
 static bool read_tensors(PyObject *object, bool optional, const char *what, struct tensors *ret_tensors)
 {
     ret_tensors->data = ret_tensors->inline_data;
@@ -74,6 +78,7 @@ static bool read_tensors(PyObject *object, bool optional, const char *what, stru
     return ok;
 }
 
+/* Returns the tensors as the library's list type, which borrows the array and the references. */
 static inline grd_tensors list_of(const struct tensors *tensors)
 {
     return grd_tensors_from(tensors->data, tensors->n);
@@ -94,7 +99,7 @@ static bool warn_of_cycle(void)
                1) == 0;
 }
 
-/* Runs backward. An argument that was left out is NULL. */
+/* Implements Tensor.backward and autograd.backward. An argument that was left out is NULL. */
 static PyObject *run_backward(PyObject *outputs, PyObject *grads, PyObject *retain, PyObject *create, PyObject *inputs)
 {
     struct tensors roots, gradients = {.n = 0}, leaves = {.n = 0};
@@ -124,7 +129,7 @@ static PyObject *run_backward(PyObject *outputs, PyObject *grads, PyObject *reta
     return result;
 }
 
-/* loss.backward() without arguments. */
+/* Implements loss.backward() without arguments; `self` is the loss. */
 static PyObject *run_backward_alone(PyObject *self)
 {
     grd_tensor *loss = grd_keep(py_tensor_of(self));
@@ -189,7 +194,8 @@ static PyObject *autograd_backward(PyObject *Py_UNUSED(module), PyObject *const 
 }
 
 /* ---- grad -------------------------------------------------------------------------------------------------------- */
-/* Writes zeros for inputs that were not used. */
+/* Replaces each NULL in `grads`, the gradient of an input that the outputs do not depend on, by a tensor of zeros with the input's sizes and
+ * dtype. */
 static void materialize(const struct tensors *inputs, grd_tensor **grads, bool requires_grad)
 {
     for (Py_ssize_t i = 0; i < inputs->n; i++)
@@ -231,7 +237,7 @@ enum {
     GRAD_PARAMS
 };
 
-/* Reads the flags of grad(). False with an exception. */
+/* Reads the boolean arguments of grad() into *ret_options and *ret_zeros (materialize_grads). Returns false with an exception if they are invalid. */
 static bool read_grad_options(PyObject *const *values, grd_backward_options *ret_options, bool *ret_zeros)
 {
     bool only_inputs;
@@ -252,7 +258,8 @@ static bool read_grad_options(PyObject *const *values, grd_backward_options *ret
                         1) == 0;
 }
 
-/* grad(is_grads_batched=True): grad_outputs has the gradients of a batch in dimension 0, and vmap runs grad for each. */
+/* Implements grad(is_grads_batched=True). Dimension 0 of each tensor in grad_outputs is a batch, and vmap runs grad for every element of that
+ * batch. */
 static PyObject *grad_of_batch(PyObject *const *values, const grd_backward_options *options, bool zeros)
 {
     PyObject *batching = PyImport_ImportModule("gradus.func.batching"), *grads = values[GRAD_OUTPUTS];
@@ -278,7 +285,7 @@ static const struct py_param grad_params[] = {
 static const struct py_signature grad_signature = {.params = grad_params, .nparams = GRAD_PARAMS, .positional = GRAD_PARAMS};
 static const struct py_function grad_function = {.name = "grad", .signatures = &grad_signature, .nsignatures = 1};
 
-/* True if an object, or an item of a tuple or list, has a class with a __torch_function__. */
+/* True if `given`, or an item of `given` if that is a tuple or list, has a class with a __torch_function__. */
 static bool takes_over(PyObject *given)
 {
     if (!PyTuple_Check(given) && !PyList_Check(given))
@@ -289,7 +296,7 @@ static bool takes_over(PyObject *given)
     return false;
 }
 
-/* Calls __torch_function__ of the classes of outputs and inputs for grad(). */
+/* Passes a call of grad() to the __torch_function__ of the classes of `outputs` and `inputs`. */
 static PyObject *hand_over_grad(PyObject *const *values)
 {
     PyObject *result = NULL, *package = PyImport_ImportModule("gradus.overrides");
@@ -308,7 +315,8 @@ static PyObject *hand_over_grad(PyObject *const *values)
     return result;
 }
 
-/* Reads the tensors of a call and runs grad. */
+/* Reads the tensors among the arguments of grad(), runs the engine and returns a tuple of gradients. If `zeros` is true, a missing gradient is
+ * zeros instead of None. */
 static PyObject *grad_of(PyObject *outputs, PyObject *inputs, PyObject *grad_outputs, grd_backward_options *options, bool zeros)
 {
     struct tensors roots, leaves = {.n = 0}, grads = {.n = 0};
@@ -328,6 +336,8 @@ static PyObject *grad_of(PyObject *outputs, PyObject *inputs, PyObject *grad_out
     return result;
 }
 
+/* Implements autograd.grad for `values`, the argument objects in the order of grad_params. An argument that was left out is NULL. Returns a tuple
+ * of gradients. */
 static PyObject *parsed_grad(PyObject *const *values)
 {
     grd_backward_options options = {0};
@@ -351,7 +361,8 @@ static PyObject *autograd_grad(PyObject *Py_UNUSED(module), PyObject *const *arg
     return result;
 }
 
-/* grad(outputs, inputs, grad_outputs, allow_unused=True) that does not run the hooks of the inputs. */
+/* Implements _grad_unhooked(outputs, inputs, grad_outputs): returns the gradients as grad(..., allow_unused=True) does, but without running the
+ * hooks of the inputs. */
 static PyObject *grad_unhooked(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     grd_backward_options options = {.allow_unused = true, .unhooked_inputs = true};
@@ -384,7 +395,7 @@ static PyMethodDef functions[] = {
     {0},
 };
 
-/* Functions of gradus.autograd. In gradus._C other functions have these names. */
+/* Functions of gradus.autograd. The table of gradus._C does not contain these functions, because that table has operators with these names. */
 static PyMethodDef public_functions[] = {
     PY_ENTRY(
         "backward", autograd_backward,
@@ -399,7 +410,7 @@ static PyMethodDef public_functions[] = {
     {0},
 };
 
-/* Adds the functions of gradus.autograd to the module as _autograd_NAME. */
+/* Adds the functions of gradus.autograd to gradus._C under the names _autograd_NAME. */
 static bool add_public_functions(PyObject *module)
 {
     PyObject *home = PyUnicode_FromString("gradus.autograd");

@@ -1,7 +1,8 @@
-/* Memory shared without copying: tensors over the memory of other objects (the array interface, the buffer protocol), and tensors as buffers.
+/* Shares memory without copying. Makes tensors over the memory of other objects (array interface, buffer protocol), and exports the memory of tensors
+ * as buffers.
  *
- * A tensor over memory of another object owns a reference of that object. A buffer of a tensor owns a detached tensor, so that the storage cannot be
- * resized while the buffer is in use. */
+ * A tensor over the memory of another object owns a reference to that object. A buffer of a tensor owns a detached tensor, because the storage of a
+ * tensor with several owners cannot be resized. */
 #include "buffer.h"
 #include "errors.h"
 #include "gil.h"
@@ -14,7 +15,8 @@
 
 /* ---- Tensors over memory ----------------------------------------------------------------------------------------- */
 
-/* Computes the lowest element that strided sizes reach, and the number of elements from it to the highest. False if their bytes overflow int64. */
+/* Computes the offset of the lowest element that `sizes` and `strides` reach, and the number of elements from the lowest to the highest one.
+ * Returns false if these elements have more bytes than an int64 can count. */
 static bool find_extent(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_lowest, int64_t *ret_count)
 {
     int64_t ends[2] = {0, 0}, extent, bytes;
@@ -31,7 +33,7 @@ static bool find_extent(grd_dims sizes, grd_dims strides, int64_t itemsize, int6
            !__builtin_mul_overflow(*ret_count, itemsize, &bytes);
 }
 
-/* The storage begins at the lowest element that the strides reach. */
+/* If a stride is negative, elements lie below the address `data`. The storage then begins at the lowest element, and the tensor has an offset. */
 grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context)
 {
     int64_t lowest, count;
@@ -82,14 +84,14 @@ struct array_struct {
 
 enum { ARRAY_NATIVE = 0x200, ARRAY_WRITABLE = 0x400 };
 
-/* The memory of an array, read from __array_struct__ or __array_interface__. Strides are in bytes. */
+/* Description of an array's memory, read from __array_struct__ or __array_interface__. Strides are in bytes. */
 struct array {
     int64_t ndim, sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
     char kind;
     int64_t itemsize;
     bool native, writable;
     void *data;
-    PyObject *owner; /* borrowed; keeps the memory alive */
+    PyObject *owner; /* borrowed; object that keeps the memory alive */
 };
 
 bool py_is_array(PyObject *object)
@@ -123,7 +125,8 @@ static bool too_many_dims(int64_t ndim)
     return true;
 }
 
-/* Reads the struct in a capsule. The owner is the capsule: for a scalar nothing else keeps the memory alive. */
+/* Reads the struct array_struct that `capsule` points to. The capsule becomes ret_array->owner, because for a NumPy scalar nothing else keeps the
+ * memory alive. Returns false with ValueError if the struct is invalid. */
 static bool read_struct(PyObject *capsule, struct array *ret_array)
 {
     const struct array_struct *s = PyCapsule_CheckExact(capsule) ? PyCapsule_GetPointer(capsule, NULL) : NULL;
@@ -147,6 +150,8 @@ static bool read_struct(PyObject *capsule, struct array *ret_array)
     return true;
 }
 
+/* Reads the entry 'typestr' of __array_interface__ into `a`, e.g. "<f4": byte order, kind and size in bytes. Returns false with ValueError if it
+ * is invalid. */
 static bool read_type(PyObject *text, struct array *a)
 {
     const char *type = text != NULL && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
@@ -161,6 +166,7 @@ static bool read_type(PyObject *text, struct array *a)
     return true;
 }
 
+/* Reads the entry 'data' of __array_interface__, the pair (address, read-only flag), into `a`. Returns false with an exception if it is invalid. */
 static bool read_pointer(PyObject *pair, struct array *a)
 {
     int read_only;
@@ -174,6 +180,8 @@ static bool read_pointer(PyObject *pair, struct array *a)
     return read_only >= 0 && !PyErr_Occurred();
 }
 
+/* Reads the entries 'shape' and 'strides' of __array_interface__ into `a`. Without strides the array is contiguous. Returns false with an
+ * exception if they are invalid. */
 static bool read_geometry(PyObject *shape, PyObject *strides, struct array *a)
 {
     int64_t n = 0;
@@ -191,6 +199,7 @@ static bool read_geometry(PyObject *shape, PyObject *strides, struct array *a)
     return true;
 }
 
+/* Reads the dict __array_interface__ of `owner`. Returns false with ValueError if it is invalid. */
 static bool read_interface(PyObject *dict, PyObject *owner, struct array *ret_array)
 {
     *ret_array = (struct array){.owner = owner};
@@ -221,6 +230,7 @@ static grd_tensor *refuse_type(PyObject *object)
     return NULL;
 }
 
+/* Returns a tensor over the memory that `a` describes. The tensor owns a reference to a->owner. `object` is the array, which errors name. */
 static grd_tensor *over_array(PyObject *object, struct array *a)
 {
     const grd_dtype dtype = dtype_of_array(a);
@@ -274,7 +284,7 @@ static void release_buffer(void *context)
     PyGILState_Release(state);
 }
 
-/* Returns how many elements of the buffer the tensor has; -1 with ValueError. */
+/* Returns the number of elements that the tensor over the buffer gets; -1 with ValueError if `count` or `offset` does not fit the buffer. */
 static int64_t count_elements(const Py_buffer *view, int64_t itemsize, Py_ssize_t count, Py_ssize_t offset)
 {
     const long long length = view->len, wanted = count, start = offset, size = itemsize;
@@ -333,7 +343,7 @@ grd_tensor *py_over_buffer(PyObject *object, grd_dtype dtype, Py_ssize_t count, 
 
 /* ---- Tensors as buffers ------------------------------------------------------------------------------------------ */
 
-/* Returns the format of a dtype as the struct module writes it; NULL if there is none. */
+/* Returns the format character of a dtype in the notation of the struct module; NULL if there is none. */
 static const char *format_of(grd_dtype dtype)
 {
     static const char *const formats[GRD_DTYPE_COUNT] = {
@@ -360,13 +370,13 @@ bool py_has_buffer_format(grd_dtype dtype)
     return format_of(dtype) != NULL;
 }
 
-/* The data of a buffer view: a reference of its tensor, and the sizes and strides it points to. */
+/* Struct that Py_buffer.internal points to: an owned reference to the tensor, followed by the sizes and strides that the Py_buffer points to. */
 struct exported {
     grd_tensor *tensor;
     Py_ssize_t dims[];
 };
 
-/* True if the tensor is contiguous in column-major order (Fortran's): the first dimension has stride 1. */
+/* True if the tensor is contiguous in column-major (Fortran) order, in which the first dimension has stride 1. */
 static bool is_column_major(const grd_tensor *t)
 {
     const grd_dims sizes = grd_sizes(t), strides = grd_strides(t);
@@ -384,7 +394,7 @@ static bool has_flags(int flags, int wish)
     return (flags & wish) == wish;
 }
 
-/* True if the tensor has the contiguity that the flags of the buffer request ask for. */
+/* True if the tensor is contiguous in the order that the flags of the buffer request demand. */
 static bool has_wanted_contiguity(const grd_tensor *t, int flags)
 {
     const bool rows = grd_is_contiguous(t), columns = is_column_major(t);
@@ -403,9 +413,9 @@ static bool can_export(const grd_tensor *t, int flags)
         PyErr_Format(PyExc_BufferError, "a tensor on device %s has no buffer", grd_device_name(grd_tensor_device(t)));
     else if (grd_is_conj(t) || grd_is_neg(t))
         PyErr_SetString(PyExc_BufferError,
-                        "a view of conjugates or negatives has no buffer: use tensor.resolve_conj() or tensor.resolve_neg()");
+                        "a tensor with the conjugate or negative bit has no buffer; use tensor.resolve_conj() or tensor.resolve_neg()");
     else if (format_of(grd_tensor_dtype(t)) == NULL)
-        PyErr_Format(PyExc_BufferError, "buffers have no format for %s", grd_dtype_name(grd_tensor_dtype(t)));
+        PyErr_Format(PyExc_BufferError, "the buffer protocol has no format for %s", grd_dtype_name(grd_tensor_dtype(t)));
     else if (!has_wanted_contiguity(t, flags))
         PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous");
     else
@@ -417,8 +427,8 @@ int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     grd_tensor *t = py_tensor_of(self);
     view->obj = NULL;
-    if (PY_UNLIKELY(py_is_overloaded(self))) { /* NumPy calls __array__ after this error, which asks the __torch_function__ */
-        PyErr_SetString(PyExc_BufferError, "the class of the tensor, or a mode, takes calls over: its memory is not read behind its back");
+    if (PY_UNLIKELY(py_is_overloaded(self))) { /* after this error NumPy calls __array__, which __torch_function__ can take over */
+        PyErr_SetString(PyExc_BufferError, "the memory of a tensor cannot be read while its class or an active mode overrides operators");
         return -1;
     }
     if (!can_export(t, flags))

@@ -1,5 +1,5 @@
-/* What a generated function does: it calls the operator directly for one or two Tensors; otherwise it parses the arguments, calls the operator with
- * generic values, and wraps the results. */
+/* Runs the Python functions that are generated from the schema. If the only arguments are one or two Tensors the operator is called directly.
+ * Otherwise the arguments are parsed, the operator is called with an array of grd_value and the results are wrapped as Python objects. */
 #include "call.h"
 #include "device.h"
 #include "dtype.h"
@@ -13,7 +13,7 @@
 
 /* ---- Work without the GIL ---------------------------------------------------------------------------------------- */
 
-/* Returns the number of elements, at most PY_MUCH so that a sum of several does not overflow. */
+/* Returns the number of elements of `t`, but at most PY_MUCH so that a sum over several tensors does not overflow. */
 static inline int64_t elements_of(const grd_tensor *t)
 {
     const int64_t n = grd_numel(t);
@@ -24,7 +24,7 @@ grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x)
 {
     if (PY_LIKELY(grd_numel(x) < PY_MUCH))
         return call(x);
-    grd_keep(x); /* another thread may drop the object meanwhile */
+    grd_keep(x); /* another thread may free the Python object while the GIL is released */
     PyThreadState *state = py_begin_work();
     grd_tensor *result = call(x);
     py_end_work(state);
@@ -46,7 +46,8 @@ grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_
     return result;
 }
 
-/* Returns the number of elements that a call reads, or creates if it reads none; at least PY_MUCH counts as much work. */
+/* Returns the number of elements that a call reads or, if it has no tensor arguments, the number of elements that it creates. The call releases
+ * the GIL if the returned number is at least PY_MUCH. */
 static int64_t count_elements(const struct py_arguments *arguments)
 {
     int64_t read = 0, made = 1;
@@ -63,7 +64,7 @@ static int64_t count_elements(const struct py_arguments *arguments)
     return read > 0 ? read : made;
 }
 
-/* Takes (`keep`) or drops a reference of every tensor of the call. */
+/* Takes a reference to every tensor argument if `keep` is true; drops these references otherwise. */
 static void keep_or_drop(const struct py_arguments *arguments, bool keep)
 {
     for (int i = 0; i < arguments->signature->nvalues; i++) {
@@ -78,11 +79,14 @@ static void keep_or_drop(const struct py_arguments *arguments, bool keep)
     }
 }
 
+/* True if the operator has an out form in the schema, so that it writes to out= directly. */
 static bool has_out_form(const grd_op *op)
 {
     return grd_op_forms(op) >> GRD_OUT & 1;
 }
 
+/* Calls the operator with the converted arguments. Returns false if an error is pending. Releases the GIL during the call if the call reads or
+ * creates at least PY_MUCH elements. */
 static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     const struct py_signature *signature = arguments->signature;
@@ -99,7 +103,8 @@ static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_
     return ok;
 }
 
-/* Calls the in-place form while no other thread works without the GIL. */
+/* Calls the in-place form of the operator after all other threads have finished their calls that run without the GIL, because it changes the
+ * sizes or the memory of a tensor that such a call may read. On failure an error of the library is pending. */
 static void call_alone(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     py_begin_change();
@@ -107,7 +112,7 @@ static void call_alone(const grd_op *op, const struct py_arguments *arguments, g
     py_end_change();
 }
 
-/* Writes the tensors among the arguments, lists included, to ret_inputs unless that is NULL. Returns how many there are. */
+/* Writes all tensor arguments, including the tensors in lists, to ret_inputs unless ret_inputs is NULL. Returns the number of these tensors. */
 static int64_t input_tensors(const struct py_arguments *arguments, grd_tensor **ret_inputs)
 {
     int64_t n = 0;
@@ -129,8 +134,8 @@ static bool cannot_be_cast(const struct py_arguments *arguments, grd_dtype dtype
     return first->kind == GRD_KIND_TENSOR && first->v.tensor != NULL && !grd_can_cast(grd_tensor_dtype(first->v.tensor), dtype);
 }
 
-/* For an operator without an out form: its dtype argument defaults to the dtype of out=. For an operator without tensor arguments another dtype is an
- * error (false, with the error pending). */
+/* For an operator without an out form, sets the dtype argument to the dtype of out= unless the caller gave one. Returns false with an error pending
+ * if an operator without tensor arguments got another dtype than that of out=. */
 static bool take_dtype(struct py_arguments *arguments)
 {
     const struct py_signature *signature = arguments->signature;
@@ -140,7 +145,7 @@ static bool take_dtype(struct py_arguments *arguments)
         if (signature->params[i].kind != GRD_KIND_DTYPE)
             continue;
         if (value->kind == GRD_KIND_NONE && cannot_be_cast(arguments, given))
-            continue; /* grd_write_results refuses the result, which has a dtype of its own */
+            continue; /* grd_write_results later raises the error, because the result keeps its own dtype */
         if (value->kind == GRD_KIND_NONE)
             *value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = given};
         else if (value->v.dtype != given && input_tensors(arguments, NULL) == 0) {
@@ -152,7 +157,8 @@ static bool take_dtype(struct py_arguments *arguments)
     return true;
 }
 
-/* Writes the results of an operator without an out form to the tensors of out=. */
+/* Copies the results of an operator without an out form to the tensors that the caller gave as out=. Returns false, with the library's error
+ * raised, on failure. */
 static bool write_results(const grd_op *op, const struct py_arguments *arguments, grd_tensors results)
 {
     const int64_t n = input_tensors(arguments, NULL);
@@ -167,7 +173,7 @@ static bool write_results(const grd_op *op, const struct py_arguments *arguments
     return ok;
 }
 
-/* Runs a call with out=. The results are the tensors of out=. */
+/* Runs a call with out=, and sets ret_results[i] to the tensor that the caller gave for result i. On failure an error of the library is pending. */
 static void call_into(const grd_op *op, struct py_arguments *arguments, grd_value *ret_results)
 {
     const int n = grd_op_result_count(op);
@@ -186,7 +192,9 @@ static void call_into(const grd_op *op, struct py_arguments *arguments, grd_valu
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
-/* Returns "torch.return_types.max(\nvalues=…,\nindices=…)", each field on a line of its own. */
+/* Returns the repr of a named tuple, "torch.return_types.max(\
+ * values=...,\
+ * indices=...)", with each field on a separate line. */
 static PyObject *result_repr(PyObject *self)
 {
     PyObject *text = PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name);
@@ -234,7 +242,7 @@ static PyObject *wrap_results(const struct py_signature *signature, const grd_va
     return tuple;
 }
 
-/* Fills in the default device for a function that makes tensors, unless the call has a device or out=. */
+/* Sets the device argument of a function that creates tensors to the default device, unless the call has a device or out=. */
 static void fill_device(struct py_arguments *arguments)
 {
     grd_value *value = &arguments->values[arguments->signature->device];
@@ -243,7 +251,8 @@ static void fill_device(struct py_arguments *arguments)
         *value = (grd_value){.kind = GRD_KIND_DEVICE, .v.device = device};
 }
 
-/* Runs a parsed call and closes the scope. In place and with out= the result is the given object. */
+/* Runs a parsed call and closes `scope`, which frees the temporary tensors of the call. An in-place call returns `self`, and a call with out= returns
+ * the objects of out=. */
 static PyObject *run(const struct py_function *function, struct py_arguments *arguments, grd_scope scope)
 {
     const struct py_signature *signature = arguments->signature;
@@ -276,6 +285,7 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
 
 /* ---- The call ---------------------------------------------------------------------------------------------------- */
 
+/* Runs a call that needs the argument parser. The __torch_function__ of a mode or of an argument's class may take over the call. */
 static PyObject *parse_and_run(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;

@@ -1,23 +1,26 @@
-/* Calls of operators. */
+/* Declares the functions that run an operator for a call from Python. */
 #ifndef GRADUS_PYTHON_CALL_H
 #define GRADUS_PYTHON_CALL_H
 
 #include "signature.h"
 
-/* A generated function: what Python calls (`call`, which calls py_call with `function`), and its docstring. */
+/* A Python function that is generated from the schema. `call` is the C function that Python calls; it passes `function` to py_call. `doc` is the
+ * docstring. */
 struct py_listed {
     struct py_function function;
     py_entry *call;
     const char *doc;
 };
 
-/* Fills Python's table of methods from n generated functions, once. `ops` is an array with one place for each of their signatures. */
+/* Writes the method table of n generated functions to ret_table. `ops` must have one pointer for each signature of these functions; py_call caches
+ * the signatures' operators there. */
 void py_fill(PyMethodDef *ret_table, struct py_listed *functions, int n, const grd_op **ops);
 
-/* Runs a generated function: calls the operator directly for one or two Tensors, or else parses the arguments, calls the operator and wraps the
- * results. */
+/* Runs a Python function that is generated from the schema. If the only arguments are one or two Tensors the operator is called directly; otherwise
+ * the arguments are parsed, the operator is called with an array of grd_value and the results are wrapped as Python objects. */
 PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
-/* Call an operator of one or two tensors. Where there are many elements they release the GIL, as py_call does. */
+/* The two functions below call an operator of one or two tensors. If the tensors have at least PY_MUCH elements in total the GIL is released during
+ * the call. */
 grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x);
 grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_tensor *x, grd_tensor *y);
 

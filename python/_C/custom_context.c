@@ -1,8 +1,9 @@
-/* The class FunctionCtx: the object `ctx` that forward and backward of a Function get.
+/* Implements FunctionCtx, the class of the object `ctx` that forward and backward of an autograd.Function receive.
  *
- * A ctx is the context of a call of grd_custom_begin, whose node owns it, and it is also the Python object of that node. It borrows the node;
- * py_release_context sets the pointer to NULL when the node is freed. If Python code still holds ctx when the last owner of the node drops it, ctx
- * becomes the node's owner (py_take_over_node). Then ctx and node own each other until the garbage collector frees them. */
+ * A ctx is the context of a call of grd_custom_begin and is owned by the node of that call. The ctx is also the Python object of the node. The ctx
+ * borrows the node; py_release_context sets the ctx's pointer to NULL when the node is freed. If Python code still holds the ctx when the last owner
+ * of the node drops the node, the ctx becomes the owner (py_take_over_node). From then on ctx and node own each other until the garbage collector
+ * frees both. */
 #include "custom_function.h"
 #include "tables.h"
 #include "tensor_object.h"
@@ -10,7 +11,7 @@
 #include <stddef.h>
 #include <structmember.h>
 
-/* ---- Who owns the node ------------------------------------------------------------------------------------------- */
+/* ---- Ownership of the node --------------------------------------------------------------------------------------- */
 bool py_take_over_node(void *context)
 {
     py_context *self = context;
@@ -32,6 +33,8 @@ void py_context_forget(py_context *context)
 }
 
 /* ---- Methods and attributes of ctx ------------------------------------------------------------------------------- */
+/* Implements the methods of ctx that receive tensors, such as save_for_backward: stores `items`, the tuple of arguments, in *slot, a member of
+ * the context, until forward has returned. Returns None. */
 static PyObject *note(PyObject **slot, PyObject *items)
 {
     Py_INCREF(items);
@@ -85,7 +88,7 @@ static PyObject *get_saved_tensors(PyObject *object, void *nothing)
     grd_tensor *inline_saved[INLINE], **saved = inline_saved;
     grd_custom_call *call = call_of(self);
     if (self->nsaved > 0 && call == NULL)
-        return PyErr_Format(PyExc_RuntimeError, "the saved tensors of this context are gone with its graph");
+        return PyErr_Format(PyExc_RuntimeError, "the saved tensors of this context have been freed with its graph");
     if (self->nsaved > INLINE && (saved = PyMem_New(grd_tensor *, (size_t)self->nsaved)) == NULL)
         return PyErr_NoMemory();
     const grd_scope scope = grd_scope_open();
@@ -162,7 +165,7 @@ static PyMethodDef context_methods[] = {
 };
 
 static PyGetSetDef context_properties[] = {
-    {"saved_tensors", get_saved_tensors, NULL, PyDoc_STR("What forward saved."), NULL},
+    {"saved_tensors", get_saved_tensors, NULL, PyDoc_STR("The tensors that forward saved, as a tuple."), NULL},
     {0},
 };
 
@@ -178,7 +181,7 @@ static PyMemberDef context_members[] = {
 };
 
 static PyType_Slot context_slots[] = {
-    {Py_tp_doc, (void *)"What a Function's forward and backward share, and the node of its call."},
+    {Py_tp_doc, (void *)"The context of one call of a Function, which its forward and backward share. It is also the node of the call."},
     {Py_tp_new, context_new},
     {Py_tp_traverse, context_traverse},
     {Py_tp_clear, context_clear},

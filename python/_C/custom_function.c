@@ -1,6 +1,7 @@
-/* autograd.Function: apply, and the callbacks of the library that run backward and jvp.
+/* Implements autograd.Function: apply(), and the callbacks through which the library runs backward and jvp.
  *
- * What forward saves and marks is noted on ctx (custom_context.c), and the library is told when forward has returned the outputs. */
+ * forward saves and marks tensors by methods of ctx (custom_context.c). After forward has returned, this file passes these tensors and the outputs to
+ * the library. */
 #include "custom_function.h"
 #include "errors.h"
 #include "gil.h"
@@ -12,10 +13,10 @@
 
 static PyObject *str_forward, *str_backward, *str_vjp, *str_jvp, *str_apply_batched, *str_setup_context, *str_backward_class,
     *str_has_setup, *str_binds;
-static PyObject *base_function; /* the class Function, whose own backward and vjp only raise */
+static PyObject *base_function; /* the class autograd.Function; its own backward and vjp only raise an exception */
 
 /* ---- Backward ---------------------------------------------------------------------------------------------------- */
-/* Returns the backward of a class, or its vjp if it defines that instead. New reference. */
+/* Returns a new reference to the method `backward` of the user's class, or to `vjp` if the class defines that instead. */
 static PyObject *find_backward(const py_context *self)
 {
     PyObject *backward = PyObject_GetAttr(self->function, str_backward),
@@ -34,7 +35,7 @@ static PyObject *find_backward(const py_context *self)
     return found;
 }
 
-/* Hands the gradients that backward returned to the library, for the tensors among the arguments. False with an exception. */
+/* Checks the tuple `grads` that backward returned and writes the gradients of the tensor arguments to ret_grads. Returns false with an exception. */
 static bool take_gradients(const py_context *self, PyObject *grads, grd_tensor **ret_grads)
 {
     const char *name = py_class_name((PyObject *)self);
@@ -66,7 +67,7 @@ static bool take_gradients(const py_context *self, PyObject *grads, grd_tensor *
     return true;
 }
 
-/* Calls `callable` with `first`, unless that is NULL, and n items. */
+/* Calls `callable` with the arguments `first` (left out if NULL) and the n items. */
 static PyObject *call_with_items(PyObject *callable, PyObject *first, PyObject *const *items, Py_ssize_t n)
 {
     enum { INLINE = 8 };
@@ -84,6 +85,7 @@ static PyObject *call_with_items(PyObject *callable, PyObject *first, PyObject *
     return result;
 }
 
+/* Returns `object` if it is a tuple, otherwise a tuple with `object` as its only item. */
 static PyObject *as_tuple(PyObject *object)
 {
     if (!PyTuple_Check(object))
@@ -92,6 +94,8 @@ static PyObject *as_tuple(PyObject *object)
     return object;
 }
 
+/* Calls the user's backward with the gradients of the outputs, and writes the gradients that it returns to ret_grads. The caller holds the GIL.
+ * Returns false with an exception. */
 static bool run_backward_locked(py_context *self, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
 {
     PyObject *backward = find_backward(self), *grads = backward != NULL ? py_tuple_of(grad_outputs, self->noutputs) : NULL;
@@ -120,8 +124,8 @@ static void run_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 }
 
 /* ---- Forward mode ------------------------------------------------------------------------------------------------ */
-/* Returns the arguments of jvp: a tangent for each tensor, and None for each other argument. A tensor without tangent has zeros, or None after
- * set_materialize_grads(False). New reference. */
+/* Returns a new tuple of the arguments of jvp: a tangent for each tensor argument of forward and None for each other argument. A missing tangent is
+ * zeros, or None after set_materialize_grads(False). */
 static PyObject *tangents_of_arguments(const py_context *self, grd_tensor *const *tangents)
 {
     PyObject *tuple = PyTuple_New(self->narguments);
@@ -183,18 +187,19 @@ static void run_jvp(grd_custom_call *call, grd_tensor *const *tangents, grd_tens
 }
 
 /* ---- Forward ----------------------------------------------------------------------------------------------------- */
-/* One call of apply. */
+/* State of one call of apply(). */
 struct application {
     py_context *context;
-    PyObject *function; /* the class; borrowed */
+    PyObject *function; /* the user's class; borrowed */
     PyObject *const *args;
     Py_ssize_t nargs;
     grd_tensor **inputs; /* the tensors among the arguments; borrowed */
     int ninputs;
+    /* true if an argument needs a gradient and grad mode is on */
     bool recorded;
 };
 
-/* Finds the tensors among the arguments, and notes on ctx which they are and which need gradients. */
+/* Collects the tensor arguments in application->inputs. Sets ctx->is_tensor and ctx->needs_input_grad, which have an item for each argument. */
 static bool read_inputs(struct application *application)
 {
     py_context *context = application->context;
@@ -223,7 +228,8 @@ static bool read_inputs(struct application *application)
     return true;
 }
 
-/* Runs forward, and setup_context if the class has one. Grad mode is off. */
+/* Calls forward of the user's class, and then setup_context if the class has one. Returns the result of forward, or NULL with an exception. The
+ * caller has switched grad mode off. */
 static PyObject *run_forward(const struct application *application)
 {
     PyObject *context = (PyObject *)application->context, *has_setup = PyObject_GetAttr(application->function, str_has_setup);
@@ -245,7 +251,7 @@ static PyObject *run_forward(const struct application *application)
     return result;
 }
 
-/* ---- What forward noted on ctx ----------------------------------------------------------------------------------- */
+/* ---- Tensors saved and marked on ctx ----------------------------------------------------------------------------- */
 static bool is_among(const grd_tensor *t, grd_tensor *const *list, Py_ssize_t n)
 {
     for (Py_ssize_t i = 0; i < n; i++)
@@ -254,7 +260,8 @@ static bool is_among(const grd_tensor *t, grd_tensor *const *list, Py_ssize_t n)
     return false;
 }
 
-/* True if what forward noted is NULL or a tuple of tensors; `optional`: None may stand for one. False with an exception. */
+/* True if `noted`, the tensors that forward passed to a method of ctx, is NULL or a tuple of tensors. If `optional` is true an item may be None.
+ * Returns false with an exception. */
 static bool check_noted(PyObject *noted, PyObject *error, const char *name, const char *verb, bool optional)
 {
     if (noted != NULL && !PyTuple_Check(noted)) {
@@ -298,7 +305,7 @@ static bool mark_dirty(const struct application *application, grd_custom_call *c
     return true;
 }
 
-/* Tells the library what forward noted on ctx. False with an exception. */
+/* Passes the tensors that forward saved or marked by methods of ctx to the library. Returns false with an exception. */
 static bool tell_library(const struct application *application, grd_custom_call *call, grd_tensor *const *outputs, Py_ssize_t noutputs)
 {
     py_context *context = application->context;
@@ -321,8 +328,8 @@ static bool tell_library(const struct application *application, grd_custom_call 
     return true;
 }
 
-/* Returns the result of apply: the result of forward with outputs[i] in the place of item i. An item stays the same object if the library did not
- * replace its tensor. */
+/* Returns the result of apply(): `items`, the results of forward, with item i replaced by the object of outputs[i]. If the library has not replaced
+ * the tensor of an item, the same object is returned. */
 static PyObject *wrap_results(PyObject *items, bool single, grd_tensor *const *outputs)
 {
     const Py_ssize_t n = PyTuple_GET_SIZE(items);
@@ -345,7 +352,8 @@ static PyObject *wrap_results(PyObject *items, bool single, grd_tensor *const *o
     return results;
 }
 
-/* Ends the call of the library with the result of forward, which may be NULL with an exception. Returns the result of apply. */
+/* Passes `result`, the result of forward, to the library, ends the library's record of the call (`call`), and returns the result of apply().
+ * `result` is NULL with an exception if forward failed. */
 static PyObject *finish(const struct application *application, grd_custom_call *call, PyObject *result)
 {
     enum { INLINE = 8 };
@@ -372,7 +380,8 @@ static PyObject *finish(const struct application *application, grd_custom_call *
     return wrapped;
 }
 
-/* Runs forward inside a call of the library. Returns the result of apply. */
+/* Calls forward for apply() between grd_custom_begin and grd_custom_end, by which the library records the call as one node. Returns the result of
+ * apply(). */
 static PyObject *run(struct application *application)
 {
     const grd_custom_function function = {.name = ((PyTypeObject *)application->function)->tp_name,
@@ -398,6 +407,7 @@ static PyObject *run(struct application *application)
     return wrapped;
 }
 
+/* True if one of the arguments is a batch tensor, i.e. if apply() is called inside vmap. */
 static bool any_is_batched(PyObject *const *args, Py_ssize_t nargs)
 {
     for (Py_ssize_t i = 0; i < nargs; i++)
@@ -406,6 +416,7 @@ static bool any_is_batched(PyObject *const *args, Py_ssize_t nargs)
     return false;
 }
 
+/* Implements apply() for positional arguments. Inside vmap, calls the class method _apply_batched instead. */
 static PyObject *apply_to(PyObject *function, PyObject *const *args, Py_ssize_t nargs)
 {
     if (any_is_batched(args, nargs)) {
@@ -436,7 +447,8 @@ static PyObject *apply_to(PyObject *function, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-/* apply with keywords, or where forward has defaults: binds them to the positions of forward's parameters first. */
+/* Implements apply() with keyword arguments, and for a forward with default values. Binds the arguments to the positions of forward's parameters,
+ * then applies the function. */
 static PyObject *apply_bound(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *values = py_pack_positional(NULL, args, nargs), *keywords = py_pack_keywords(args + nargs, names), *result = NULL;
@@ -465,14 +477,14 @@ static PyObject *apply(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 }
 
 /* ---- The module -------------------------------------------------------------------------------------------------- */
-/* _set_function_class(class): sets the base class of all functions, once. */
+/* _set_function_class(class) in Python: sets base_function, the class autograd.Function. Raises RuntimeError on the second call. */
 static PyObject *set_function_class(PyObject *module, PyObject *class)
 {
     (void)module;
     if (!PyType_Check(class))
         return PyErr_Format(PyExc_TypeError, "_set_function_class() takes a class, not %s", Py_TYPE(class)->tp_name);
     if (base_function != NULL)
-        return PyErr_Format(PyExc_RuntimeError, "the class of functions is set already");
+        return PyErr_Format(PyExc_RuntimeError, "the class of functions is already set");
     base_function = Py_NewRef(class);
     Py_RETURN_NONE;
 }

@@ -1,10 +1,10 @@
-/* torch.device, and the default device.
+/* Implements the class torch.device, and the default device.
  *
- * A device object is the name of a type of device and an index. The device is looked up when it is used, so programs may name 'cuda' and compare with
- * it on a machine without one.
+ * A device object holds the name of a device type and an index. The library's device is looked up only when the object is used, so programs may write
+ * torch.device('cuda') and compare with it on a machine without CUDA.
  *
- * The default device is where functions that make tensors put them unless they get a device. It belongs to a thread: set_default_device sets it, and
- * so does `with torch.device(…)` for the block. Functions that make a tensor like another one, and Tensor(…), ignore it. */
+ * The default device is the device on which functions create tensors if they get no device argument. It is thread-local: set_default_device sets it,
+ * and `with torch.device(...)` sets it for a block. Functions that create a tensor like another one, and Tensor(...), ignore the default device. */
 #include "device.h"
 #include "add_type.h"
 #include "scalar.h"
@@ -16,14 +16,14 @@
 enum { NAME_CHARS = 32, MAX_INDEX = INT8_MAX };
 
 struct device {
-    PyObject_HEAD int8_t index; /* -1: no index */
+    PyObject_HEAD int8_t index; /* -1 if the device has no index */
     char name[NAME_CHARS];
 };
 
 static PyTypeObject *device_type;
 static PyObject *cpu, *meta;
 
-/* The types of device that PyTorch knows. */
+/* Device types that PyTorch accepts. */
 static const char *const known[] = {"cpu",  "cuda", "ipu", "xpu",  "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",
                                     "fpga", "maia", "xla", "lazy", "vulkan", "mps",    "meta",   "hpu",   "mtia", "privateuseone"};
 
@@ -54,6 +54,7 @@ PyObject *py_device(grd_device device)
 
 /* ---- Device names ------------------------------------------------------------------------------------------------ */
 
+/* Looks up a device type by its name. Returns false, without an exception, if no such device exists. */
 static bool find(const char *name, grd_device *ret_device)
 {
     grd_device device = grd_device_find(name);
@@ -64,6 +65,7 @@ static bool find(const char *name, grd_device *ret_device)
     return true;
 }
 
+/* True if PyTorch accepts the name of the device type, or if a plug-in has registered it. */
 static bool is_known(const char *name)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -73,16 +75,17 @@ static bool is_known(const char *name)
     return find(name, &device);
 }
 
+/* Raises the error for a device type `name` of which there is no device, and returns -1. For CUDA and XPU it is AssertionError, as in PyTorch. */
 static int refuse_absent(const char *name)
 {
     if (strcmp(name, "cuda") == 0 || strcmp(name, "xpu") == 0)
         PyErr_Format(PyExc_AssertionError, "Gradus not compiled with %s enabled", name[0] == 'c' ? "CUDA" : "XPU");
     else
-        PyErr_Format(PyExc_RuntimeError, "Gradus has no device of type '%s': no plug-in that brings it is loaded", name);
+        PyErr_Format(PyExc_RuntimeError, "Gradus has no device of type '%s': no loaded plug-in provides it", name);
     return -1;
 }
 
-/* Reads a decimal number without leading zeros. */
+/* Parses a decimal number without leading zeros. Returns false if `text` is anything else. */
 static bool read_index(const char *text, long *ret_index)
 {
     char *end;
@@ -92,7 +95,8 @@ static bool read_index(const char *text, long *ret_index)
     return *end == '\0';
 }
 
-/* True if PyTorch's device strings allow the name: letters and '_'. Names of plug-in devices may have digits. */
+/* True if the first `length` characters of `text` are letters or '_', the only ones that PyTorch allows in the type of a device string. The name of a
+ * plug-in's device type may also have digits. */
 static bool is_word(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -101,7 +105,8 @@ static bool is_word(const char *text, size_t length)
     return length > 0;
 }
 
-/* Reads "cpu" or "cpu:1". False with RuntimeError if the text names no type of device. */
+/* Parses "cpu" or "cpu:1" into the device type's name and the index, which is -1 if the text has none. Returns false with RuntimeError if the text
+ * names no device type. */
 static bool read_text(const char *text, char *ret_name, int *ret_index)
 {
     const size_t length = strcspn(text, ":");
@@ -138,6 +143,7 @@ static bool read_text(const char *text, char *ret_name, int *ret_index)
     return false;
 }
 
+/* Sets *ret_device to the device with this type and index (-1 for none). Returns 1, or -1 with an exception. */
 static int resolve(const char *name, int index, grd_device *ret_device)
 {
     grd_device device;
@@ -181,9 +187,9 @@ int py_as_device(PyObject *object, grd_device *ret_device)
 enum { MAX_BLOCKS = 64 };
 
 static _Thread_local struct {
-    grd_device device; /* of type GRD_DEVICE_NONE: not set, so the cpu */
+    grd_device device; /* type is GRD_DEVICE_NONE if no default was set; tensors are then made on the CPU */
     int nblocks;
-    grd_device outer[MAX_BLOCKS]; /* the default device before each open block */
+    grd_device outer[MAX_BLOCKS]; /* outer[i] is the default device before block i of `with torch.device(...)` was entered */
 } state;
 
 grd_device py_default_device(void)
@@ -250,7 +256,7 @@ static PyObject *refuse_arguments(PyObject *args, PyObject *named)
     return NULL;
 }
 
-/* device(type, index=None) where type is a string. */
+/* Implements device(type, index=None) for a string `type`. */
 static PyObject *from_text(PyObject *text, PyObject *index)
 {
     char name[NAME_CHARS];

@@ -1,5 +1,5 @@
-/* DLPack in both directions: __dlpack__ and from_dlpack, with versioned capsules and those from before DLPack 1.0, and the exchange between C
- * extensions. */
+/* Exchanges data by DLPack in both directions: __dlpack__ and from_dlpack, with versioned capsules and with those from before DLPack 1.0, and the
+ * exchange between C extensions. */
 #include "dlpack.h"
 #include "buffer.h"
 #include "dlpack_standard.h"
@@ -15,7 +15,7 @@
 #include "gradus/ops/empty.h"
 #include "gradus/ops/to.h"
 
-/* The names of capsules. A consumer renames the capsule. */
+/* Names of DLPack capsules. A consumer renames the capsule to mark it as used. */
 static const char managed_name[] = "dltensor_versioned", used_managed_name[] = "used_dltensor_versioned";
 static const char legacy_name[] = "dltensor", used_legacy_name[] = "used_dltensor";
 
@@ -50,7 +50,7 @@ static grd_dtype find_dtype(struct dlpack_dtype dtype)
 
 /* ---- Exporting --------------------------------------------------------------------------------------------------- */
 
-/* An exported tensor in either form, and what the form points to. */
+/* An exported tensor: the DLPack struct, legacy or versioned, and the memory for the sizes and strides that the struct points to. */
 struct exported {
     union {
         struct dlpack_legacy legacy;
@@ -60,7 +60,7 @@ struct exported {
     int64_t dims[];
 };
 
-/* Deleters call no Python code, because a consumer may call them on any thread. */
+/* Frees the struct of an exported tensor and drops the tensor. Calls no Python code, because a consumer may call this function on any thread. */
 static void delete_exported(struct exported *exported)
 {
     grd_drop(exported->tensor);
@@ -94,6 +94,7 @@ static bool can_export(const grd_tensor *t)
     return false;
 }
 
+/* Returns the DLPack description of `t`. The description points to `sizes` and `strides`, which the caller must fill and keep. */
 static struct dlpack_tensor describe(const grd_tensor *t, int64_t *sizes, int64_t *strides)
 {
     return (struct dlpack_tensor){.data = grd_data(t),
@@ -104,7 +105,8 @@ static struct dlpack_tensor describe(const grd_tensor *t, int64_t *sizes, int64_
                                   .strides = strides};
 }
 
-/* Exports a tensor. The export owns a detached tensor, so that the storage cannot be resized. NULL with an exception. */
+/* Returns a new export of `t`, or of a copy if `copy` is true. The export owns a detached tensor, because the storage of a tensor with several owners
+ * cannot be resized. Returns NULL with an exception. */
 static struct exported *export_tensor(grd_tensor *t, bool copy, bool versioned)
 {
     if (!can_export(t))
@@ -140,7 +142,7 @@ static struct exported *export_tensor(grd_tensor *t, bool copy, bool versioned)
     return exported;
 }
 
-/* The destructor of a capsule: deletes the exported tensor if no consumer has renamed the capsule. */
+/* Destructor of a capsule. Frees the export if no consumer has renamed the capsule. */
 static void delete_capsule(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, managed_name)) {
@@ -161,7 +163,7 @@ static PyObject *capsule_of(grd_tensor *t, bool copy, bool versioned)
     return capsule;
 }
 
-/* Reads a tuple of two integers. */
+/* Reads the tuple of two integers that was given for the argument `name`. Returns false with an exception. */
 static bool read_pair(const char *name, PyObject *object, long *ret_first, long *ret_second)
 {
     if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2) {
@@ -182,7 +184,7 @@ static bool check_device(PyObject *device)
         return false;
     if (type == DLPACK_CPU)
         return true;
-    PyErr_Format(PyExc_BufferError, "cannot hand a tensor on cpu over to DLPack device (%ld, %ld)", type, id);
+    PyErr_Format(PyExc_BufferError, "cannot export a tensor on cpu to DLPack device (%ld, %ld)", type, id);
     return false;
 }
 
@@ -267,13 +269,14 @@ static bool can_import(const struct dlpack_tensor *tensor)
     return true;
 }
 
-/* Returns a tensor over an imported DLPack tensor, which it owns. On failure the import is released. */
+/* Returns a tensor over the memory of an imported DLPack tensor. release(context) is called when the returned tensor's storage is freed, or at once
+ * on failure. */
 static grd_tensor *import_tensor(const struct dlpack_tensor *tensor, void (*release)(void *context), void *context)
 {
     int64_t contiguous[GRD_MAX_DIMS];
     if (!can_import(tensor)) {
         PyObject *type, *error, *traceback;
-        PyErr_Fetch(&type, &error, &traceback); /* the deleter may call Python code */
+        PyErr_Fetch(&type, &error, &traceback); /* release() may run Python code, which must not see the exception */
         release(context);
         PyErr_Restore(type, error, traceback);
         return NULL;
@@ -286,13 +289,14 @@ static grd_tensor *import_tensor(const struct dlpack_tensor *tensor, void (*rele
                           release, context);
 }
 
-/* Copies a read-only import, because every tensor of the library can be written to. An error if `copy` is 0. */
+/* Returns a copy of `t` if `copy` is 1 or the memory is read-only, because tensors of the library are always writable; otherwise returns `t`. Raises
+ * BufferError if read-only memory must not be copied (copy == 0). */
 static grd_tensor *copied_if_needed(grd_tensor *t, bool read_only, int copy)
 {
     if (t == NULL || (copy <= 0 && !read_only))
         return t;
     if (copy == 0) {
-        PyErr_SetString(PyExc_BufferError, "the data is read-only: a tensor of it has to be a copy");
+        PyErr_SetString(PyExc_BufferError, "the data is read-only, so a tensor can only be made as a copy");
         return NULL;
     }
     t = grd_clone(t);
@@ -328,7 +332,7 @@ grd_tensor *py_take_dlpack(PyObject *capsule, int copy)
     return NULL;
 }
 
-/* Returns the C exchange API of the object's type; NULL, with no exception, if it has none. */
+/* Returns the DLPack C exchange API of the type of `object`; NULL, without an exception, if the type has none. */
 static const struct dlpack_exchange *exchange_of(PyObject *object)
 {
     PyObject *capsule = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__");
@@ -351,7 +355,7 @@ bool py_has_dlpack(PyObject *object)
     return PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__");
 }
 
-/* Returns object.__dlpack__(max_version=…, copy=…), or object.__dlpack__() if it does not take these arguments. */
+/* Returns object.__dlpack__(max_version=..., copy=...), or object.__dlpack__() if it does not take these arguments. */
 static PyObject *ask_for_capsule(PyObject *object, int copy)
 {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = PyTuple_New(0);

@@ -1,4 +1,4 @@
-/* Data from other libraries by DLPack. */
+/* Declares the import of tensors from other libraries by DLPack. */
 #ifndef GRADUS_PYTHON_DLPACK_H
 #define GRADUS_PYTHON_DLPACK_H
 
@@ -6,13 +6,13 @@
 
 /* True if the class of the object has __dlpack__. */
 bool py_has_dlpack(PyObject *object);
-/* Returns a tensor over the data of such an object; `copy`: -1 where it is needed, 0 never, 1 always. */
+/* Returns a tensor over the data of `object`, for which py_has_dlpack is true. `copy` is -1 to copy only if needed, 0 never and 1 always. */
 grd_tensor *py_over_dlpack(PyObject *object, int copy);
-/* True if the object is a DLPack capsule that nobody has consumed. */
+/* True if `object` is a DLPack capsule that no consumer has taken yet. */
 bool py_is_dlpack(PyObject *object);
-/* Returns a tensor over the data of a capsule, and marks the capsule as consumed. */
+/* Returns a tensor over the data of `capsule`, and marks the capsule as consumed. `copy` is -1 to copy only if needed, 0 never and 1 always. */
 grd_tensor *py_take_dlpack(PyObject *capsule, int copy);
-/* Returns the capsule Tensor.__dlpack_c_exchange_api__. */
+/* Returns a new capsule for the class attribute Tensor.__dlpack_c_exchange_api__. */
 PyObject *py_exchange_capsule(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The structures of DLPack 1.3, the standard by which array libraries hand data to each other: https://dmlc.github.io/dlpack */
+/* Defines the structs of DLPack 1.3, the standard for exchanging tensors between array libraries (https://dmlc.github.io/dlpack). */
 #ifndef GRADUS_PYTHON_DLPACK_STANDARD_H
 #define GRADUS_PYTHON_DLPACK_STANDARD_H
 
@@ -39,17 +39,18 @@ struct dlpack_tensor {
     struct dlpack_device device;
     int32_t ndim;
     struct dlpack_dtype dtype;
-    int64_t *sizes, *strides; /* in elements; strides NULL: contiguous */
+    int64_t *sizes, *strides; /* strides are in elements; NULL if the tensor is contiguous */
     uint64_t byte_offset;
 };
 
-/* The structure that is handed over. The receiver calls the deleter once. */
+/* Struct of DLPack before 1.0. A capsule named "dltensor" points to it. The consumer calls the deleter once. */
 struct dlpack_legacy {
     struct dlpack_tensor tensor;
     void *context;
     void (*deleter)(struct dlpack_legacy *self);
 };
 
+/* Struct of DLPack 1.0 and later. A capsule named "dltensor_versioned" points to it. The consumer calls the deleter once. */
 struct dlpack_managed {
     struct dlpack_version version;
     void *context;
@@ -58,8 +59,8 @@ struct dlpack_managed {
     struct dlpack_tensor tensor;
 };
 
-/* The exchange between C extensions, without capsules: in the capsule type(x).__dlpack_c_exchange_api__. Functions return 0, or -1 with a Python
- * exception set. */
+/* Functions for the exchange between C extensions, which needs no capsule for each tensor. The capsule type(x).__dlpack_c_exchange_api__ points to
+ * this struct. Each function returns 0, or -1 with a Python exception set. */
 struct dlpack_exchange {
     struct dlpack_version version;
     struct dlpack_exchange *previous;
@@ -67,7 +68,7 @@ struct dlpack_exchange {
                     void (*set_error)(void *context, const char *kind, const char *message));
     int (*managed_of_object)(void *object, struct dlpack_managed **ret_managed);
     int (*object_of_managed)(struct dlpack_managed *managed, void **ret_object);
-    int (*tensor_of_object)(void *object, struct dlpack_tensor *ret_tensor); /* borrowed */
+    int (*tensor_of_object)(void *object, struct dlpack_tensor *ret_tensor); /* *ret_tensor is borrowed from `object` */
     int (*current_stream)(int32_t device_type, int32_t device_id, void **ret_stream);
 };
 

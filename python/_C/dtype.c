@@ -1,9 +1,9 @@
-/* dtypes, layouts and memory formats. Each has one immortal object. */
+/* Implements the objects of dtypes, layouts and memory formats, e.g. torch.float32. There is one object for each, which is never freed. */
 #include "dtype.h"
 #include "add_type.h"
 #include "tables.h"
 
-/* The object of torch.float32, torch.strided or torch.channels_last. */
+/* Object of a dtype, a layout or a memory format, e.g. torch.float32, torch.strided or torch.channels_last. */
 struct constant {
     PyObject_HEAD const char *name;
     int value;
@@ -50,7 +50,7 @@ static PyObject *new_constant(PyTypeObject *type, const char *name, int value)
 
 static PyObject *dtypes[GRD_DTYPE_COUNT];
 
-/* The name of each dtype in PyTorch's errors and tensor types, and its short name. */
+/* For each dtype: the name in PyTorch's error texts and tensor types, e.g. "Float", and the abbreviation, e.g. "f32". */
 static const struct {
     const char *tensor, *abbr;
 } dtype_words[GRD_DTYPE_COUNT] = {
@@ -185,9 +185,9 @@ static PyMethodDef dtype_methods[] = {
 
 static PyGetSetDef dtype_properties[] = {
     {"itemsize", dtype_itemsize, NULL, "Bytes of one element.", NULL},
-    {"is_floating_point", dtype_is_floating_point, NULL, "Whether elements are real floating-point numbers.", NULL},
-    {"is_complex", dtype_is_complex, NULL, "Whether elements are complex numbers.", NULL},
-    {"is_signed", dtype_is_signed, NULL, "Whether elements can be negative.", NULL},
+    {"is_floating_point", dtype_is_floating_point, NULL, "True if elements are real floating-point numbers.", NULL},
+    {"is_complex", dtype_is_complex, NULL, "True if elements are complex numbers.", NULL},
+    {"is_signed", dtype_is_signed, NULL, "True if elements can be negative.", NULL},
     {"abbr", dtype_abbr, NULL, "The short name: 'f32'.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

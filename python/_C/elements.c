@@ -1,4 +1,4 @@
-/* Tensor as a sequence of elements: len, iteration, `in`, tolist, and methods that call Python for each element (apply_, map_, map2_). */
+/* Implements Tensor as a sequence: len, iteration, `in`, tolist, and methods that call a Python function for each element (apply_, map_, map2_). */
 #include "dtype.h"
 #include "errors.h"
 #include "override.h"
@@ -39,12 +39,12 @@ Py_ssize_t py_tensor_length(PyObject *self)
     return grd_sizes(t).data[0];
 }
 
-/* Iterates over the views that unbind() returns. */
+/* Implements iter(self): returns an iterator over the views that self.unbind() returns. */
 PyObject *py_tensor_iter(PyObject *self)
 {
     grd_tensor *t = py_tensor_of(self);
     const bool is_overloaded = py_is_overloaded(self);
-    PyObject *dims = is_overloaded ? PyObject_CallMethod(self, "dim", NULL) : NULL; /* PyTorch calls dim() of a subclass, too */
+    PyObject *dims = is_overloaded ? PyObject_CallMethod(self, "dim", NULL) : NULL; /* a subclass may override dim(), as in PyTorch */
     const int64_t ndim = !is_overloaded ? grd_ndim(t) : dims != NULL ? PyLong_AsLongLong(dims) : -1;
     Py_XDECREF(dims);
     if (ndim < 0 && PyErr_Occurred())
@@ -99,7 +99,8 @@ int py_tensor_contains(PyObject *self, PyObject *element)
 
 /* ---- tolist ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the dtype in which elements are read: the largest of the same category, which holds every element without loss. */
+/* Returns the dtype to which elements are converted before they become Python numbers. The returned dtype holds every value of `dtype` without
+ * loss. */
 static grd_dtype read_dtype(grd_dtype dtype)
 {
     if (grd_dtype_is_floating(dtype))
@@ -109,7 +110,7 @@ static grd_dtype read_dtype(grd_dtype dtype)
     return dtype == GRD_BOOL || dtype == GRD_UINT64 ? dtype : GRD_INT64;
 }
 
-/* Returns an element of a dtype that read_dtype returned as a number. */
+/* Returns the Python number at `element`. `dtype` must be a result of read_dtype. */
 static inline PyObject *from_element(const char *element, grd_dtype dtype)
 {
     switch (dtype) {
@@ -126,7 +127,7 @@ static inline PyObject *from_element(const char *element, grd_dtype dtype)
     }
 }
 
-/* Returns a list of n elements. */
+/* Returns a list of the n Python numbers at `data`. */
 static PyObject *list_of(const char *data, grd_dtype dtype, Py_ssize_t n)
 {
     const int64_t itemsize = grd_dtype_size(dtype);
@@ -141,7 +142,7 @@ static PyObject *list_of(const char *data, grd_dtype dtype, Py_ssize_t n)
     return list;
 }
 
-/* Returns nested lists of the elements at *data, which are in row-major order; moves *data past them. */
+/* Returns nested lists of the elements at *data, which are in row-major order, and advances *data past them. */
 static PyObject *nested(const char **data, grd_dtype dtype, grd_dims sizes)
 {
     if (sizes.n == 0)
@@ -163,8 +164,8 @@ static PyObject *nested(const char **data, grd_dtype dtype, grd_dims sizes)
     return list;
 }
 
-/* Returns a copy of the elements in row-major order and the given dtype, pooled in the innermost scope. Python code that changes the tensor meanwhile
- * does not change the copy. NULL with an exception. */
+/* Returns a copy of the elements of `t`, converted to `dtype`, in row-major order. The innermost open scope owns the copy. Python code that changes
+ * the tensor later does not change the copy. Returns NULL with an exception. */
 static const char *copied_elements(grd_tensor *t, grd_dtype dtype)
 {
     const bool recorded = grd_set_grad_enabled(false);
@@ -196,7 +197,7 @@ PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
 
 enum { MAX_OPERANDS = 3 };
 
-/* The elements of all operands in row-major order, and the function to call. */
+/* Arguments of apply_, map_ or map2_: the elements of all operands, copied in row-major order, and the Python function. */
 struct walk {
     int noperands;
     grd_dtype dtype;
@@ -217,7 +218,7 @@ static PyObject *call_at(const struct walk *walk, int64_t i)
     return result;
 }
 
-/* Sets element i of a 1-d tensor to the result of the function. False with an exception. */
+/* Sets element i of the 1-d tensor `values` to `result`, a Python number. Returns false with an exception. */
 static bool store(grd_tensor *values, int64_t i, PyObject *result)
 {
     grd_scalar scalar;
@@ -233,7 +234,8 @@ static bool store(grd_tensor *values, int64_t i, PyObject *result)
     return done != NULL;
 }
 
-/* Returns the results of all calls, in row-major order, as a 1-d tensor that the caller owns; NULL with an exception. */
+/* Calls the function for each of the `numel` elements. Returns the results in row-major order as a 1-d tensor that the caller owns; NULL with an
+ * exception. */
 static grd_tensor *call_all(const struct walk *walk, int64_t numel, grd_dtype dtype)
 {
     grd_scope scope = grd_scope_open();
@@ -255,7 +257,8 @@ static grd_tensor *call_all(const struct walk *walk, int64_t numel, grd_dtype dt
     return values;
 }
 
-/* Sets every element of self to function(elements of the operands at that place). The first operand is self. Writes nothing if a call fails. */
+/* Sets every element of `self` to function(x, ...), where the arguments are the elements of all operands at the same index. operands[0] is the tensor
+ * of `self`. Writes nothing if one of the calls fails. */
 static PyObject *for_each(const char *name, PyObject *self, grd_tensor *const *operands, int noperands, PyObject *function)
 {
     grd_tensor *t = operands[0];
@@ -304,7 +307,7 @@ PyObject *py_method_apply_(PyObject *self, PyObject *function)
     return for_each("apply_", self, (grd_tensor *[]){py_tensor_of(self)}, 1, function);
 }
 
-/* Runs map_ or map2_. `args` has the other tensors, then the function. */
+/* Implements map_ and map2_. `args` holds `nothers` tensors, then the function. */
 static PyObject *map_over(const char *name, PyObject *self, PyObject *args, int nothers)
 {
     grd_tensor *operands[MAX_OPERANDS] = {py_tensor_of(self)};

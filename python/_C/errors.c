@@ -1,8 +1,9 @@
-/* Errors of the library become Python exceptions, and exceptions in callbacks pass through the library unchanged. */
+/* Converts errors of the library into Python exceptions. An exception raised in a callback passes through the library unchanged. */
 #include "errors.h"
 #include "tables.h"
 
-/* The exception that a callback raised on this thread; the library returns to the extension with an error pending meanwhile. */
+/* Exception that a callback raised on this thread. While it is set, the library has an error pending and is returning to the extension, which then
+ * raises the exception. */
 static _Thread_local PyObject *carried;
 
 void py_carry(void)
@@ -23,7 +24,8 @@ void py_carry(void)
 void py_warn(const char *text)
 {
     const PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *before = carried; /* Python code that shows warnings may itself raise and catch exceptions */
+    PyObject *before = carried; /* the exception that a failed callback left for py_raise; hidden here, because showing the warning runs
+                                 * Python code that may replace it */
     carried = NULL;
     if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) {
         Py_CLEAR(before);
@@ -65,14 +67,14 @@ static PyObject *class_of(grd_error_code code)
     }
 }
 
-/* Adds a note to the exception that is set. If that fails the exception stays as it is. */
+/* Adds the text `note` to the exception that is set, as __notes__. On failure the exception stays unchanged. */
 static void add_note(PyObject *note)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
 #if PY_VERSION_HEX >= 0x030B0000
-    static PyObject *name; /* made once: the interpreter's cache of methods keeps every name that it is asked for */
+    static PyObject *name; /* created once, because the interpreter's method cache keeps each name object it has looked up */
     if (name == NULL)
         name = PyUnicode_InternFromString("add_note");
     PyObject *added = value != NULL && note != NULL && name != NULL ? PyObject_CallMethodOneArg(value, name, note) : NULL;
@@ -87,8 +89,8 @@ static void add_note(PyObject *note)
     PyErr_Restore(type, value, traceback);
 }
 
-/* Sets an exception. The message may quote a path, which need not be UTF-8. With a value of errno, OSError becomes its subclass: FileNotFoundError,
- * … */
+/* Sets an exception of `class`. Bytes of the message that are not UTF-8, e.g. in a quoted path, are replaced. If `system` is a nonzero errno, OSError
+ * becomes the matching subclass, such as FileNotFoundError. */
 static void set_exception(PyObject *class, const char *message, int system)
 {
     PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
@@ -99,7 +101,7 @@ static void set_exception(PyObject *class, const char *message, int system)
     Py_XDECREF(text);
 }
 
-/* Raises the pending error with its text alone, which is PyTorch's. The operators that it came through become a note of the exception. */
+/* Raises the pending error with PyTorch's text. The operators that the error passed through are added to the exception as a note. */
 static void raise_pending(void)
 {
     const char *message = grd_error_message(), *text = grd_error_text();

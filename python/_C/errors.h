@@ -1,4 +1,4 @@
-/* Errors between the library and Python. */
+/* Declares the conversion of errors of the library to Python exceptions and back. */
 #ifndef GRADUS_PYTHON_ERRORS_H
 #define GRADUS_PYTHON_ERRORS_H
 
@@ -6,14 +6,15 @@
 
 /* Raises the pending error of the library as a Python exception and clears it. Always returns NULL. */
 PyObject *py_raise(void);
-/* Closes the scope. Always returns NULL: with the exception that is set, or else with the pending error raised. */
+/* Closes `scope`, which frees the temporary tensors of the call, and returns NULL. If no exception is set, raises the library's pending error. */
 PyObject *py_abandon(grd_scope scope);
-/* True unless the stack of the thread is nearly used up; then RecursionError. Called before Python code that may call the extension again. */
+/* True if the thread has enough stack left. Otherwise returns false with RecursionError. Must be called before Python code that may call the
+ * extension again. */
 bool py_has_stack(void);
-/* In a callback of the library: takes the exception that is set and sets an error of the library instead. py_raise raises that exception
- * unchanged. */
+/* Called in a callback of the library. Takes the Python exception that is set and sets an error of the library instead, so that the library stops.
+ * Later py_raise raises that exception unchanged. */
 void py_carry(void);
-/* The handler of the library's warnings: raises each as a UserWarning, on any thread. */
+/* Handler for the library's warnings. Issues each as a Python UserWarning, on any thread. */
 void py_warn(const char *text);
 
 #endif

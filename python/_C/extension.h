@@ -1,11 +1,15 @@
-/* What every file of the extension includes: Python's C API and the public header of the library, of which the extension is a client.
+/* Header that every file of the extension includes: Python's C API and the public header of the library. The extension uses only the public C
+ * API.
  *
  * Conventions
- * - A function that returns PyObject * returns a new reference, or NULL with a Python exception set; one that returns bool or int sets an exception
- *   when it returns false or -1. Exceptions to this rule are stated at the function.
- * - The library's errors are sticky: an entry from Python calls operators without checking each, and py_take, py_leave or py_raise checks once.
- * - An entry that calls operators opens a scope. py_take, py_leave and py_abandon close it.
- * - An inner function that returns a tensor returns a pooled one, or NULL with a Python exception set or an error of the library pending. */
+ * - A function that returns PyObject * returns a new reference, or NULL with a Python exception set. A function that returns bool or int sets an
+ *   exception when it returns false or -1. A function that deviates from this rule says so in its comment.
+ * - The library's errors are sticky: while an error is pending, every operator returns at once. So a function called from Python runs operators
+ *   without checking each of them; the final py_take, py_leave or py_raise checks once.
+ * - A function called from Python that runs operators opens a scope, which owns the temporary tensors of the call. py_take, py_leave and
+ *   py_abandon close the scope and free these tensors.
+ * - An internal function that returns a tensor returns one that the innermost open scope owns, or NULL with a Python exception set or an error of
+ *   the library pending. */
 #ifndef GRADUS_PYTHON_EXTENSION_H
 #define GRADUS_PYTHON_EXTENSION_H
 
@@ -32,23 +36,24 @@ static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyOb
 #define PY_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PY_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* A function of the module or a method of Tensor that takes keywords, in the calling convention METH_FASTCALL | METH_KEYWORDS. */
+/* Type of a C function that implements a module function or a Tensor method with keywords, in the calling convention METH_FASTCALL |
+ * METH_KEYWORDS. */
 typedef PyObject *py_entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
 
-/* Returns the name of an object's class without its module, for messages. */
+/* Returns the name of the class of `object` without the module, for error messages. */
 static inline const char *py_class_name(PyObject *object)
 {
     const char *name = Py_TYPE(object)->tp_name, *dot = strrchr(name, '.');
     return dot != NULL ? dot + 1 : name;
 }
 
-/* True if an argument was given and is not None; NULL stands for one that was left out. */
+/* True if an optional argument was given and is not None. `object` is NULL if the argument was left out. */
 static inline bool py_is_given(PyObject *object)
 {
     return object != NULL && object != Py_None;
 }
 
-/* The row of a py_entry in a table of methods. */
+/* Expands to the PyMethodDef of a py_entry function. */
 #define PY_ENTRY(name, entry, doc)                                                                                                         \
     {                                                                                                                                      \
         (name), (PyCFunction)(void (*)(void))(entry), METH_FASTCALL | METH_KEYWORDS, (doc)                                                 \

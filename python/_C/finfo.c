@@ -1,4 +1,4 @@
-/* torch.finfo and torch.iinfo: the limits of the floating-point and of the integer dtypes. */
+/* Implements the classes torch.finfo and torch.iinfo, which describe the limits of floating-point and integer dtypes. */
 #include "add_type.h"
 #include "dtype.h"
 #include "parse.h"
@@ -30,7 +30,7 @@ static const struct py_signature iinfo_signature = {.params = required_type, .np
 static const struct py_function finfo_function = {.name = "finfo", .signatures = &finfo_signature, .nsignatures = 1};
 static const struct py_function iinfo_function = {.name = "iinfo", .signatures = &iinfo_signature, .nsignatures = 1};
 
-/* Reads the only argument; it is the default dtype if it was left out. */
+/* Sets *ret_dtype to the dtype argument of finfo() or iinfo(), or to the default dtype if it was left out. Returns false with an exception. */
 static bool read_dtype(const struct py_function *function, PyObject *args, PyObject *named, grd_dtype *ret_dtype)
 {
     struct py_arguments arguments;
@@ -60,8 +60,8 @@ static PyObject *info_dtype(PyObject *self, void *Py_UNUSED(closure))
 
 /* ---- finfo ------------------------------------------------------------------------------------------------------- */
 
-/* The smallest positive normal number, the distance from 1 to the next number, the largest number, and 10^-digits for the number of exact decimal
- * digits. */
+/* Limits of a floating-point dtype: the smallest positive normal number (tiny), the distance from 1 to the next larger number (eps), the largest
+ * number (max), and 10^-d, where d is the number of decimal digits that are always exact (resolution). */
 struct float_limits {
     double tiny, eps, max, resolution;
 };
@@ -126,7 +126,7 @@ static PyGetSetDef finfo_properties[] = {
     {"eps", finfo_eps, NULL, "The distance from 1 to the next larger number.", NULL},
     {"max", finfo_max, NULL, "The largest finite number.", NULL},
     {"min", finfo_min, NULL, "The smallest finite number, which is -max.", NULL},
-    {"tiny", finfo_tiny, NULL, "The same as smallest_normal.", NULL},
+    {"tiny", finfo_tiny, NULL, "The smallest positive normal number; another name of smallest_normal.", NULL},
     {"smallest_normal", finfo_tiny, NULL, "The smallest positive number with a full mantissa.", NULL},
     {"resolution", finfo_resolution, NULL, "The power of ten to which decimal numbers are exact.", NULL},
     {"dtype", info_dtype, NULL, "The name of the dtype: 'float32'.", NULL},

@@ -1,7 +1,8 @@
-/* Tensors of nested sequences of numbers: torch.tensor([[1, 2], [3, 4]]).
+/* Creates tensors from nested sequences of numbers, as torch.tensor([[1, 2], [3, 4]]) does.
  *
- * Three walks over the sequence: over the first items for the sizes, over all for the dtype, over all to write them. Converting an item may run
- * Python code that changes the sequence. So each walk checks what it reads, and relies only on the sizes of the result. */
+ * The sequence is traversed three times. The first pass follows only the first items and finds the sizes, the second finds the dtype and the third
+ * writes the numbers. Converting an item may run Python code that changes the sequence. Therefore every pass checks what it reads and relies only on
+ * the sizes that the first pass found. */
 #include "from_sequence.h"
 #include "buffer.h"
 #include "tensor_object.h"
@@ -15,7 +16,7 @@
 
 enum element { ELEMENT_BOOL, ELEMENT_INT, ELEMENT_FLOAT, ELEMENT_COMPLEX, ELEMENT_SEQUENCE, ELEMENT_BLOCK, ELEMENT_OTHER };
 
-/* A block is a tensor or an array: it has sizes and a dtype. */
+/* Returns the kind of `object`. A tensor or an array counts as one element of kind ELEMENT_BLOCK, because it has sizes and a dtype. */
 static enum element element_of(PyObject *object)
 {
     if (PyFloat_CheckExact(object))
@@ -39,13 +40,15 @@ static enum element element_of(PyObject *object)
     return PySequence_Check(object) && !PyUnicode_Check(object) && !PyBytes_Check(object) ? ELEMENT_SEQUENCE : ELEMENT_OTHER;
 }
 
+/* Returns the library's tensor if `object` is a Tensor, otherwise a tensor over the memory of the array `object`. */
 static grd_tensor *block_of(PyObject *object)
 {
     bool writable;
     return py_is_tensor(object) ? py_tensor_of(object) : py_over_array(object, &writable);
 }
 
-/* Returns the number of dimensions of a block. A tensor of one element counts as a number: 0. */
+/* Returns the number of dimensions that a tensor or array adds to the result. For a tensor of one element that is 0, because it counts as a
+ * number. */
 static int64_t block_ndim(PyObject *object, const grd_tensor *block)
 {
     return py_is_tensor(object) && grd_numel(block) == 1 ? 0 : grd_ndim(block);
@@ -112,7 +115,7 @@ static bool find_sizes(PyObject *object, struct sizes *ret_sizes)
 
 /* ---- dtype ------------------------------------------------------------------------------------------------------- */
 
-/* The kinds of numbers in a sequence, and the dtype that its blocks promote to. */
+/* The kinds of numbers in a sequence, and the dtype to which the tensors and arrays in the sequence promote. */
 struct kinds {
     bool has[ELEMENT_COMPLEX + 1];
     grd_dtype blocks;
@@ -161,6 +164,8 @@ static bool add_kinds(PyObject *object, int64_t depth, struct kinds *kinds)
     return true;
 }
 
+/* Returns the dtype to which all numbers, tensors and arrays found in the sequence promote. Returns the default dtype if the sequence contains
+ * none. */
 static grd_dtype dtype_of_kinds(const struct kinds *kinds)
 {
     const grd_dtype real = grd_default_dtype(), complex = grd_dtype_to_complex(real);
@@ -174,7 +179,8 @@ static grd_dtype dtype_of_kinds(const struct kinds *kinds)
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-/* Where elements are written, as `dtype`. The result has the dtype `target`, which may have a smaller range. */
+/* State of writing the numbers of a sequence to memory: the position of the next element and its dtype. Elements are written as `dtype` and later
+ * cast to `target`, the dtype of the result, which may have a smaller range. */
 struct writer {
     grd_dtype dtype, target;
     int64_t itemsize;
@@ -188,7 +194,8 @@ static bool overflows(const struct writer *w)
     return false;
 }
 
-/* True if the value is in the range of `target`. For an unsigned dtype a negative value wraps around, as in PyTorch, if its magnitude is in range. */
+/* True if `value` is in the range of the integer dtype `target`. As in PyTorch, a negative value wraps around for an unsigned dtype if its magnitude
+ * is in range. */
 static bool fits(int64_t value, grd_dtype target)
 {
     const bool is_signed = target == GRD_INT8 || target == GRD_INT16 || target == GRD_INT32 || target == GRD_INT64;
@@ -261,6 +268,8 @@ static bool refuse_length(int64_t length, int64_t dim, int64_t got)
     return false;
 }
 
+/* Writes all elements of a tensor or array whose first dimension is dimension `dim` of the result. Returns false with ValueError if the sizes
+ * differ. */
 static bool write_block(struct writer *w, PyObject *object, int64_t dim)
 {
     grd_tensor *block = block_of(object);
@@ -280,7 +289,8 @@ static bool write_block(struct writer *w, PyObject *object, int64_t dim)
     return grd_ok();
 }
 
-/* Writes an exact float to float32 or an exact int to int64, which most sequences hold. False, with no exception, for all other items. */
+/* Fast path for the most frequent items: writes an exact float as float32 or an exact int as int64. Returns false, without an exception, for all
+ * other items. */
 static inline bool write_exact(struct writer *w, PyObject *item)
 {
     if (w->dtype == GRD_FLOAT32 && PyFloat_CheckExact(item)) {
@@ -300,6 +310,8 @@ static inline bool write_exact(struct writer *w, PyObject *item)
 
 static bool write_data(struct writer *w, PyObject *object, int64_t dim);
 
+/* Writes all items of a sequence along dimension `dim` of the result. Returns false with ValueError if the length differs from the size found
+ * before. */
 static bool write_items(struct writer *w, PyObject *object, int64_t dim)
 {
     PyObject *items = PySequence_Fast(object, "not a sequence");
@@ -342,7 +354,7 @@ static bool write_data(struct writer *w, PyObject *object, int64_t dim)
     return true;
 }
 
-/* Returns the dtype in which numbers are written before they are cast to `dtype`. */
+/* Returns the dtype in which the numbers of a sequence are first written. The caller then casts the tensor to `dtype`. */
 static grd_dtype written_as(grd_dtype dtype)
 {
     if (grd_dtype_is_complex(dtype))

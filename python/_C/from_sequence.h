@@ -1,13 +1,14 @@
-/* Tensors with copies of Python's data. */
+/* Declares the creation of tensors with copies of Python data. */
 #ifndef GRADUS_PYTHON_FROM_SEQUENCE_H
 #define GRADUS_PYTHON_FROM_SEQUENCE_H
 
 #include "extension.h"
 
-/* Returns a new tensor of the numbers in nested sequences, which may hold tensors and arrays, too. GRD_DTYPE_NONE: the dtype follows from the
- * numbers. */
+/* Returns a new tensor with the numbers in nested sequences, which may also contain tensors and arrays. If `dtype` is GRD_DTYPE_NONE, the numbers
+ * determine the dtype. */
 grd_tensor *py_from_sequence(PyObject *object, grd_dtype dtype);
-/* The same, but the object may also be an array (py_is_array), whose dtype is the default. */
+/* Returns a new tensor with the numbers in `object`: an array (py_is_array) or nested sequences. If `dtype` is GRD_DTYPE_NONE, the tensor has the
+ * dtype of the array, or the numbers determine the dtype. */
 grd_tensor *py_from_data(PyObject *object, grd_dtype dtype);
 
 #endif

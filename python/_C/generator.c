@@ -1,4 +1,4 @@
-/* torch.Generator, and the functions of the default generator. */
+/* Implements the class torch.Generator, and functions for the default generator, such as manual_seed. */
 #include "generator.h"
 #include "add_type.h"
 #include "device.h"
@@ -16,7 +16,7 @@ struct generator {
 static PyTypeObject *generator_type;
 static PyObject *default_generator;
 
-/* The seed of a new generator, which is PyTorch's. */
+/* Seed of a new generator, as in PyTorch. */
 static const uint64_t default_seed = 67280421310721;
 
 static grd_generator *generator_of(PyObject *self)
@@ -24,7 +24,7 @@ static grd_generator *generator_of(PyObject *self)
     return ((struct generator *)self)->generator;
 }
 
-/* Returns the object of a generator and takes over its reference. */
+/* Returns a new Python object that takes over the reference to `generator`. If `generator` is NULL or an error is pending, raises the error. */
 static PyObject *new_generator(PyTypeObject *type, grd_generator *generator)
 {
     if (!grd_ok() || generator == NULL)
@@ -73,7 +73,7 @@ static void generator_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* Reads an integer of 64 bits, signed or unsigned. */
+/* Converts an integer in the range of int64 or uint64 to a seed. Returns false with RuntimeError for anything else. */
 static bool as_seed(PyObject *object, uint64_t *ret_seed)
 {
     if (PyBool_Check(object) || !PyIndex_Check(object)) {

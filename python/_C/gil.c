@@ -1,10 +1,10 @@
-/* Work without the interpreter's lock (the GIL), and changes of tensors that must not happen meanwhile.
+/* Makes code that changes the memory or sizes of a tensor wait for work that runs without the GIL.
  *
- * Operators over many elements and backward passes release the GIL. Code that changes the memory or the sizes of a tensor (`t.data = …`, resize_,
+ * Operators over many elements and backward passes release the GIL. Code that changes the memory or the sizes of a tensor (`t.data = ...`, resize_,
  * detach_) waits until no thread works without the GIL, because such work may read any tensor. Work that calls back into Python, for a hook or a
- * custom function, does not count during the callback: it looks at its tensors again afterwards.
+ * custom function, does not count during the callback, because it reads the sizes and memory of its tensors again afterwards.
  *
- * Invariant: a thread that waits holds neither the GIL nor anything that others wait for, so there is no deadlock. */
+ * Invariant: a thread that waits here holds neither the GIL nor anything else that other threads wait for, so there is no deadlock. */
 #include "gil.h"
 #include "tables.h"
 
@@ -13,14 +13,16 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int working; /* pieces of work under way, of all threads */
-    int parked;  /* those of threads that wait in py_begin_change: a finalizer may change a tensor in the middle of its thread's work */
-    int waiting; /* threads between py_begin_change and py_end_change */
+    int working; /* number of open py_begin_work calls of all threads (calls whose py_end_work has not run yet) */
+    int parked;  /* number of open py_begin_work calls whose thread is inside py_begin_change, e.g. in a finalizer that runs during the
+                  * call */
+    int waiting; /* number of threads that wait in py_begin_change or have not yet called py_end_change */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local int own; /* pieces of work of this thread, nested */
+static _Thread_local int own; /* number of open, nested py_begin_work calls of this thread */
 
-/* Counts n pieces of work of this thread. Waits for changes unless the thread is already inside other work. */
+/* Adds n to the counts of open py_begin_work calls. Waits first until no other thread changes a tensor. It does not wait if this thread has an
+ * open call already, because the changing thread may be waiting for that call to end. */
 static void add_work(int n)
 {
     pthread_mutex_lock(&state.lock);
@@ -31,6 +33,7 @@ static void add_work(int n)
     own += n;
 }
 
+/* Subtracts n from the counts of open py_begin_work calls, and wakes threads that wait to change a tensor. */
 static void take_work_away(int n)
 {
     own -= n;
@@ -78,7 +81,7 @@ void py_release_object(void *object)
     PyGILState_Release(state_of_gil);
 }
 
-/* True if threads that do not wait are at work. The caller holds state.lock. */
+/* True if a thread has an open py_begin_work call and is not inside py_begin_change itself. The caller holds state.lock. */
 static bool others_work(void)
 {
     return state.working > state.parked;
@@ -113,7 +116,7 @@ void py_end_change(void)
     pthread_mutex_unlock(&state.lock);
 }
 
-/* In the child after fork(), which has one thread: forgets the other threads. */
+/* Resets the state in the child process after fork(), where the other threads no longer exist. */
 static void start_anew(void)
 {
     pthread_mutex_init(&state.lock, NULL);

@@ -1,31 +1,32 @@
-/* Work without the interpreter's lock (the GIL), and callbacks that take it. */
+/* Declares the functions that release the GIL for long work and take it in callbacks. */
 #ifndef GRADUS_PYTHON_GIL_H
 #define GRADUS_PYTHON_GIL_H
 
 #include "extension.h"
 
-/* A call that reads more elements than this releases the GIL. */
+/* A call that reads at least this many elements releases the GIL. Smaller calls are too short to gain from releasing it. */
 enum { PY_MUCH = 32768 };
 
-/* Begin and end work that touches no Python object: they release the GIL and take it again. The caller must own the tensors of the work, because
- * other threads may drop their objects meanwhile. */
+/* py_begin_work releases the GIL and py_end_work takes it again. Between them no Python object may be used. The caller must own the tensors of the
+ * work, because other threads may drop the Python objects that own them. */
 PyThreadState *py_begin_work(void);
 void py_end_work(PyThreadState *thread);
 
-/* Begin and end a call of Python code from a callback of the library, on any thread: they take the GIL and release it again. */
+/* py_begin_callback takes the GIL so that a callback of the library can call Python code, on any thread. py_end_callback releases it. */
 struct py_callback {
     PyGILState_STATE state;
-    int interrupted; /* how many pieces of this thread's work do not count while the callback runs */
+    int interrupted; /* open py_begin_work calls of this thread; suspended, so that py_begin_change does not wait for them */
 };
 struct py_callback py_begin_callback(void);
 void py_end_callback(struct py_callback callback);
 
-/* Begin and end a change of a tensor's memory or sizes. py_begin_change waits, without the GIL, until no other thread is between py_begin_work and
- * py_end_work. */
+/* The caller changes a tensor's memory or sizes between these two calls. py_begin_change waits, without the GIL, until no other thread is between
+ * py_begin_work and py_end_work. */
 void py_begin_change(void);
 void py_end_change(void);
 
-/* For the library: drops a reference of a Python object, on any thread. Does nothing after the interpreter has ended. */
+/* Drops a reference to a Python object, on any thread, with or without the GIL. Does nothing after the interpreter has been finalized. The library
+ * calls this function to release the contexts of hooks. */
 void py_release_object(void *object);
 
 #endif

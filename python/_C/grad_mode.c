@@ -1,16 +1,18 @@
-/* no_grad, enable_grad, set_grad_enabled and inference_mode: context managers that are also decorators. Anomaly mode.
+/* Implements no_grad, enable_grad, set_grad_enabled and inference_mode, which are both context managers and decorators, and the settings of anomaly
+ * mode.
  *
- * A mode replaces some settings of the thread and remembers the previous ones. inference_mode does what no_grad does: tensors made in it are ordinary
- * tensors. */
+ * A mode is an object of one of these classes. While it is entered it replaces some settings of the thread, and it remembers the previous ones.
+ * inference_mode behaves like no_grad. In contrast to PyTorch, tensors made inside of it are ordinary tensors. */
 #include "errors.h"
 #include "tables.h"
 
 enum settings { GRAD = 1, INFERENCE = 2, SETTING_BITS = 2 };
 
 typedef struct py_mode {
-    PyObject_HEAD uint8_t mask, value; /* which settings are replaced, and their new values */
-    bool ahead;                        /* set_grad_enabled: the settings were replaced when the object was made */
-    uint64_t previous; /* a stack of previous settings, SETTING_BITS for each time the mode was entered; the innermost in the lowest bits */
+    PyObject_HEAD uint8_t mask, value; /* mask: bits of the settings that the mode replaces; value: their new bits */
+    /* set_grad_enabled(...) replaces the settings when it is created. `ahead` is true from then until the mode is entered or decorates a function. */
+    bool ahead;
+    uint64_t previous; /* stack of the previous settings, SETTING_BITS bits for each entry of the mode; the top is in the lowest bits */
 } py_mode;
 
 static _Thread_local bool inference;
@@ -59,7 +61,7 @@ static PyObject *mode_exit(PyObject *object, PyObject *const *args, Py_ssize_t n
     Py_RETURN_NONE;
 }
 
-/* Returns a new mode. */
+/* Returns a new context manager of class `type`, e.g. no_grad. While it is entered, it replaces the settings in `mask` by the bits of `value`. */
 static PyObject *make(PyTypeObject *type, uint8_t mask, uint8_t value)
 {
     py_mode *self = (py_mode *)type->tp_alloc(type, 0);
@@ -77,7 +79,7 @@ static PyObject *mode_clone(PyObject *object, PyObject *nothing)
     return make(Py_TYPE(object), self->mask, self->value);
 }
 
-/* Decorates a function. */
+/* Implements mode(func): returns a function that runs `func` inside the mode. */
 static PyObject *mode_call(PyObject *object, PyObject *args, PyObject *names)
 {
     static PyObject *decorate;
@@ -117,7 +119,7 @@ static PyObject *get_mode(PyObject *self, void *setting)
 }
 
 /* ---- no_grad, enable_grad, set_grad_enabled, inference_mode ------------------------------------------------------ */
-/* no_grad() returns a mode; no_grad(f) returns f decorated with one. */
+/* Implements no_grad() and enable_grad(): returns a mode object, or the decorated function if a function is given, as in no_grad(f). */
 static PyObject *new_or_decorated(PyTypeObject *type, PyObject *args, PyObject *names, uint8_t value)
 {
     static char *params[] = {"orig_func", NULL};
@@ -192,12 +194,12 @@ static PyType_Spec base_spec = {
 };
 
 static PyGetSetDef set_grad_enabled_properties[] = {
-    {"mode", get_mode, NULL, PyDoc_STR("What is set."), (void *)GRAD},
+    {"mode", get_mode, NULL, PyDoc_STR("The grad mode that the context sets."), (void *)GRAD},
     {0},
 };
 
 static PyGetSetDef inference_mode_properties[] = {
-    {"mode", get_mode, NULL, PyDoc_STR("What is set."), (void *)INFERENCE},
+    {"mode", get_mode, NULL, PyDoc_STR("True if the context turns inference mode on."), (void *)INFERENCE},
     {0},
 };
 
@@ -284,7 +286,7 @@ static PyObject *is_anomaly_check_nan_enabled(PyObject *module, PyObject *nothin
 
 static const char *trace_python(void)
 {
-    static _Thread_local PyObject *last; /* owns the text until the next call */
+    static _Thread_local PyObject *last; /* owns the returned text until the next call */
     const PyGILState_STATE state = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("gradus.autograd.anomaly_mode");
     PyObject *stack = module != NULL ? PyObject_CallMethod(module, "_format_stack", NULL) : NULL;

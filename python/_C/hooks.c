@@ -1,7 +1,7 @@
-/* Hooks in Python: of tensors, of leaves, of nodes.
+/* Implements hooks written in Python, for tensors, for leaves (register_post_accumulate_grad_hook) and for graph nodes.
  *
- * The callable is the context of a hook of the library, which runs one of the functions below. These check only the type of what the hook returns;
- * the library checks that a replacement has the right sizes, dtype and device. */
+ * The Python callable is the context of a hook of the library, and the hook's C function is one of those below. The hook functions check only the
+ * type of the object that the callable returns. The library checks that a replacement has the right sizes, dtype and device. */
 #include "hooks.h"
 #include "errors.h"
 #include "gil.h"
@@ -9,7 +9,8 @@
 #include "parse.h"
 #include "tables.h"
 
-/* Returns the handle that removes a hook: a gradus.autograd.graph.GraphHandle. */
+/* Returns a new gradus.autograd.graph.GraphHandle, whose remove() removes the hook that the library has registered as `number`. Raises the pending
+ * error if `number` is 0. */
 static PyObject *handle_of(uint64_t number)
 {
     static PyObject *type;
@@ -26,7 +27,8 @@ static PyObject *handle_of(uint64_t number)
     return handle;
 }
 
-/* Returns the only argument, which must be callable, as a new reference for the library. NULL with TypeError. */
+/* Returns the callable argument of a method that registers a hook, as a new reference that the library will own. Returns NULL with TypeError if the
+ * argument is not callable. */
 static PyObject *read_hook(const char *name, const char *param, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     const struct py_param params[] = {{param, PY_KIND_OBJECT, 0, NULL}};
@@ -42,7 +44,8 @@ static PyObject *read_hook(const char *name, const char *param, PyObject *const 
     return Py_NewRef(hook);
 }
 
-/* Returns the handle of a hook. If the library refused the hook (number 0), raises its error and drops the callable. */
+/* Returns the handle of the hook that the library has registered as `number`. If the library refused the hook, `number` is 0. Then the pending error
+ * is raised and the reference to `hook` is dropped. */
 static PyObject *registered(uint64_t number, PyObject *hook)
 {
     if (number == 0)
@@ -50,7 +53,7 @@ static PyObject *registered(uint64_t number, PyObject *hook)
     return handle_of(number);
 }
 
-/* Checks what a hook returned. False with TypeError if it is no tensor. */
+/* True if `object`, which a hook returned, is a tensor. Otherwise returns false with TypeError. */
 static bool check_tensor(PyObject *object)
 {
     const bool ok = py_is_tensor(object);
@@ -60,7 +63,7 @@ static bool check_tensor(PyObject *object)
 }
 
 /* ---- Hooks of tensors -------------------------------------------------------------------------------------------- */
-/* Calls the hook with the object of a tensor. Returns a new reference. */
+/* Calls hook(tensor) with the Python object of `t`. Returns a new reference to the result. */
 static PyObject *call_with(PyObject *hook, grd_tensor *t)
 {
     PyObject *object = py_wrap(t);
@@ -69,6 +72,7 @@ static PyObject *call_with(PyObject *hook, grd_tensor *t)
     return result;
 }
 
+/* The library's hook of a tensor. Calls the Python callable `context` with the gradient and returns the replacement, or `grad`. */
 static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
 {
     const struct py_callback callback = py_begin_callback();
@@ -96,7 +100,7 @@ static void run_accumulated_hook(grd_tensor *leaf, void *context)
     const struct py_callback callback = py_begin_callback();
     PyObject *result = call_with(context, leaf);
     if (result != NULL && result != Py_None)
-        check_tensor(result); /* a tensor is allowed and ignored */
+        check_tensor(result); /* a returned tensor is ignored; anything else but None is an error */
     Py_XDECREF(result);
     if (PyErr_Occurred())
         py_carry();
@@ -123,7 +127,7 @@ PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
 }
 
 /* ---- Hooks of nodes ---------------------------------------------------------------------------------------------- */
-/* RuntimeError "hook 'f' has returned an incorrect number of values (got 1, but expected 2)". */
+/* Raises RuntimeError "hook 'f' has returned an incorrect number of values (got 1, but expected 2)". */
 static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
 {
     PyObject *name = PyObject_GetAttrString(hook, "__name__");
@@ -137,7 +141,8 @@ static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
     Py_XDECREF(name);
 }
 
-/* Replaces `grads` by the items of what a hook returned. False with an exception. */
+/* Checks that `result`, which `hook` returned, is a tuple of n items, each a tensor or None, and writes the items to `grads`. Returns false with an
+ * exception. */
 static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads, Py_ssize_t n)
 {
     if (!PyTuple_Check(result)) {
@@ -164,6 +169,8 @@ static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads,
     return true;
 }
 
+/* Hook of the library that runs before a node (then grad_outputs.data is NULL) or after a node. Calls the Python callable `context`, which may
+ * replace the n gradients in `grads`. */
 static void run_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;
@@ -188,7 +195,7 @@ PyObject *py_hook_node(grd_node *node, bool pre, PyObject *const *args, Py_ssize
     if (node != NULL)
         return registered(grd_hook_node(node, pre, run_node_hook, hook, py_release_object), hook);
     Py_DECREF(hook);
-    return PyErr_Format(PyExc_RuntimeError, "cannot register a hook: the graph of this context is gone");
+    return PyErr_Format(PyExc_RuntimeError, "cannot register a hook: the graph of this context has been freed");
 }
 
 /* ---- The module -------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
-/* Indexing: x[...] and x[...] = value.
+/* Implements indexing: x[...] and x[...] = value.
  *
- * The index is read into a list of items, which are applied from left to right. Integers, slices and None make views. Items that name elements (index
- * tensors, masks, lists, arrays) are collected for one call of index or index_put_ on that view. An integer beside an index tensor is applied as a
- * view, as in PyTorch; NumPy broadcasts it with the index tensor instead. */
+ * The index is parsed into a list of items, which are applied from left to right. Integers, slices and None make views. Index tensors, masks, lists
+ * and arrays are collected for one call of index or index_put_ on that view. As in PyTorch, an integer next to an index tensor makes a view; NumPy
+ * would broadcast the integer with the index tensor. */
 #include "index.h"
 #include "dtype.h"
 #include "errors.h"
@@ -36,26 +36,27 @@ struct item {
         int64_t number;
         bool boolean;
         struct slice slice;
-        grd_tensor *tensor; /* pooled, or borrowed from an object in the index */
+        grd_tensor *tensor; /* the innermost open scope or a Python object in the index owns this reference */
     } v;
 };
 
-/* The most items of an index: each takes a dimension or adds one, and one may be an ellipsis. */
+/* Maximum number of items in an index: at most GRD_MAX_DIMS items index a dimension, at most as many insert one, and there is at most one
+ * ellipsis. */
 enum { MAX_ITEMS = 2 * GRD_MAX_DIMS + 1 };
 
 struct index {
     int n;
-    int64_t taken; /* the number of dimensions that the items stand for */
+    int64_t taken; /* number of the tensor's dimensions that the items index, not counting an ellipsis */
     struct item items[MAX_ITEMS];
 };
 
-/* What an index selects: a view, and the index tensors that are still to be applied to it. */
+/* The elements that an index selects, given as a view and index tensors that are still to be applied to the view. */
 struct selection {
-    grd_tensor *view; /* the tensor itself if no item made a view */
+    grd_tensor *view; /* view of the indexed tensor, or that tensor itself if no item made a view */
     int64_t n;
     grd_tensor *tensors[GRD_MAX_DIMS];
-    int64_t dims[GRD_MAX_DIMS]; /* the first dimension of the view that each index tensor stands for */
-    grd_scalar number;          /* the value to be written if it is a number */
+    int64_t dims[GRD_MAX_DIMS]; /* dims[i] is the first dimension of `view` that tensors[i] indexes */
+    grd_scalar number;          /* value of x[...] = number */
 };
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
@@ -68,6 +69,7 @@ static bool refuse_item(PyObject *object)
     return false;
 }
 
+/* True if an index tensor is a mask. As in PyTorch, uint8 tensors are masks as well as bool tensors. */
 static bool is_mask(const grd_tensor *t)
 {
     return grd_tensor_dtype(t) == GRD_BOOL || grd_tensor_dtype(t) == GRD_UINT8;
@@ -83,8 +85,8 @@ static bool read_number(PyObject *object, struct item *ret_item)
     return overflow == 0;
 }
 
-/* Reads a tensor. A 0-d tensor is an integer or a truth value; a batch of 0-d integers is an index tensor with one index for each element of the
- * batch. */
+/* Converts a tensor in the index to an item. A 0-d tensor becomes an integer or a bool. Under vmap, a batch of 0-d integers becomes an index
+ * tensor with one index for each element of the batch. Returns false with an error if the dtype cannot index. */
 static bool read_tensor(grd_tensor *t, struct item *ret_item)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
@@ -107,7 +109,7 @@ static bool read_tensor(grd_tensor *t, struct item *ret_item)
     return grd_ok();
 }
 
-/* Reads lists, arrays, scalars of NumPy, and objects with __index__. */
+/* Converts a list, an array, a NumPy scalar or an object with __index__ in the index. Returns false with an exception. */
 static bool read_other(PyObject *object, struct item *ret_item)
 {
     grd_scalar scalar;
@@ -157,7 +159,8 @@ static bool read_item(PyObject *object, struct item *ret_item)
     return PyLong_Check(object) ? read_number(object, ret_item) : read_other(object, ret_item);
 }
 
-/* Returns how many dimensions of the tensor an item stands for. */
+/* Returns how many dimensions of the indexed tensor `item` indexes: all dimensions of a mask, 1 for any other tensor, an integer or a slice, and
+ * 0 for other items, e.g. None and the ellipsis. */
 static int64_t item_span(const struct item *item)
 {
     if (item->kind == ITEM_TENSOR && is_mask(item->v.tensor))
@@ -171,8 +174,8 @@ static bool refuse_many(int64_t ndim)
     return false;
 }
 
-/* As in PyTorch every ellipsis skips all dimensions that no item stands for, so after a second ellipsis no dimension is left for an item. False with
- * IndexError if there is one. */
+/* Checks that no item follows a second ellipsis (...), except when the other items already index all dimensions. Returns false with IndexError
+ * otherwise. As in PyTorch, the first ellipsis skips all dimensions that no item indexes, so a second one would leave none for a later item. */
 static bool check_ellipses(const struct index *index, int64_t ndim)
 {
     int rests = 0;
@@ -212,7 +215,7 @@ static bool read_index(PyObject *object, int64_t ndim, struct index *ret_index)
 
 /* ---- Applying ---------------------------------------------------------------------------------------------------- */
 
-/* Selects one index of a dimension. `original` is the number of the dimension in the tensor, for the error. */
+/* Returns select(t, dim, number). `original` is the number of the dimension in the indexed tensor, for the IndexError. */
 static grd_tensor *select_at(grd_tensor *t, int64_t dim, int64_t original, int64_t number)
 {
     const int64_t size = grd_sizes(t).data[dim];
@@ -230,7 +233,7 @@ static grd_tensor *apply_slice(grd_tensor *t, int64_t dim, const struct slice *s
     return grd_slice(t, .dim = dim, .start = grd_int(slice->start), .end = grd_int(slice->stop), .step = slice->step);
 }
 
-/* Returns the index tensor of a truth value: it selects the only index of a new dimension, or none. */
+/* Returns the int64 index tensor for a bool in the index, [0] for True and [] for False, which is applied to a new dimension of size 1. */
 static grd_tensor *index_of_bool(bool boolean)
 {
     return grd_zeros(grd_dims(boolean ? 1 : 0), .dtype = GRD_INT64);
@@ -245,13 +248,15 @@ static bool add_index_tensor(struct selection *s, int64_t dim, grd_tensor *index
     return true;
 }
 
-/* How far the items have been applied. */
+/* Progress of applying the items of an index to the indexed tensor, from left to right. */
 struct place {
-    int64_t dim;      /* the dimension of the view that the next item applies to */
-    int64_t original; /* the number of that dimension in the tensor */
-    int64_t left;     /* the number of dimensions that the remaining items stand for */
+    int64_t dim;      /* dimension of the view to which the next item applies */
+    int64_t original; /* number of that dimension in the indexed tensor */
+    int64_t left;     /* number of dimensions that the remaining items index */
 };
 
+/* Applies `item`, one item of an index, to s->view, or adds the item's index tensor to `s`. Advances `place` behind the item. Returns false with
+ * an error. */
 static bool apply(struct selection *s, const struct item *item, struct place *place)
 {
     const int64_t span = item->kind == ITEM_REST ? grd_ndim(s->view) - place->dim - place->left : item_span(item);
@@ -284,6 +289,7 @@ static bool apply(struct selection *s, const struct item *item, struct place *pl
     return named && s->view != NULL && grd_ok();
 }
 
+/* Reads the index `object`, i.e. what stands in x[...], and applies it to `t`. Returns false with an error. */
 static bool select_index(grd_tensor *t, PyObject *object, struct selection *ret_selection)
 {
     struct index index;
@@ -312,7 +318,8 @@ static inline void add_overloaded(struct py_arguments *arguments, PyObject *obje
         arguments->overloaded[arguments->noverloaded++] = object;
 }
 
-/* True if a __torch_function__ takes over the call: that of the tensor, of the index or one of its items, of the value, or of a mode. */
+/* True if the __torch_function__ of a mode, or of the class of the tensor, the index, an item of the index or the value, takes over the call.
+ * Collects the objects with such a class in ret_arguments. */
 static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, struct py_arguments *ret_arguments)
 {
     ret_arguments->noverloaded = 0;
@@ -325,7 +332,7 @@ static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, st
     return ret_arguments->noverloaded > 0 || py_is_mode_active();
 }
 
-/* The functions that __torch_function__ gets. */
+/* Describe Tensor.__getitem__ and Tensor.__setitem__, one of which __torch_function__ gets as the function that was called. */
 static const struct py_function get_function = {.name = "__getitem__", .home = PY_METHOD};
 static const struct py_function set_function = {.name = "__setitem__", .home = PY_METHOD};
 
@@ -345,7 +352,7 @@ static void drop_all(const struct selection *s)
         grd_drop(s->tensors[i]);
 }
 
-/* Reads or writes the selection, without the GIL if it has many elements. */
+/* Calls access(s, value), which reads or writes the selected elements. Releases the GIL during the call if the view has at least PY_MUCH elements. */
 static grd_tensor *run(grd_tensor *(*access)(const struct selection *s, grd_tensor *value), const struct selection *s, grd_tensor *value)
 {
     if (grd_numel(s->view) < PY_MUCH)
@@ -362,6 +369,7 @@ static grd_tensor *run(grd_tensor *(*access)(const struct selection *s, grd_tens
 
 /* ---- Reading elements -------------------------------------------------------------------------------------------- */
 
+/* Returns the elements of the view that the index tensors select. */
 static grd_tensor *get_named(const struct selection *s, grd_tensor *unused)
 {
     (void)unused;
@@ -386,13 +394,13 @@ PyObject *py_get_item(PyObject *self, PyObject *index)
         return py_abandon(scope);
     if (s.n > 0)
         return py_take(scope, run(get_named, &s, NULL));
-    /* x[...] is a new tensor over the same elements, never x itself. */
+    /* The result of x[...] is always a new tensor that shares memory with x, never x itself. */
     return py_take(scope, s.view != t ? s.view : grd_ndim(t) > 0 ? grd_slice(t) : grd_view(t, GRD_NO_DIMS));
 }
 
 /* ---- Writing elements -------------------------------------------------------------------------------------------- */
 
-/* Drops leading dimensions of size 1 beyond ndim, so that x[0] = y accepts a `y` of one row. */
+/* Removes leading dimensions of size 1 while `t` has more than `ndim` dimensions, so that x[0] = y accepts a `y` with an extra leading dimension. */
 static grd_tensor *without_leading_ones(grd_tensor *t, int64_t ndim)
 {
     const grd_dims sizes = grd_sizes(t);
@@ -402,7 +410,7 @@ static grd_tensor *without_leading_ones(grd_tensor *t, int64_t ndim)
     return ones > 0 ? grd_view(t, grd_dims_from(sizes.data + ones, sizes.n - ones)) : t;
 }
 
-/* True if the index is one mask over all dimensions of the view. */
+/* True if the index is a single bool mask with the sizes of the view. */
 static bool is_whole_mask(const struct selection *s)
 {
     if (s->n != 1 || grd_tensor_dtype(s->tensors[0]) != GRD_BOOL || grd_ndim(s->tensors[0]) != grd_ndim(s->view))
@@ -439,7 +447,7 @@ static bool refuse_value(const grd_tensor *t, PyObject *value)
     return false;
 }
 
-/* Writes a number, a tensor, an array or a sequence of these to the selection. */
+/* Writes `value` (a number, a tensor, an array or nested sequences of these) to the selected elements. Returns false with an exception. */
 static bool put(grd_tensor *t, struct selection *s, PyObject *value)
 {
     grd_tensor *tensor = py_is_tensor(value) ? py_tensor_of(value) : NULL;

@@ -1,4 +1,4 @@
-/* Indexing of Tensor: x[index] and x[index] = value. */
+/* Declares the functions that implement x[index] and x[index] = value for Tensors. */
 #ifndef GRADUS_PYTHON_INDEX_H
 #define GRADUS_PYTHON_INDEX_H
 

@@ -1,4 +1,4 @@
-/* Legacy constructors: Tensor(…), FloatTensor(…) and x.new(…), from sizes, data, another tensor or a storage. */
+/* Implements the legacy constructors Tensor(...), FloatTensor(...) and x.new(...), which accept sizes, data, another tensor or a storage. */
 #include "as_tensor.h"
 #include "dtype.h"
 #include "errors.h"
@@ -13,14 +13,14 @@
 #include "gradus/ops/to.h"
 #include "gradus/ops/view.h"
 
-/* The tensors that a constructor makes. */
+/* Properties of the tensors that a constructor makes. */
 struct maker {
     grd_dtype dtype;
     grd_device device;
-    bool any_dtype; /* Tensor(other) accepts any dtype of other */
+    bool any_dtype; /* true for Tensor(other), which accepts a tensor of any dtype */
 };
 
-/* Returns a tensor of the given sizes whose elements are not set. */
+/* Returns a tensor of the given sizes with uninitialized elements. */
 static grd_tensor *of_sizes(PyObject *sizes, const struct maker *maker)
 {
     int64_t values[GRD_MAX_DIMS], n;
@@ -34,7 +34,7 @@ static grd_tensor *of_storage(grd_tensor *bytes, grd_dtype dtype)
     return grd_from_storage(bytes, grd_dims(grd_numel(bytes) / grd_dtype_size(dtype)), grd_dims(1), 0, dtype);
 }
 
-/* Returns an alias of another tensor, with its history. */
+/* Returns an alias of `t` with the same autograd history. Raises TypeError if the constructor requires another dtype. */
 static grd_tensor *of_tensor(grd_tensor *t, const struct maker *maker)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
@@ -58,7 +58,7 @@ static grd_tensor *of_data(PyObject *data, const struct maker *maker)
     return NULL;
 }
 
-/* True if the only argument is the sizes: a torch.Size or an integer. A tuple of another type is data. */
+/* True if `object`, the only argument of the constructor, gives sizes because it is a torch.Size or an integer. Any other tuple is data. */
 static bool is_size(PyObject *object)
 {
     int64_t size;
@@ -86,11 +86,11 @@ static const struct py_signature keyword_signature = {.params = keyword_params, 
 static const struct py_function keyword_function = {.name = "new", .signatures = &keyword_signature, .nsignatures = 1};
 
 struct keywords {
-    PyObject *size, *data; /* borrowed; NULL: left out */
+    PyObject *size, *data; /* borrowed; NULL if left out */
     grd_device device;
 };
 
-/* Reads the keywords with the parser. The positional arguments, of which there may be any number, are read by make(). */
+/* Parses the keyword arguments. make() reads the positional arguments itself, because their number is not limited. */
 static bool read_keywords(PyObject *keywords, struct keywords *ret_keywords)
 {
     PyObject *no_positional = PyTuple_New(0);
@@ -131,7 +131,7 @@ static grd_tensor *make(PyObject *args, PyObject *keywords, const struct maker *
     if (n + (given.size != NULL) + (given.data != NULL) == 0)
         return grd_empty(grd_dims(0), .dtype = maker->dtype, .device = maker->device);
     if (given.size != NULL ? n > 0 || given.data != NULL : n > 0 && given.data != NULL) {
-        PyErr_SetString(PyExc_TypeError, "new() takes sizes, data or another tensor, and one of these alone");
+        PyErr_SetString(PyExc_TypeError, "new() takes sizes, data or another tensor, but only one of them");
         return NULL;
     }
     if (only == NULL || (n == 1 && is_size(only)))
@@ -153,6 +153,7 @@ PyObject *py_tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
     return result;
 }
 
+/* Closes `scope`, which frees the temporary tensors of the call, and returns the Python object of `t`. If `t` is NULL, raises the error. */
 static PyObject *take(grd_scope scope, grd_tensor *t)
 {
     return t != NULL ? py_take(scope, t) : py_abandon(scope);
@@ -182,7 +183,7 @@ PyObject *py_method_new(PyObject *self, PyObject *args, PyObject *keywords)
     return take(scope, make(args, keywords, &maker));
 }
 
-/* _legacy_tensor(dtype, args, kwargs): LongTensor(…) and the like. */
+/* _legacy_tensor(dtype, args, kwargs) in Python: implements LongTensor(...) and the constructors of the other dtypes. */
 static PyObject *legacy_tensor(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     struct maker maker = {.device = GRD_CPU};

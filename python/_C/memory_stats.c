@@ -1,4 +1,4 @@
-/* Memory statistics and limits of the library. gradus.cpu offers these functions under PyTorch's names. */
+/* Gives Python access to the library's memory statistics and limits. gradus.cpu offers these functions under PyTorch's names. */
 #include "scalar.h"
 #include "tables.h"
 
@@ -22,7 +22,7 @@ static PyObject *memory_reset_peak(PyObject *Py_UNUSED(module), PyObject *Py_UNU
     Py_RETURN_NONE;
 }
 
-/* Reads a number of bytes, which must not be negative; None gives `none`. False with TypeError or ValueError. */
+/* Converts a non-negative Python integer, a number of bytes. None gives the value `none`. Returns false with TypeError or ValueError. */
 static bool as_bytes(PyObject *object, const char *function, int64_t none, int64_t *ret_bytes)
 {
     *ret_bytes = none;

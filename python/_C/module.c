@@ -1,8 +1,9 @@
-/* The module gradus._C: collects what the files add (tables.h). */
+/* Initializes the module gradus._C with the functions and classes declared in tables.h. */
 #include "errors.h"
 #include "tables.h"
 
-/* Adds a second name to functions whose name begins with that of the module: linalg.linalg_solve is also linalg.solve. False with an exception. */
+/* Adds a shorter name for each function whose name begins with that of the submodule, e.g. linalg.solve for linalg.linalg_solve. Returns false with
+ * an exception. */
 static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef *functions)
 {
     const size_t n = strlen(name);
@@ -19,7 +20,7 @@ static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef
     return true;
 }
 
-/* Adds a submodule, which can be imported by its full name. */
+/* Adds the submodule `name` with the given functions, and makes it importable under `full_name`. Returns false with an exception on failure. */
 static bool add_inner(PyObject *module, const char *name, const char *full_name, PyMethodDef *functions)
 {
     PyObject *inner = PyModule_New(full_name);
@@ -29,7 +30,7 @@ static bool add_inner(PyObject *module, const char *name, const char *full_name,
     return ok;
 }
 
-/* Adds the submodules: functions that PyTorch has only in torch.nn.functional, torch.linalg, torch.special, torch.fft or torch.signal.windows. */
+/* Adds the submodules with functions that PyTorch has only in torch.nn.functional, torch.linalg, torch.special, torch.fft or torch.signal.windows. */
 static bool add_inner_modules(PyObject *module)
 {
     return add_inner(module, "nn", "gradus._C.nn", py_nn_functions) &&
@@ -39,7 +40,7 @@ static bool add_inner_modules(PyObject *module)
            add_inner(module, "windows", "gradus._C.windows", py_windows_functions);
 }
 
-/* Adds the functions of files that add nothing else. */
+/* Adds the function tables of files that add only functions. */
 static bool add_functions(PyObject *module)
 {
     PyMethodDef *const tables[] = {py_as_tensor_functions, py_legacy_functions,       py_buffer_functions,         py_numpy_functions,

@@ -1,4 +1,4 @@
-/* new_empty, new_zeros and the like: methods that make tensors with the dtype and the device of self. */
+/* Implements the methods new_empty, new_empty_strided, new_zeros, new_ones and new_full, which create tensors with the dtype and device of self. */
 #include "parse.h"
 #include "tensor_methods.h"
 #include "tensor_object.h"
@@ -16,7 +16,7 @@
     {                                                                                                                                      \
         "size", GRD_KIND_DIMS, 0, NULL                                                                                                     \
     }
-/* The keywords of all of them, at the end of each list of parameters. */
+/* Keyword parameters that all methods of this file have, at the end of each parameter list. */
 #define OPTIONS                                                                                                                            \
     {"dtype", GRD_KIND_DTYPE, PY_OPTION, "None"}, {"device", GRD_KIND_DEVICE, PY_OPTION, "None"},                                          \
         {"requires_grad", GRD_KIND_BOOL, PY_OPTIONAL | PY_KEYWORD, "False"}, {"layout", PY_KIND_LAYOUT, PY_OPTION, "None"},                \
@@ -32,14 +32,14 @@ static const struct py_signature size_signature = {.params = by_size, .nparams =
 static const struct py_signature strides_signature = {.params = by_strides, .nparams = 8, .nvalues = 6, .positional = 3};
 static const struct py_signature value_signature = {.params = by_value, .nparams = 8, .nvalues = 6, .positional = 3};
 
-/* The keywords; the dtype and device of self where they were left out. */
+/* Values of the keyword arguments. dtype and device are those of self if left out. */
 struct options {
     grd_dtype dtype;
     grd_device device;
     bool requires_grad;
 };
 
-/* Reads the keywords; `first` is the position of dtype among the parameters. */
+/* Returns the values of the keyword arguments. `first` is the index of the parameter `dtype`; the other keywords follow it. */
 static struct options read_options(grd_tensor *self, const struct py_arguments *arguments, int first)
 {
     return (struct options){py_dtype_or(arguments, first, grd_tensor_dtype(self)),

@@ -1,15 +1,15 @@
-/* Calls and attributes of nn.Module in C.
+/* Makes calls and attribute access of nn.Module faster.
  *
  * Module.__call__ and Module.__getattr__ are written in Python and define the behaviour. _accelerate_module(cls, Module) puts the functions below
- * into the slots of a class that inherits both methods. In the common cases these functions do the same; otherwise they call the methods. Assigning
- * __call__ or __getattr__ to a class later resets its slots to the methods, as the interpreter does for any class. */
+ * into the type slots of a class that inherits both methods. These functions handle the common cases with the same results and call the Python
+ * methods in all other cases. If __call__ or __getattr__ is later assigned to the class, the interpreter resets its slots to the new methods. */
 #include "tables.h"
 
 enum { MEMBER_KINDS = 3, MAX_ARGUMENTS = 8 };
-static PyObject *members[MEMBER_KINDS]; /* the names of the dicts in which __getattr__ looks */
+static PyObject *members[MEMBER_KINDS]; /* names of the dicts in which __getattr__ looks: parameters, buffers, submodules */
 static PyObject *name_of_hooked, *name_of_forward, *name_of_call, *name_of_getattr, *name_of_getattribute;
 
-/* Returns a parameter, buffer or submodule, borrowed; NULL, with no exception, if there is none of the name. */
+/* Returns the parameter, buffer or submodule called `name`, borrowed. Returns NULL, without an exception, if there is none. */
 static PyObject *find_member(PyObject *dict, PyObject *name)
 {
     PyObject *found = NULL;
@@ -21,11 +21,12 @@ static PyObject *find_member(PyObject *dict, PyObject *name)
     return found;
 }
 
-/* Returns what object.__getattribute__ and then Module.__getattr__ return, without raising AttributeError in between. */
+/* Returns the attribute `name` as object.__getattribute__ followed by Module.__getattr__ would, but without the cost of an AttributeError raised and
+ * caught in between. */
 static PyObject *module_getattr(PyObject *self, PyObject *name)
 {
     if (_PyType_Lookup(Py_TYPE(self), name) !=
-        NULL) { /* a class attribute, e.g. a method or property, which an instance attribute may hide */
+        NULL) { /* a class attribute, such as a method or property; an instance attribute may hide it */
         PyObject *found = PyObject_GenericGetAttr(self, name);
         if (found != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
             return found;
@@ -44,7 +45,7 @@ static PyObject *module_getattr(PyObject *self, PyObject *name)
     return found;
 }
 
-/* Calls a function with self and positional arguments. */
+/* Calls function(self, *args). */
 static PyObject *call_positional(PyObject *function, PyObject *self, PyObject *args)
 {
     PyObject *all[1 + MAX_ARGUMENTS] = {self};
@@ -54,7 +55,8 @@ static PyObject *call_positional(PyObject *function, PyObject *self, PyObject *a
     return PyObject_Vectorcall(function, all, (size_t)count + 1, NULL);
 }
 
-/* True if _hooked of the instance, or else of the class, is False and the instance has no `forward` of its own. Then a call is forward(*args). */
+/* True if a call of the module is just forward(*args), that is, the attribute _hooked of the instance (or else of the class) is False and the
+ * instance has no attribute `forward`. */
 static bool is_forward_only(PyObject *self, PyObject *dict)
 {
     PyObject *hooked = PyDict_GetItemWithError(dict, name_of_hooked);
@@ -63,7 +65,8 @@ static bool is_forward_only(PyObject *self, PyObject *dict)
     return hooked == Py_False && PyDict_GetItemWithError(dict, name_of_forward) == NULL && !PyErr_Occurred();
 }
 
-/* Calls the class's forward if the module has no hooks and forward is a Python function; otherwise calls Module.__call__. */
+/* Implements a call of a module. Calls the class's forward directly if the module has no hooks and forward is a Python function; otherwise calls
+ * Module.__call__. */
 static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *dict = PyObject_GenericGetDict(self, NULL);
@@ -87,7 +90,7 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* True if a class inherits a method from its base. */
+/* True if `type` has the same method `name` as `base`, that is, does not override it. */
 static bool inherits(PyTypeObject *type, PyTypeObject *base, PyObject *name)
 {
     return _PyType_Lookup(type, name) == _PyType_Lookup(base, name);

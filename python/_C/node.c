@@ -1,7 +1,7 @@
-/* Objects of the graph's nodes: grad_fn and next_functions. What the garbage collector visits in a graph.
+/* Creates the Python objects of graph nodes (grad_fn, next_functions), and visits the Python objects in a graph for the garbage collector.
  *
- * A node has at most one object, which a hash table leads to. Each kind of node has a class named after it, e.g. AddBackward0. The object of a custom
- * function's node is its ctx, which the node owns (custom_context.c). */
+ * A node has at most one Python object, which a hash table maps the node to. Each kind of node has a class named after it, e.g. AddBackward0. The
+ * object of a custom function's node is its ctx, which the node owns (custom_context.c). */
 #include "node.h"
 #include "errors.h"
 #include "gil.h"
@@ -16,10 +16,10 @@ PyTypeObject *py_node_type;
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 enum { FIRST_PLACES = 64 };
 
-/* A hash table with chains. The GIL guards it. */
+/* Hash table with chaining, from nodes to their Python objects. The GIL protects it. */
 static struct {
     py_node **places;
-    size_t count, capacity; /* a power of two */
+    size_t count, capacity; /* capacity is a power of two */
 } table;
 
 static inline py_node **place_of(const grd_node *node)
@@ -63,6 +63,7 @@ static py_node *look_up(const grd_node *node)
     return object;
 }
 
+/* Removes an object from the hash table. */
 static void take_out(const py_node *object)
 {
     py_node **link = place_of(object->node);
@@ -106,10 +107,10 @@ int py_traverse_node(grd_node *node, visitproc visit, void *arg)
 }
 
 /* ---- Classes of nodes -------------------------------------------------------------------------------------------- */
-/* Returns the class of a node, borrowed; makes it on first use. */
+/* Returns the Python class for nodes of this kind, borrowed. Creates the class on first use. */
 static PyTypeObject *type_of(const grd_node *node)
 {
-    static PyObject *types; /* classes by name */
+    static PyObject *types; /* a dict: name of the kind of node -> class */
     if (types == NULL && (types = PyDict_New()) == NULL)
         return NULL;
     PyObject *name = PyUnicode_FromString(grd_node_name(node));
@@ -194,12 +195,12 @@ static PyObject *node_repr(PyObject *self)
     return PyUnicode_FromFormat("<%s object at %p>", py_class_name(self), self);
 }
 
-/* Returns the node of an object. NULL with RuntimeError if the object is a ctx whose node has been freed. */
+/* Returns the node of the Python object `self`. Returns NULL with RuntimeError if the object is a ctx whose node has been freed. */
 static grd_node *node_of(PyObject *self, const char *attribute)
 {
     grd_node *node = ((py_node *)self)->node;
     if (node == NULL)
-        PyErr_Format(PyExc_RuntimeError, "Attribute '%s' is invalid: the graph of this context is gone", attribute);
+        PyErr_Format(PyExc_RuntimeError, "Attribute '%s' is invalid: the graph of this context has been freed", attribute);
     return node;
 }
 
@@ -211,7 +212,7 @@ static PyObject *node_name(PyObject *self, PyObject *nothing)
     return PyUnicode_FromFormat("%s%s", is_operator ? "" : "torch::autograd::", name);
 }
 
-/* Reads tensors and None, one for each output of a node. False with TypeError. */
+/* Converts `args`, a tuple with a tensor or None for each output of a node. Returns false with TypeError. */
 static bool read_gradients(PyObject *args, grd_tensor **ret_grads)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
@@ -225,6 +226,8 @@ static bool read_gradients(PyObject *args, grd_tensor **ret_grads)
     return true;
 }
 
+/* Runs the backward of `node` with `grads`, the gradients of its n outputs. Returns the gradient of the only input, or a tuple if there are
+ * several inputs. */
 static PyObject *run_on(grd_node *node, grd_tensor *const *grads, int n, grd_tensor **results, int nresults)
 {
     const grd_scope scope = grd_scope_open();
@@ -234,7 +237,7 @@ static PyObject *run_on(grd_node *node, grd_tensor *const *grads, int n, grd_ten
     return py_take_tuple(scope, grd_tensors_from(results, ok ? nresults : 0));
 }
 
-/* grad_fn(*grad_outputs): runs the node. */
+/* Implements grad_fn(*grad_outputs): runs the node and returns the gradients of its inputs. */
 static PyObject *node_call(PyObject *self, PyObject *args, PyObject *names)
 {
     grd_node *node = ((py_node *)self)->node;
@@ -291,7 +294,7 @@ static PyObject *get_variable(PyObject *self, void *nothing)
     return py_wrap(variable);
 }
 
-/* _gradient_edge(tensor): the node that the gradient of a tensor goes to, and the number of the node's output that the tensor is. */
+/* _gradient_edge(tensor) in Python: returns (node, i), where the gradient of `tensor` flows to output i of `node`. */
 static PyObject *gradient_edge(PyObject *module, PyObject *tensor)
 {
     (void)module;

@@ -1,4 +1,4 @@
-/* NumPy in both directions, by its array interface and the buffer protocol. numpy is imported only when the user asks for an array. */
+/* Converts tensors to and from NumPy arrays by the array interface and the buffer protocol. Imports numpy only when the user asks for an array. */
 #include "buffer.h"
 #include "dtype.h"
 #include "errors.h"
@@ -10,7 +10,7 @@
 #include "gradus/ops/resolve_neg.h"
 #include "gradus/ops/to.h"
 
-/* Returns an attribute of numpy; NULL with ImportError. */
+/* Returns the attribute `name` of the module numpy; NULL with an exception such as ImportError. */
 static PyObject *numpy_attribute(const char *name)
 {
     PyObject *numpy = PyImport_ImportModule("numpy"), *attribute = numpy != NULL ? PyObject_GetAttrString(numpy, name) : NULL;
@@ -18,7 +18,7 @@ static PyObject *numpy_attribute(const char *name)
     return attribute;
 }
 
-/* 1 if the object is an ndarray, 0 if not, -1 with an exception. If numpy has not been imported the object is none. */
+/* Returns 1 if `object` is an ndarray, 0 if not, -1 with an exception. If numpy has not been imported the result is 0. */
 static int is_ndarray(PyObject *object)
 {
     PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
@@ -68,10 +68,11 @@ static bool can_be_array(const grd_tensor *t)
     return false;
 }
 
-/* Returns an array over the memory of a tensor that needs no gradient. The array keeps the tensor alive by a memoryview. */
+/* Returns an array that shares the memory of the tensor of `object`, which must not require a gradient. The array keeps the tensor alive through a
+ * memoryview. */
 static PyObject *array_over(PyObject *object)
 {
-    static PyObject *asarray; /* imported once */
+    static PyObject *asarray; /* numpy.asarray, looked up on first use */
     if (asarray == NULL && (asarray = numpy_attribute("asarray")) == NULL)
         return NULL;
     PyObject *view = PyMemoryView_FromObject(object);
@@ -80,7 +81,7 @@ static PyObject *array_over(PyObject *object)
     return array;
 }
 
-/* Returns an array of the elements, detached and on the cpu; copies if needed. */
+/* Returns an array of the elements, detached from autograd and moved to the CPU. Copies only if needed. */
 static PyObject *forced_array_of(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
@@ -90,6 +91,7 @@ static PyObject *forced_array_of(PyObject *self)
     return array;
 }
 
+/* Returns an array for numpy() and __array__. If grad mode is off, a tensor that requires a gradient is detached. */
 static PyObject *array_of(PyObject *self)
 {
     if (!can_be_array(py_tensor_of(self)))
@@ -113,7 +115,7 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t 
     return force ? forced_array_of(self) : array_of(self);
 }
 
-/* Returns numpy.array(array, dtype=dtype, copy=copy), or numpy.asarray(array, dtype=dtype) if copy is not given. */
+/* Returns numpy.array(array, dtype=dtype, copy=copy), or numpy.asarray(array, dtype=dtype) if `copy` is NULL or None. */
 static PyObject *converted_array(PyObject *array, PyObject *dtype, PyObject *copy)
 {
     const bool decides = py_is_given(copy);
@@ -152,7 +154,8 @@ static PyObject *tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-/* __array_wrap__(array, context=None, return_scalar=False): makes the result of a NumPy function over a tensor a tensor. */
+/* Implements __array_wrap__(array, context=None, return_scalar=False), which NumPy calls with the result of a function of a tensor. Returns the
+ * result as a tensor. */
 static PyObject *tensor_array_wrap(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))

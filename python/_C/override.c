@@ -1,8 +1,9 @@
-/* __torch_function__: classes that take over the calls in which their objects are arguments, and modes that take over all calls of a thread.
+/* Implements __torch_function__: classes take over the calls in which their objects are arguments, and modes take over all calls of a thread.
  *
- * A subclass of Tensor inherits Tensor.__torch_function__, which runs the function with subclasses treated as Tensor and gives the results the
- * subclass. Parameter has the disabled __torch_function__: its calls are not taken over and their results are Tensors. Modes are asked before
- * classes, the innermost mode first. While a mode runs, it is off the stack, so the next outer mode is the innermost. */
+ * A subclass of Tensor inherits Tensor.__torch_function__, which runs the function with subclasses treated as Tensor and converts the results to the
+ * subclass. Parameter has the disabled __torch_function__, so its calls are not taken over and their results are Tensors. Modes are asked before
+ * classes, the innermost mode first. While the __torch_function__ of a mode runs, the mode is removed from the stack, so the next outer mode becomes
+ * the innermost. */
 #include "override.h"
 #include "errors.h"
 #include "tables.h"
@@ -10,12 +11,12 @@
 
 static PyObject *name_of_override, *disabled_override;
 PyTypeObject *py_exact_type_no_mode;
-static int64_t modes_of_all; /* the number of modes on the stacks of all threads; written with the GIL held */
+static int64_t modes_of_all; /* number of __torch_function__ modes on the stacks of all threads; the GIL protects it */
 
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
-static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are treated as Tensor; NOTHING: modes are not asked, either */
-static _Thread_local PyObject *called; /* borrowed: the function that Tensor.__torch_function__ is running; NULL: none */
-static _Thread_local PyObject *modes;  /* a list, the innermost last; NULL: empty */
+static _Thread_local enum state state; /* NO_SUBCLASSES treats subclasses as Tensor; NOTHING also ignores modes */
+static _Thread_local PyObject *called; /* function that Tensor.__torch_function__ is running, borrowed; NULL if none */
+static _Thread_local PyObject *modes;  /* list of this thread's __torch_function__ modes, the innermost last; NULL if there are none */
 
 bool py_has_override(PyObject *object)
 {
@@ -35,7 +36,8 @@ bool py_is_overloaded(PyObject *object)
     return !py_is_exact_no_mode(object) && (py_has_override(object) || (py_is_mode_active() && py_is_tensor(object)));
 }
 
-/* Returns the function object as users see it. A name that begins with an underscore is in gradus._C only. */
+/* Returns the Python function object that `function` describes, from the module or class where users find it. A name that begins with an underscore
+ * exists only in gradus._C. */
 static PyObject *public_function(const struct py_function *function)
 {
     static const char *const modules[] = {[PY_NN] = "gradus._C.nn",
@@ -50,7 +52,7 @@ static PyObject *public_function(const struct py_function *function)
     return found;
 }
 
-/* Sorts the overloaded arguments: subclasses before their bases, otherwise in the order of the call. */
+/* Sorts the overloaded arguments so that subclasses come before their base classes; otherwise the order of the call remains. */
 static void order(struct py_arguments *arguments)
 {
     for (int i = 1; i < arguments->noverloaded; i++)
@@ -83,7 +85,7 @@ static bool push_mode(PyObject *mode)
     return true;
 }
 
-/* Removes the innermost mode from the stack and returns it. */
+/* Removes the innermost mode from this thread's stack and returns it. Returns NULL with RuntimeError if the stack is empty. */
 static PyObject *pop_mode(void)
 {
     const Py_ssize_t n = modes == NULL ? 0 : PyList_GET_SIZE(modes);
@@ -96,11 +98,11 @@ static PyObject *pop_mode(void)
     }
     count_modes(-1);
     if (n == 1)
-        Py_CLEAR(modes); /* so that nothing is left when a thread ends */
+        Py_CLEAR(modes); /* free the list now, because nothing frees it when the thread ends */
     return mode;
 }
 
-/* Calls __torch_function__ of a mode, which is off the stack meanwhile. */
+/* Calls mode.__torch_function__(public, types, args, kwargs). The mode is removed from the stack during the call. */
 static PyObject *ask_mode(PyObject *mode, PyObject *public, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *popped = pop_mode();
@@ -113,6 +115,7 @@ static PyObject *ask_mode(PyObject *mode, PyObject *public, PyObject *types, PyO
     return result;
 }
 
+/* Raises TypeError because every __torch_function__ returned NotImplemented. Always returns NULL. */
 static PyObject *refusal(const char *name, PyObject *types, PyObject *mode)
 {
     if (mode == NULL)
@@ -173,6 +176,7 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
     return result;
 }
 
+/* Appends all arguments whose class has a __torch_function__ to arguments->overloaded. */
 static void note_all(PyObject *const *args, Py_ssize_t nargs, struct py_arguments *arguments)
 {
     for (Py_ssize_t i = 0; i < nargs; i++)
@@ -191,7 +195,7 @@ PyObject *py_override(PyObject *self, const char *name, PyObject *const *args, P
 
 /* ---- Tensor.__torch_function__ and the disabled one -------------------------------------------------------------- */
 
-/* The disabled __torch_function__, for classes that want none: runs the function with subclasses treated as Tensor. */
+/* The disabled __torch_function__, for classes whose calls shall not be taken over. Runs the function with subclasses treated as Tensor. */
 static PyObject *disabled_torch_function(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -213,8 +217,8 @@ static PyObject *disabled_torch_function(PyObject *self, PyObject *args)
 static PyMethodDef disabled_method = {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS,
                                       "The __torch_function__ of a class that wants none: calls of the library treat it as a Tensor."};
 
-/* Gives a result the class: an exact Tensor with no other reference changes its class; any other tensor gets an alias of the class. Takes over the
- * reference. */
+/* Converts a tensor, or each tensor in a tuple or list, to the class `class`. An exact Tensor that nothing else references has its class changed; any
+ * other tensor is replaced by an alias of that class. Takes over the reference to `result`. */
 static PyObject *as_class(PyObject *result, PyObject *class)
 {
     if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) {
@@ -246,8 +250,8 @@ static PyObject *as_class(PyObject *result, PyObject *class)
     return alias;
 }
 
-/* Runs a function of PyTorch's own package. PyTorch does not know this Tensor and calls its __torch_function__ again for the same function, which
- * would never end. So the function of the same name in this package is called instead. */
+/* Runs the function of this package that has the same name as `function`, a function of PyTorch's own package. PyTorch's function would call
+ * __torch_function__ again because PyTorch does not know this Tensor, and the recursion would never end. */
 static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject *dict)
 {
     PyObject *overrides = PyImport_ImportModule("gradus.overrides");
@@ -260,7 +264,7 @@ static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject 
     return result;
 }
 
-/* Tensor.__torch_function__. */
+/* Implements Tensor.__torch_function__. Returns NotImplemented if a class in `types` is not a base of `class`. */
 static PyObject *tensor_torch_function(PyObject *class, PyObject *args)
 {
     PyObject *function, *types, *tuple = NULL, *dict = NULL;
@@ -296,7 +300,7 @@ PyMethodDef py_tensor_override_methods[] = {
 
 /* ---- DisableTorchFunction ---------------------------------------------------------------------------------------- */
 
-/* A context manager inside of which subclasses, or subclasses and modes, do not take over calls. */
+/* Context manager in which subclasses of Tensor, or these and __torch_function__ modes, do not take over calls. */
 struct guard {
     PyObject_HEAD enum state inside, before;
 };
@@ -367,7 +371,8 @@ static PyObject *stack(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return modes == NULL ? PyList_New(0) : PyList_GetSlice(modes, 0, PyList_GET_SIZE(modes));
 }
 
-/* _overloaded_among(args): the arguments with a __torch_function__, and exact Tensors, one of each class, subclasses first. */
+/* _overloaded_among(args) in Python: returns a list of the arguments that have a __torch_function__ or are exact Tensors, one for each class,
+ * subclasses first. */
 static PyObject *overloaded_among(PyObject *Py_UNUSED(module), PyObject *given)
 {
     PyObject *items = PySequence_Fast(given, "expected a sequence of arguments");

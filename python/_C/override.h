@@ -1,36 +1,42 @@
-/* Calls that a __torch_function__ takes over: that of a class, or that of a mode. */
+/* Passes calls to the __torch_function__ of a class or of a mode, which takes over the call. */
 #ifndef GRADUS_PYTHON_OVERRIDE_H
 #define GRADUS_PYTHON_OVERRIDE_H
 
 #include "signature.h"
 #include "tensor_object.h"
 
-/* py_tensor_type, or NULL while any thread has a mode. Comparing a type with it tests for subclasses and for modes at once. */
+/* Equal to py_tensor_type, or NULL while any thread has a __torch_function__ mode. So one comparison of an object's type with this pointer rules out
+ * both subclasses and modes. */
 extern PyTypeObject *py_exact_type_no_mode;
 
-/* True if the object is a Tensor of no subclass and no thread has a mode: then the library alone runs its calls. */
+/* True if the type of `object` is exactly Tensor and no thread has a __torch_function__ mode. Then nothing can take over a call with `object`. */
 static inline bool py_is_exact_no_mode(PyObject *object)
 {
     return Py_TYPE(object) == py_exact_type_no_mode;
 }
 
-/* True if the class of the object has a __torch_function__ that is not switched off. A subclass of Tensor has one; Tensor itself and Parameter have
- * none. */
+/* True if the class of `object` has a __torch_function__ that is not disabled. Tensor itself and Parameter have none; other subclasses of Tensor
+ * inherit one. */
 bool py_has_override(PyObject *object);
-/* True if this thread has a mode that takes over calls. */
+/* True if this thread has a __torch_function__ mode, which takes over calls. */
 bool py_is_mode_active(void);
-/* True if something takes over the calls of the object: its class, or a mode if the object is a Tensor. */
+/* True if calls with `object` are taken over, either by the class of `object` or, if `object` is a Tensor, by a __torch_function__ mode of this
+ * thread. */
 bool py_is_overloaded(PyObject *object);
 
-/* Adds an object to arguments->overloaded unless one of the same class is there. */
+/* Appends `object` to arguments->overloaded unless an object of the same class is already in the array. */
 void py_note_overloaded(PyObject *object, struct py_arguments *arguments);
-/* Asks the mode of this thread, then the overloaded arguments, subclasses first. */
+/* Calls __torch_function__ of this thread's innermost mode, then of each overloaded argument (subclasses first), and returns the first result that is
+ * not NotImplemented. Raises TypeError if there is none. */
 PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
                              Py_ssize_t nargs, PyObject *names);
-/* The same for a function object `public` as users see it, and the objects that overload it. */
+/* Calls the __torch_function__ of this thread's innermost mode, then of each object in `overloaded`, and returns the first result that is not
+ * NotImplemented. __torch_function__ gets `public`, a Python function object, as the called function. Raises TypeError, which names the function
+ * `name`, if there is no such result. */
 PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *overloaded, int noverloaded, PyObject *args,
                            PyObject *kwargs);
-/* The same for a hand-written method of Tensor: `self` and its positional arguments are asked. `args` may be NULL if there are none. */
+/* Calls __torch_function__ for the hand-written Tensor method `name`: of this thread's innermost mode, then of `self` and the positional
+ * arguments. Returns the first result that is not NotImplemented, or raises TypeError. `args` may be NULL if nargs is 0. */
 PyObject *py_override(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
 
 #endif

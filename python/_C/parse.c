@@ -1,7 +1,8 @@
-/* The argument parser, driven by tables of signatures (parse.h).
+/* Implements the argument parser, which works from tables of signatures (parse.h).
  *
- * Signatures are tried in order. A signature does not fit if an argument is not of its parameter's kind. An argument that is of the kind but cannot
- * be converted (an integer beyond 64 bits) is an error at once. Only if no signature fits is the reason determined, for the message. */
+ * Signatures are tried in order. A signature does not fit if the kind of an argument is not that of its parameter. If an argument has the right kind
+ * but cannot be converted (an integer beyond 64 bits) the call fails at once. The reason why a signature does not fit is determined only if no
+ * signature fits, for the error message. */
 #include "parse.h"
 #include "device.h"
 #include "dtype.h"
@@ -24,7 +25,7 @@ struct block {
     _Alignas(16) char data[];
 };
 
-/* Returns memory that py_arguments_done frees. */
+/* Allocates `size` bytes that py_arguments_done frees. Returns NULL with MemoryError. */
 static void *allocate(struct py_arguments *arguments, size_t size)
 {
     struct block *block = PyMem_Malloc(sizeof *block + size);
@@ -46,6 +47,7 @@ void py_arguments_done(struct py_arguments *arguments)
     arguments->blocks = NULL;
 }
 
+/* Returns room for n integers, inside of `arguments` if they fit. NULL with MemoryError. */
 static int64_t *ints(struct py_arguments *arguments, Py_ssize_t n)
 {
     if (arguments->nints + n <= PY_INLINE_INTS) {
@@ -56,8 +58,8 @@ static int64_t *ints(struct py_arguments *arguments, Py_ssize_t n)
     return allocate(arguments, (size_t)n * sizeof(int64_t));
 }
 
-/* Converts a list of integers. As in PyTorch the first element decides whether the signature fits; a later element that is no integer is an error,
- * and may be a bool. */
+/* Converts n integers to a list in *ret_value. As in PyTorch, only the first element decides whether the signature fits: MATCH_NO if it is no
+ * integer. Later elements may also be bools; any other object raises TypeError. */
 static enum match convert_ints(const struct py_param *param, PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments,
                                grd_value *ret_value)
 {
@@ -76,7 +78,7 @@ static enum match convert_ints(const struct py_param *param, PyObject *const *it
     return MATCH_YES;
 }
 
-/* Converts a tuple or list of integers, or one integer as a list of one. */
+/* Converts a tuple or list of integers, or a single integer, which counts as a list of one element. Returns MATCH_NO if `object` is neither. */
 static enum match convert_dims(const struct py_param *param, PyObject *object, struct py_arguments *arguments, grd_value *ret_value)
 {
     if (PyTuple_Check(object) || PyList_Check(object))
@@ -88,7 +90,7 @@ static enum match convert_dims(const struct py_param *param, PyObject *object, s
 
 static enum match convert_float(PyObject *object, grd_value *ret_value)
 {
-    if (PyLong_CheckExact(object)) { /* may be beyond int64 */
+    if (PyLong_CheckExact(object)) { /* the integer may exceed int64 */
         ret_value->v.number = PyLong_AsDouble(object);
         return as_match(ret_value->v.number == -1 && PyErr_Occurred() ? -1 : 1);
     }
@@ -100,7 +102,7 @@ static enum match convert_float(PyObject *object, grd_value *ret_value)
     return MATCH_YES;
 }
 
-/* Converts a tuple or list of real numbers to a float64 tensor. */
+/* Converts a tuple or list of real numbers to a float64 tensor. Returns MATCH_NO if an item is no real number. */
 static enum match convert_numbers(PyObject *object, struct py_arguments *arguments, grd_tensor **ret_tensor)
 {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
@@ -116,6 +118,8 @@ static enum match convert_numbers(PyObject *object, struct py_arguments *argumen
     return match;
 }
 
+/* Converts `object` to a tensor. `flags` are the parameter's flags, which may allow numbers or lists of numbers. Returns MATCH_NO if `object` is
+ * none of these. */
 static enum match convert_tensor(PyObject *object, int flags, struct py_arguments *arguments, grd_tensor **ret_tensor)
 {
     *ret_tensor = NULL;
@@ -123,7 +127,7 @@ static enum match convert_tensor(PyObject *object, int flags, struct py_argument
         *ret_tensor = py_tensor_of(object);
         return MATCH_YES;
     }
-    if (py_has_override(object)) { /* counts as a tensor; the operator is not called in this case */
+    if (py_has_override(object)) { /* accepted as a tensor; __torch_function__ runs instead of the operator */
         py_note_overloaded(object, arguments);
         return MATCH_YES;
     }
@@ -186,7 +190,7 @@ static enum match check_sparse_grad(PyObject *object)
     return object == Py_False ? MATCH_YES : object == Py_True ? MATCH_ERROR : MATCH_NO;
 }
 
-/* Reads the truth value of any object. */
+/* Converts the argument inplace=, which may be any object with a truth value. If it is true, selects the in-place form. */
 static enum match check_inplace(PyObject *object, struct py_arguments *arguments)
 {
     const int truth = PyObject_IsTrue(object);
@@ -224,7 +228,8 @@ static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_a
     return match;
 }
 
-/* Converts a number, or the value of a 0-d tensor if the parameter allows that. */
+/* Converts `object`, a Python number, for the parameter `param`. If `param` has the flag PY_VALUE, a 0-d tensor is also accepted, and its element
+ * is read. Returns MATCH_NO if `object` is neither. */
 static enum match convert_scalar(const struct py_param *param, PyObject *object, const struct py_arguments *arguments,
                                  grd_scalar *ret_scalar)
 {
@@ -307,7 +312,7 @@ static int find_exactly(const struct py_signature *signature, int first, const c
     return -1;
 }
 
-/* Returns the position of the parameter of that name, or of NumPy's synonym; -1 if there is none. */
+/* Returns the index of the parameter `name`, also if `name` is NumPy's synonym such as axis for dim; -1 if there is none. */
 static int find_param(const struct py_signature *signature, int first, PyObject *name)
 {
     static const struct {
@@ -325,15 +330,16 @@ static int find_param(const struct py_signature *signature, int first, PyObject 
 
 /* ---- Matching ---------------------------------------------------------------------------------------------------- */
 
-/* The arguments of a call as Python passes them. */
+/* The arguments of a vectorcall. */
 struct call {
-    PyObject *self; /* NULL for a function */
+    PyObject *self; /* NULL for a module function */
     PyObject *const *args;
     Py_ssize_t nargs, nnames;
     PyObject *names;
 };
 
-/* Writes the object given for each parameter to arguments->objects. False if there are too many, or a name is unknown or given twice. */
+/* Writes the argument object of each parameter to arguments->objects. Returns false, without an exception, if there are too many arguments, a keyword
+ * is unknown or a parameter is given twice. */
 static bool place(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
     const int shift = call->self != NULL;
@@ -353,6 +359,7 @@ static bool place(const struct py_signature *signature, const struct call *call,
     return true;
 }
 
+/* Resets `arguments` for an attempt to match `signature`. */
 static void begin(const struct py_signature *signature, struct py_arguments *arguments)
 {
     arguments->signature = signature;
@@ -363,7 +370,8 @@ static void begin(const struct py_signature *signature, struct py_arguments *arg
     arguments->nints = 0;
 }
 
-/* Converts all arguments. Writes the position of the first one that is missing or does not fit to ret_at. */
+/* Converts all argument objects to arguments->values. Returns MATCH_YES, or MATCH_NO or MATCH_ERROR for the first argument that is missing or
+ * does not fit, whose index is then *ret_at. */
 static enum match convert_all(const struct py_signature *signature, struct py_arguments *arguments, int *ret_at)
 {
     for (int i = 0; i < signature->nparams; i++) {
@@ -384,7 +392,7 @@ static enum match convert_all(const struct py_signature *signature, struct py_ar
     return MATCH_YES;
 }
 
-/* Moves values and objects from the order of the parameters to that of the operator's arguments. */
+/* Permutes arguments->values and arguments->objects from the order of the Python parameters to the order of the operator's arguments. */
 static void reorder(const struct py_signature *signature, struct py_arguments *arguments)
 {
     grd_value values[PY_MAX_PARAMS] = {{0}};
@@ -397,7 +405,7 @@ static void reorder(const struct py_signature *signature, struct py_arguments *a
     memcpy(arguments->objects, objects, signature->nvalues * sizeof *objects);
 }
 
-/* Matches sizes given as several arguments: view(2, 3). They must be all positional arguments. */
+/* Matches a call that gives sizes as separate arguments, as in view(2, 3). Returns MATCH_NO if a positional argument after self is no size. */
 static enum match match_loose(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
     const int shift = call->self != NULL, at = signature->positional - 1;
@@ -407,11 +415,14 @@ static enum match match_loose(const struct py_signature *signature, const struct
     if (!place(signature, &rest, arguments) || arguments->objects[at] != NULL)
         return MATCH_NO;
     int missing;
-    arguments->objects[at] = call->args[0]; /* placeholder, replaced below by the list */
+    arguments->objects[at] = call->args[0]; /* placeholder, so that convert_all finds this argument given; the list of all sizes replaces
+                                             * it below */
     enum match match = convert_all(signature, arguments, &missing);
     return match == MATCH_YES ? convert_ints(&signature->params[at], call->args, call->nargs, arguments, &arguments->values[at]) : match;
 }
 
+/* Tries to match the call with `signature` and converts the arguments. Returns MATCH_NO, so that the next signature is tried, if they do not fit.
+ * Returns MATCH_ERROR if an exception is set. */
 static enum match match_signature(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
     enum match match = MATCH_NO;
@@ -471,7 +482,8 @@ static const char *kind_text(const struct py_param *param)
     }
 }
 
-/* Returns "(Tensor input, Number alpha = 1, *, Tensor out = None)"; NULL with an exception. */
+/* Returns a signature as error text, e.g. "(Tensor input, Number alpha = 1, *, Tensor out = None)". Parameters before index `first` are left out.
+ * Returns NULL with an exception. */
 static PyObject *signature_text(const struct py_signature *signature, int first)
 {
     PyObject *text = PyUnicode_FromString("(");
@@ -494,7 +506,7 @@ static const char *type_text(PyObject *object)
     return Py_TYPE(object)->tp_name;
 }
 
-/* Returns the kinds of the given arguments: "(Tensor, str, out=int)". */
+/* Returns the types of the given arguments as error text, e.g. "(Tensor, str, out=int)". */
 static PyObject *given_text(const struct call *call)
 {
     PyObject *text = PyUnicode_FromString("(");
@@ -509,7 +521,7 @@ static PyObject *given_text(const struct call *call)
     return text;
 }
 
-/* Raises TypeError with a list of all signatures. */
+/* Raises TypeError with a list of all signatures of the function. */
 static void refuse_all(const struct py_function *function, const struct call *call)
 {
     const int first = call->self != NULL;
@@ -529,7 +541,7 @@ static void refuse_all(const struct py_function *function, const struct call *ca
     Py_XDECREF(given);
 }
 
-/* Raises TypeError for a keyword that no parameter has or that was also given by position. True if there is one. */
+/* Raises TypeError and returns true if a keyword matches no parameter or its parameter was also given by position. Otherwise returns false. */
 static bool refuse_names(const struct py_function *function, const struct py_signature *signature, const struct call *call)
 {
     const int shift = call->self != NULL;
@@ -561,11 +573,12 @@ static void refuse_missing(const struct py_function *function, const struct py_s
         }
     if (text != NULL)
         PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", function->name, count, count == 1 ? "s" : "",
-                     text); /* PyTorch puts the "s" after one, not after several */
+                     text); /* PyTorch has the plural "s" for one missing argument and not for several */
     Py_XDECREF(text);
 }
 
-/* Raises TypeError for the first element of a list that is of the wrong kind. False if there is none, or the argument is no list. */
+/* Raises TypeError for the first element of a list argument that has the wrong kind, and returns true. Returns false if there is no such element or
+ * `object` is not a list. */
 static bool refuse_element(const struct py_function *function, const struct py_param *param, PyObject *object, int at, const char *position)
 {
     if (!PyTuple_Check(object) && !PyList_Check(object))
@@ -606,7 +619,7 @@ static int count_required(const struct py_signature *signature)
     return required;
 }
 
-/* Returns the only signature that takes as many arguments as the call has; NULL if there are none or several. */
+/* Returns the signature that accepts the number of arguments of the call, if exactly one does; NULL otherwise. */
 static const struct py_signature *only_of_length(const struct py_function *function, const struct call *call)
 {
     const struct py_signature *found = NULL;
@@ -622,7 +635,7 @@ static const struct py_signature *only_of_length(const struct py_function *funct
     return found;
 }
 
-/* Raises TypeError that says why a call does not fit its only signature. */
+/* Raises TypeError with the reason why the call does not fit `signature`. */
 static void refuse_one(const struct py_function *function, const struct py_signature *signature, const struct call *call,
                        struct py_arguments *arguments)
 {
@@ -672,6 +685,8 @@ static bool warn_deprecated(const struct py_function *function, const struct py_
     return failed == 0;
 }
 
+/* Tries the last `nothers` signatures of a function, most of which are deprecated. If one fits that has the arguments in another order than the
+ * operator, warns that this order is deprecated. Returns MATCH_NO if none fits. */
 static enum match match_other(const struct py_function *function, const struct call *call, struct py_arguments *arguments)
 {
     for (int i = function->nsignatures; i < function->nsignatures + function->nothers; i++) {

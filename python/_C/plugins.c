@@ -1,4 +1,4 @@
-/* Plug-ins: loading shared objects, and calling operators that were defined at run time by name. */
+/* Loads plug-ins (shared objects), and calls operators that were defined at run time by their names. */
 #include "add_type.h"
 #include "call.h"
 #include "errors.h"
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <structmember.h>
 
-/* An operator as a callable object, with a signature as generated functions have. */
+/* Callable Python object for an operator that was defined at run time. Its signature table is built from the operator's schema. */
 struct op_object {
     PyObject_HEAD vectorcallfunc call;
     const grd_op *op;
@@ -24,7 +24,8 @@ static PyObject *call_op(PyObject *callable, PyObject *const *args, size_t nargs
     return py_call(&self->function, NULL, args, PyVectorcall_NARGS(nargsf), names);
 }
 
-/* Returns how many arguments of the signature "f(Tensor self, *, Scalar scale=1) -> Tensor" come before the star. */
+/* Returns the number of arguments before the star in a schema such as "f(Tensor self, *, Scalar scale=1) -> Tensor", or `nargs` if there is no
+ * star. */
 static int count_positional(const char *schema, int nargs)
 {
     int before = 0, depth = 0;

@@ -1,5 +1,5 @@
-/* Properties of Tensor. All are read and written through get_property and set_property, which ask the __torch_function__ of subclasses and modes
- * first. */
+/* Implements the properties of Tensor. Every access goes through get_property or set_property, which first call the __torch_function__ of a mode or
+ * of the tensor's class if there is one. */
 #include "device.h"
 #include "dtype.h"
 #include "errors.h"
@@ -19,12 +19,13 @@
 struct property {
     const char *name;
     PyObject *(*get)(PyObject *self);
-    int (*set)(PyObject *self, PyObject *value); /* value NULL: delete the property */
+    int (*set)(PyObject *self, PyObject *value); /* a `value` of NULL deletes the property */
 };
 
 /* ---- Access to a property ---------------------------------------------------------------------------------------- */
 
-/* Calls __torch_function__ for Tensor.shape.__get__, __set__ or __delete__. */
+/* Passes an access to property `name` to __torch_function__, as a call of e.g. Tensor.shape.__get__. `access` is "__get__", "__set__" or
+ * "__delete__". */
 static PyObject *hand_over(PyObject *self, const char *name, const char *access, PyObject *value)
 {
     PyObject *property = py_has_stack() ? PyObject_GetAttrString((PyObject *)py_tensor_type, name) : NULL;
@@ -57,7 +58,7 @@ static int set_property(PyObject *self, PyObject *value, void *closure)
     return done != NULL ? 0 : -1;
 }
 
-/* Closes the scope of a setter and returns its result: 0, or -1 with an exception. */
+/* Closes `scope`, in which a setter has run, and returns the result of the setter: 0, or -1 with an exception. */
 static int leave(grd_scope scope)
 {
     PyObject *left = py_leave(scope);
@@ -107,6 +108,7 @@ static PyObject *get_nbytes(PyObject *self)
     return PyLong_FromLongLong(grd_numel(py_tensor_of(self)) * itemsize(self));
 }
 
+/* True if the tensor is on a device of the given type. */
 static bool lies_on(PyObject *self, const char *type)
 {
     return strcmp(grd_device_name(grd_tensor_device(py_tensor_of(self))), type) == 0;
@@ -167,7 +169,7 @@ static PyObject *get_is_quantized(PyObject *self)
     return PyBool_FromLong(py_dtype_is_quantized(grd_tensor_dtype(py_tensor_of(self))));
 }
 
-/* For layouts and kinds of tensors that do not exist here. */
+/* Getter for properties such as is_sparse, which are always False because this library has no such tensors. */
 static PyObject *get_false(PyObject *Py_UNUSED(self))
 {
     Py_RETURN_FALSE;
@@ -312,7 +314,7 @@ static PyObject *get_imag(PyObject *self)
     return py_take(scope, grd_imag(py_tensor_of(self)));
 }
 
-/* Writes a tensor or a number to the real or the imaginary part. */
+/* Setter of t.real and t.imag: writes a tensor or a number to the view part(t). `name` is the property, for errors. */
 static int set_part(PyObject *self, PyObject *value, grd_tensor *(*part)(grd_tensor *), const char *name)
 {
     grd_scope scope = grd_scope_open();
@@ -360,7 +362,7 @@ static PyObject *get_T(PyObject *self)
     return py_take(scope, reversed(py_tensor_of(self)));
 }
 
-/* Returns a view with each matrix transposed, conjugated if `conjugate`. A 0-d tensor stays as it is. */
+/* Returns a view with the last two dimensions transposed, and conjugated if `conjugate` is true. Returns a 0-d tensor unchanged. */
 static PyObject *transposed(PyObject *self, bool conjugate)
 {
     grd_tensor *t = py_tensor_of(self);
@@ -422,32 +424,32 @@ PyGetSetDef py_tensor_properties[] = {
     READ("layout", get_layout, "How the elements are kept: torch.strided."),
     READ("itemsize", get_itemsize, "Bytes of one element."),
     READ("nbytes", get_nbytes, "Bytes of all elements: numel() * itemsize."),
-    READ("is_cpu", get_is_cpu, "Whether the elements lie in the memory of this process."),
-    READ("is_meta", get_is_meta, "Whether the tensor has sizes and no elements."),
-    READ("is_cuda", get_is_cuda, "Whether the tensor lies on a device of type 'cuda'."),
-    READ("is_xpu", get_is_xpu, "Whether the tensor lies on a device of type 'xpu'."),
-    READ("is_mps", get_is_mps, "Whether the tensor lies on a device of type 'mps'."),
-    READ("is_xla", get_is_xla, "Whether the tensor lies on a device of type 'xla'."),
-    READ("is_ipu", get_is_ipu, "Whether the tensor lies on a device of type 'ipu'."),
-    READ("is_maia", get_is_maia, "Whether the tensor lies on a device of type 'maia'."),
-    READ("is_mtia", get_is_mtia, "Whether the tensor lies on a device of type 'mtia'."),
-    READ("is_vulkan", get_is_vulkan, "Whether the tensor lies on a device of type 'vulkan'."),
-    READ("is_quantized", get_is_quantized, "Whether the dtype is a quantized one."),
+    READ("is_cpu", get_is_cpu, "True if the tensor is on the CPU."),
+    READ("is_meta", get_is_meta, "True if the tensor is on the meta device: it has sizes and a dtype but no data."),
+    READ("is_cuda", get_is_cuda, "True if the tensor is on a device of type 'cuda'."),
+    READ("is_xpu", get_is_xpu, "True if the tensor is on a device of type 'xpu'."),
+    READ("is_mps", get_is_mps, "True if the tensor is on a device of type 'mps'."),
+    READ("is_xla", get_is_xla, "True if the tensor is on a device of type 'xla'."),
+    READ("is_ipu", get_is_ipu, "True if the tensor is on a device of type 'ipu'."),
+    READ("is_maia", get_is_maia, "True if the tensor is on a device of type 'maia'."),
+    READ("is_mtia", get_is_mtia, "True if the tensor is on a device of type 'mtia'."),
+    READ("is_vulkan", get_is_vulkan, "True if the tensor is on a device of type 'vulkan'."),
+    READ("is_quantized", get_is_quantized, "True if the dtype is a quantized dtype."),
     READ("is_sparse", get_false, "False: every tensor is strided."),
     READ("is_sparse_csr", get_false, "False: every tensor is strided."),
     READ("is_mkldnn", get_false, "False: every tensor is strided."),
     READ("is_nested", get_false, "False: every tensor is strided."),
     READ("name", get_none, "None: tensors have no names."),
-    WRITE(
-        "requires_grad", get_requires_grad, set_requires_grad,
-        "Whether gradients are computed for the tensor. Can be set on leaves of floating-point or complex dtype: RuntimeError otherwise."),
-    READ("is_leaf", get_is_leaf, "Whether no recorded operation computed the tensor."),
+    WRITE("requires_grad", get_requires_grad, set_requires_grad,
+          "True if gradients are computed for the tensor. It can be set for leaves of a floating-point or complex dtype; otherwise raises "
+          "RuntimeError."),
+    READ("is_leaf", get_is_leaf, "True if the tensor has no grad_fn: no recorded operation computed it."),
     WRITE("grad", get_grad, set_grad,
           "The accumulated gradient, or None. Can be set to a tensor of the same sizes, dtype and device (RuntimeError otherwise), and "
           "deleted."),
     WRITE("_grad", get_grad, set_grad, "grad, by the name that optimizers and wrappers of PyTorch write."),
     READ("grad_fn", get_grad_fn, "The node of the graph that computed the tensor; None for a leaf."),
-    READ("retains_grad", get_retains_grad, "Whether retain_grad() made the tensor, which is no leaf, keep its gradient."),
+    READ("retains_grad", get_retains_grad, "True for a non-leaf tensor after retain_grad(): a backward pass stores its gradient in .grad."),
     READ("output_nr", get_output_nr, "Which of the results of grad_fn the tensor is."),
     READ("_version", get_version, "How often operators wrote to the memory."),
     READ("_base", get_base, "The tensor this one is a view of, or None."),

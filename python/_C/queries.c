@@ -1,4 +1,5 @@
-/* Queries of dtypes and tensors: is_tensor, numel, equal, allclose, promote_types, … as functions and as methods of Tensor. */
+/* Implements queries about dtypes and tensors, such as is_tensor, numel, equal, allclose and promote_types, as module functions and as Tensor
+ * methods. */
 #include "dtype.h"
 #include "errors.h"
 #include "override.h"
@@ -142,7 +143,7 @@ static const struct comparison equal = {"equal", &pair_signature, compare_equal}
 static const struct comparison allclose = {"allclose", &close_signature, compare_close};
 static const struct comparison is_same_size = {"is_same_size", &pair_signature, compare_sizes};
 
-/* Runs a comparison; `self` is NULL for a function of the module. */
+/* Compares the two tensors among the arguments and returns the answer as a Python bool. `self` is NULL if it was called as a module function. */
 static PyObject *compare(const struct comparison *comparison, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     const struct py_function function = {
@@ -227,7 +228,7 @@ static PyObject *result_type(PyObject *Py_UNUSED(module), PyObject *const *args,
 {
     struct py_arguments arguments;
     PyObject *result = NULL;
-    grd_scope scope = grd_scope_open(); /* holds the tensors that stand for numbers */
+    grd_scope scope = grd_scope_open(); /* owns the 0-d tensors into which the parser converts numbers */
     if (py_accept(&result_function, NULL, args, nargs, names, &arguments, &result)) {
         grd_tensor *const tensors[] = {arguments.values[0].v.tensor, arguments.values[1].v.tensor};
         const grd_dtype dtype = grd_result_type(tensors, 2);
@@ -252,7 +253,7 @@ PyMethodDef py_query_functions[] = {
              ">>> import gradus as torch\n>>> torch.equal(torch.zeros(2), torch.zeros(2))\nTrue"),
     PY_ENTRY("allclose", function_allclose,
              "allclose($module, input, other, rtol=1e-05, atol=1e-08, equal_nan=False)\n--\n\n"
-             "Whether abs(input - other) <= atol + rtol * abs(other) for all elements, which broadcast.\n"
+             "True if abs(input - other) <= atol + rtol * abs(other) for all elements, which broadcast.\n"
              "RuntimeError when the dtypes differ or a tolerance is negative."),
     PY_ENTRY("is_same_size", function_is_same_size, "is_same_size($module, input, other)\n--\n\nWhether two tensors have the same sizes."),
     PY_ENTRY("promote_types", promote_types,

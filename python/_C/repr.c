@@ -1,4 +1,4 @@
-/* Tensor as text: repr, str, format and the picture of its strides. */
+/* Implements the texts of a Tensor: repr, str, format and the picture of its strides. */
 #include "errors.h"
 #include "override.h"
 #include "scalar.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Returns the name that repr() shows: "tensor" for Tensor and nn.Parameter, the class's name for other subclasses. */
+/* Returns the word before the parenthesis in repr(): "tensor" for Tensor and nn.Parameter, the class name for other subclasses. */
 static const char *printed_name(PyObject *self)
 {
     const char *name = py_class_name(self);
@@ -39,7 +39,7 @@ static PyObject *draw_strides(PyObject *Py_UNUSED(module), PyObject *t)
     return object;
 }
 
-/* Formats a 0-d tensor as its number. Every other tensor accepts only the empty format, which gives str(). */
+/* Implements format(). A 0-d tensor is formatted as a number. Any other tensor accepts only the empty format, which gives str(). */
 PyObject *py_method_format(PyObject *self, PyObject *format)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))

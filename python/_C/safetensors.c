@@ -1,4 +1,4 @@
-/* safetensors files, and files that atomically replace others, for gradus.safetensors and gradus.serialization. */
+/* Reads and writes safetensors files and atomically replaces files, for gradus.safetensors and gradus.serialization. */
 #include "add_type.h"
 #include "dtype.h"
 #include "errors.h"
@@ -6,14 +6,15 @@
 #include "tables.h"
 #include "tensor_object.h"
 
-/* Returns the path of a str, bytes or os.PathLike as bytes; NULL with an exception. */
+/* Returns `path`, a str, bytes or os.PathLike, as bytes in the file system encoding; NULL with an exception. */
 static PyObject *path_bytes(PyObject *path)
 {
     PyObject *bytes;
     return PyUnicode_FSConverter(path, &bytes) ? bytes : NULL;
 }
 
-/* Returns the UTF-8 of a str, borrowed. NULL with an exception, also if it contains a NUL character, which names in a file must not have. */
+/* Returns the UTF-8 text of a str, borrowed. Returns NULL with an exception if `text` is not a str or contains a NUL character, which the file format
+ * does not allow in names. `what` describes `text` in the error. */
 static const char *utf8_of(PyObject *text, const char *what)
 {
     Py_ssize_t size;
@@ -32,9 +33,9 @@ static const char *utf8_of(PyObject *text, const char *what)
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct tensor_file {
-    PyObject_HEAD grd_tensor_file *file; /* NULL after it was closed and the last reader has returned */
-    Py_buffer buffer;                    /* the bytes of a file in memory; obj is NULL otherwise */
-    int readers;                         /* calls that read without the GIL */
+    PyObject_HEAD grd_tensor_file *file; /* NULL after close() and the return of the last reader */
+    Py_buffer buffer;                    /* buffer with the file's bytes if it was opened from memory; otherwise buffer.obj is NULL */
+    int readers;                         /* number of calls that are reading without the GIL; the file is freed only when this is 0 */
     bool closed;
 } tensor_file;
 
@@ -60,7 +61,7 @@ static bool is_open(const tensor_file *self)
     return !self->closed;
 }
 
-/* Returns the object of an opened file, or raises the error of opening it. */
+/* Returns `self` if its file was opened. Otherwise frees `self` and raises the error of opening. */
 static PyObject *finish_opening(tensor_file *self)
 {
     if (self->file != NULL)
@@ -141,7 +142,7 @@ static PyObject *tensor_file_read(PyObject *object, PyObject *name)
     return py_take(scope, tensor);
 }
 
-/* Returns (dtype, sizes, offset) of a tensor, or None. */
+/* Returns (dtype, sizes, offset) of the tensor `name`, or None if the file has no such tensor. */
 static PyObject *tensor_file_describe(PyObject *object, PyObject *name)
 {
     const tensor_file *self = (tensor_file *)object;
@@ -183,7 +184,8 @@ static PyType_Slot tensor_file_slots[] = {
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-/* The items of a dict of tensors and of a dict of texts, as lists for the library. */
+/* The items of a dict of tensors and of a dict of texts, as arrays for the library. The arrays are owned; the tensors and texts in them are
+ * borrowed from the dicts. */
 struct contents {
     grd_named_tensor *tensors;
     grd_named_text *texts;
@@ -196,7 +198,7 @@ static void contents_done(struct contents *contents)
     PyMem_Free(contents->texts);
 }
 
-/* Returns zeroed memory for the items of a dict; NULL with an exception. */
+/* Allocates a zeroed array with room for all items of `dict`. `item` is the size of an item in bytes. Returns NULL with MemoryError. */
 static void *new_list(PyObject *dict, size_t item)
 {
     void *list = PyMem_Calloc((size_t)PyDict_GET_SIZE(dict) + 1, item);
@@ -236,7 +238,7 @@ static bool add_texts(struct contents *contents, PyObject *metadata)
     return contents->texts != NULL;
 }
 
-/* Writes to a path, or returns bytes if the path is None. The caller owns the dicts, which keep the tensors and texts alive. */
+/* Writes a safetensors file to `path`, or returns the file's bytes if `path` is None. The caller's dicts keep the tensors and texts alive. */
 static PyObject *write_contents(const struct contents *contents, PyObject *path)
 {
     const grd_named_tensors tensors = {contents->tensors, contents->ntensors};
@@ -273,7 +275,7 @@ static PyObject *save_safetensors(PyObject *Py_UNUSED(module), PyObject *args)
 /* ---- Replacing a file -------------------------------------------------------------------------------------------- */
 
 typedef struct replacement {
-    PyObject_HEAD grd_replacement *file; /* NULL after commit or abandon */
+    PyObject_HEAD grd_replacement *file; /* NULL after commit() or abandon() */
 } replacement;
 
 static PyTypeObject *replacement_type;

@@ -1,4 +1,4 @@
-/* Numbers between Python and the library, and Tensor as a number: bool(t), int(t), float(t), t.item(). */
+/* Converts numbers between Python and the library, and implements bool(t), int(t), float(t) and t.item(). */
 #include "scalar.h"
 #include "errors.h"
 #include "override.h"
@@ -7,7 +7,7 @@
 
 /* ---- From Python ------------------------------------------------------------------------------------------------- */
 
-/* Returns the kind of a scalar of NumPy by its type's name, so that NumPy need not be imported. */
+/* Returns the kind of a NumPy scalar by the name of its type, so that numpy need not be imported. */
 static grd_scalar_kind numpy_kind(PyTypeObject *type)
 {
     static const struct {
@@ -31,7 +31,7 @@ static grd_scalar_kind numpy_kind(PyTypeObject *type)
     return GRD_SCALAR_NONE;
 }
 
-/* Converts an int. */
+/* Converts an int to a signed or, if too large, unsigned 64-bit scalar. Returns -1 with OverflowError if it fits neither. */
 static int from_int(PyObject *object, grd_scalar *ret_scalar)
 {
     int overflow;
@@ -87,7 +87,8 @@ static int from_numpy(PyObject *object, grd_scalar *ret_scalar)
 
 static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
 {
-    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t)) /* other signatures take these as tensors */
+    /* Reading the value would lose the gradient or the batch, so such tensors are accepted only where a tensor is expected. */
+    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t))
         return 0;
     const grd_scalar scalar = grd_item(t);
     if (!grd_ok()) {
@@ -121,7 +122,7 @@ int py_as_scalar(PyObject *object, grd_scalar *ret_scalar)
     return from_numpy(object, ret_scalar);
 }
 
-/* True for numpy.bool, which has an __index__ but is no integer. */
+/* True for numpy.bool, which has __index__ but does not count as an integer. */
 static bool is_no_int(PyTypeObject *type)
 {
     return !PyType_HasFeature(type, Py_TPFLAGS_LONG_SUBCLASS) && numpy_kind(type) == GRD_SCALAR_BOOL;
@@ -145,7 +146,7 @@ int py_as_int(PyObject *object, int64_t *ret_value)
             (py_is_tensor(object) && !is_int_tensor(object)))
             return 0;
         PyObject *index = PyNumber_Index(object);
-        if (index == NULL && is_array(object) && PyErr_ExceptionMatches(PyExc_TypeError)) { /* anything but a 0-d array of integers */
+        if (index == NULL && is_array(object) && PyErr_ExceptionMatches(PyExc_TypeError)) { /* not a 0-d array of integers */
             PyErr_Clear();
             return 0;
         }
@@ -279,7 +280,7 @@ int py_tensor_bool(PyObject *self)
     return truth;
 }
 
-/* Returns the only element; NULL with ValueError if there are none or several. */
+/* Returns the only element of `self` as a number. Returns NULL with ValueError if the number of elements is not 1. */
 static PyObject *only_element(PyObject *self)
 {
     grd_tensor *t = py_tensor_of(self);
@@ -288,7 +289,8 @@ static PyObject *only_element(PyObject *self)
     return py_item(t);
 }
 
-/* Returns the real part if the number is complex and its imaginary part is 0. Takes over the reference. */
+/* Converts a complex `item` to its real part, for int() and float(). Raises RuntimeError if the imaginary part is not 0. Takes over the reference to
+ * `item`. */
 static PyObject *drop_imaginary(PyObject *item, const char *type)
 {
     if (item == NULL || !PyComplex_Check(item))

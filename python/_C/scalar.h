@@ -1,23 +1,28 @@
-/* Numbers between Python and the library. */
+/* Declares conversions between Python numbers and the library's scalars. */
 #ifndef GRADUS_PYTHON_SCALAR_H
 #define GRADUS_PYTHON_SCALAR_H
 
 #include "extension.h"
 
-/* Reads a bool, int, float, complex, a scalar of NumPy or a 0-d tensor that requires no gradient: 1 if the object is one of these, 0 with no
- * exception if it is none, -1 with an exception if the number does not fit. */
+/* Converts a bool, int, float, complex, NumPy scalar, or 0-d tensor that requires no gradient. Returns 1 on success, 0 without an exception if
+ * `object` is none of these, and -1 with an exception if the number does not fit. */
 int py_as_scalar(PyObject *object, grd_scalar *ret_scalar);
-/* Reads any object with __index__ except a bool; returns as py_as_scalar does. */
+/* Converts an object with __index__, except a bool, to an integer. Returns 1 on success, 0 without an exception if `object` is no integer, and -1
+ * with an exception if the integer does not fit. */
 int py_as_int(PyObject *object, int64_t *ret_value);
-/* Reads element `at` of a list of integers as py_as_int does. As in PyTorch the elements after the first may be bools. */
+/* Converts `object`, which is element `at` of a list of integers. As in PyTorch, a bool is accepted for every element but the first. Returns 1 on
+ * success, 0 without an exception if `object` is no integer, and -1 with an exception if the integer does not fit. */
 int py_as_element(PyObject *object, Py_ssize_t at, int64_t *ret_value);
-/* Raises PyTorch's TypeError for element `at` > 0 of a list of integers that is no integer. */
+/* Raises PyTorch's TypeError for element `at` of a list of integers, which is not an integer. `at` is greater than 0, because PyTorch words the error
+ * of the first element differently. */
 void py_refuse_element(const char *function, const char *name, PyObject *object, Py_ssize_t at);
-/* Reads a tuple or list of integers into ret_values[GRD_MAX_DIMS]. False with TypeError, or with ValueError for more than GRD_MAX_DIMS integers. */
+/* Converts a tuple or list of integers to ret_values, which has room for GRD_MAX_DIMS integers. Returns false with TypeError, or with ValueError if
+ * there are more than GRD_MAX_DIMS. */
 bool py_as_dims(const char *function, const char *name, PyObject *object, int64_t *ret_values, int64_t *ret_n);
 
+/* Returns the Python number that is equal to `scalar`. */
 PyObject *py_from_scalar(grd_scalar scalar);
-/* Returns the only element of a tensor as a number. */
+/* Returns the only element of `t` as a Python number. */
 PyObject *py_item(grd_tensor *t);
 
 #endif

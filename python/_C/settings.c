@@ -1,4 +1,4 @@
-/* Settings of the process: threads, default dtype, print options, configuration. */
+/* Gives Python access to settings of the process: number of threads, default dtype, print options, build configuration. */
 #include "add_type.h"
 #include "dtype.h"
 #include "errors.h"
@@ -9,7 +9,7 @@
 
 /* ---- Threads ----------------------------------------------------------------------------------------------------- */
 
-/* Reads a positive integer. False with RuntimeError. */
+/* Converts a positive integer. Returns false with RuntimeError if `object` is anything else. */
 static bool as_thread_count(PyObject *object, const char *function, int64_t *ret_count)
 {
     const int is_int = py_as_int(object, ret_count);
@@ -36,7 +36,7 @@ static PyObject *set_num_threads(PyObject *Py_UNUSED(module), PyObject *given)
     Py_RETURN_NONE;
 }
 
-/* Operators do not run concurrently, so this number is always 1. */
+/* Returns 1, the number of threads that run operators concurrently in PyTorch. Here the operators that one thread calls run one after another. */
 static PyObject *get_num_interop_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     return PyLong_FromLong(1);
@@ -74,7 +74,8 @@ static PyObject *set_default_dtype(PyObject *Py_UNUSED(module), PyObject *given)
 
 enum { PRECISION, THRESHOLD, EDGE_ITEMS, LINE_WIDTH, PROFILE, SCI_MODE, NOPTIONS };
 
-/* Reads a print option. A value above `high`, or infinity, gives `high`; one below `low` is refused. */
+/* Converts the value of print option `name`. A value above `high`, or infinity, gives `high`. Returns false with an exception for a value below
+ * `low`. */
 static bool read_option(PyObject *object, const char *name, int64_t low, int64_t high, int64_t *ret_value)
 {
     int64_t value = high;
@@ -139,7 +140,7 @@ static PyObject *set_printoptions(PyObject *Py_UNUSED(module), PyObject *args, P
         return NULL;
     if (py_is_given(given[LINE_WIDTH]) && !read_option(given[LINE_WIDTH], names[LINE_WIDTH], 1, INT32_MAX, &width))
         return NULL;
-    /* As in PyTorch a call without sci_mode resets it. */
+    /* As in PyTorch, a call without sci_mode resets sci_mode to its default. */
     options.sci_mode = py_is_given(given[SCI_MODE]) ? PyObject_IsTrue(given[SCI_MODE]) : -1;
     if (PyErr_Occurred())
         return NULL;
@@ -186,7 +187,7 @@ static PyObject *error_is_pending(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
     return PyBool_FromLong(!grd_ok());
 }
 
-/* torchvision and other libraries call this when they are used. */
+/* Does nothing. The function exists because torchvision and other libraries call it. */
 static PyObject *log_api_usage_once(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(name))
 {
     Py_RETURN_NONE;

@@ -1,7 +1,8 @@
-/* Storages that get other memory: resized, or shared with other processes. gradus._tensor_storage and gradus.multiprocessing use these functions.
+/* Replaces the memory of storages, to resize them or to share them with other processes. gradus._tensor_storage and gradus.multiprocessing use these
+ * functions.
  *
- * The memory of a storage can change only if all tensors over it are known (grd_storage_owned_by). Usually these are the tensor at hand, its base and
- * the tensor of the storage object. Otherwise all tensors that the garbage collector tracks are searched. */
+ * The memory of a storage can be replaced only if all tensors over the storage are known (grd_storage_owned_by). Usually these are the given tensor,
+ * its base and the tensor that the storage object owns. If these are not all, every object that the garbage collector tracks is searched. */
 #include "errors.h"
 #include "gil.h"
 #include "parse.h"
@@ -13,7 +14,7 @@
 struct owners {
     grd_tensor **tensors; /* borrowed */
     int64_t n, room;
-    PyObject *kept; /* the list that keeps them alive */
+    PyObject *kept; /* list that keeps the tensors' Python objects alive; NULL if it was not needed */
 };
 
 static void owners_done(struct owners *o)
@@ -22,6 +23,7 @@ static void owners_done(struct owners *o)
     Py_XDECREF(o->kept);
 }
 
+/* Adds `t` to the owners unless it is already there. Returns false with MemoryError. */
 static bool add_owner(struct owners *o, grd_tensor *t)
 {
     for (int64_t i = 0; i < o->n; i++)
@@ -45,6 +47,7 @@ static bool add_with_base(struct owners *o, grd_tensor *t)
     return add_owner(o, t) && (grd_view_base(t) == NULL || add_owner(o, grd_view_base(t)));
 }
 
+/* Searches all objects that the garbage collector tracks, and adds the tensors over the storage and the bases of these tensors. */
 static bool add_objects(struct owners *o)
 {
     const void *identity = grd_storage_identity(o->tensors[0]);
@@ -59,7 +62,7 @@ static bool add_objects(struct owners *o)
     return o->kept != NULL;
 }
 
-/* Finds all tensors over a storage. `tensor` is one of them, or NULL. False with an exception. */
+/* Finds all tensors over the storage of `bytes`. `tensor` is one that the caller knows, or NULL. Returns false with an exception on failure. */
 static bool find_owners(grd_tensor *bytes, PyObject *tensor, struct owners *ret_owners)
 {
     *ret_owners = (struct owners){0};
@@ -70,7 +73,8 @@ static bool find_owners(grd_tensor *bytes, PyObject *tensor, struct owners *ret_
     return false;
 }
 
-/* Ends a change; returns None, or raises the pending error if the change failed. */
+/* Ends the change that py_begin_change began, so that other threads may use tensors without the GIL again. Returns None, or raises the library's
+ * pending error if `ok` is false. */
 static PyObject *end_change(bool ok)
 {
     py_end_change();
@@ -124,7 +128,8 @@ static PyObject *share_storage(PyObject *Py_UNUSED(module), PyObject *const *arg
     return result;
 }
 
-/* _shared_place(storage): (descriptor or None, name or None) of shared memory; None for other memory. */
+/* _shared_place(storage) in Python: returns (file descriptor or None, name or None) for a storage in shared memory, and None for any other
+ * storage. */
 static PyObject *shared_place(PyObject *Py_UNUSED(module), PyObject *storage)
 {
     const grd_tensor *t = py_storage_argument("_shared_place", storage);
@@ -151,7 +156,7 @@ static const struct py_signature open_signatures[] = {{.params = open_name_param
                                                       {.params = open_descriptor_params, .nparams = 2, .positional = 2}};
 static const struct py_function open_function = {.name = "_open_shared", .signatures = open_signatures, .nsignatures = 2};
 
-/* Returns the storage of shared memory, given by a descriptor or a name. */
+/* Returns a storage over the shared memory with the given file descriptor or name. */
 static PyObject *open_shared(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;
@@ -196,7 +201,7 @@ static const struct py_param set_params[] = {
 static const struct py_signature set_signature = {.params = set_params, .nparams = 5, .positional = 5};
 static const struct py_function set_function = {.name = "_set_storage", .signatures = &set_signature, .nsignatures = 1};
 
-/* Gives a tensor the memory of a storage; the tensor keeps its dtype. */
+/* Replaces the storage, sizes and strides of a tensor. The dtype stays unchanged. */
 static PyObject *set_storage(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;

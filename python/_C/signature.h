@@ -1,97 +1,101 @@
-/* Tables of signatures, and the converted arguments of a call: what the parser (parse.c) reads and writes. */
+/* Defines the signature tables, which the argument parser (parse.c) reads, and the converted arguments of a call, which the parser writes. */
 #ifndef GRADUS_PYTHON_SIGNATURE_H
 #define GRADUS_PYTHON_SIGNATURE_H
 
 #include "extension.h"
 
-/* Kinds of parameters besides those of operators (grd_kind). */
+/* Kinds of parameters that exist only in Python, in addition to those of operators (grd_kind). */
 enum {
     PY_KIND_OUT = 32,
-    PY_KIND_OUTS, /* out= of several results */
+    PY_KIND_OUTS, /* out= with a tuple of tensors, for a function with several results */
     PY_KIND_LAYOUT,
     PY_KIND_PIN_MEMORY,
-    PY_KIND_SPARSE_GRAD,   /* True is refused */
-    PY_KIND_MEMORY_FORMAT, /* in hand-written functions; operators take the format as a string */
-    PY_KIND_INPLACE,       /* True runs the in-place form */
-    PY_KIND_REDUCTION,     /* a number that stands for a word; left out it is 0, "none", as PyTorch does, although its signatures show 1 */
-    PY_KIND_OBJECT         /* any object, which the hand-written function reads itself */
+    PY_KIND_SPARSE_GRAD,   /* accepted only if it is False */
+    PY_KIND_MEMORY_FORMAT, /* memory format of a hand-written function; operators take the format as a string */
+    PY_KIND_INPLACE,       /* inplace=: True runs the in-place form of the operator */
+    PY_KIND_REDUCTION, /* a number for a reduction's name; if left out it is 0 ("none"), as in PyTorch, although its signatures show 1 */
+    PY_KIND_OBJECT     /* any object; the hand-written function converts it */
 };
 
 enum py_param_flags {
-    PY_OPTIONAL = 1, /* may be left out */
-    PY_NONE = 2,     /* may be None */
-    PY_KEYWORD = 4,  /* by keyword only */
+    PY_OPTIONAL = 1, /* the argument may be left out */
+    PY_NONE = 2,     /* the argument may be None */
+    PY_KEYWORD = 4,  /* the argument is keyword-only */
     PY_OPTION = PY_OPTIONAL | PY_NONE | PY_KEYWORD,
-    PY_NUMBER = 8,  /* of a tensor: a number may stand for it */
-    PY_VALUE = 16,  /* of a number: a 0-d tensor may stand for its value; it gets no gradient even if it requires one */
-    PY_NUMBERS = 32 /* of a tensor: a tuple or list of numbers may stand for it */
+    PY_NUMBER = 8,  /* for a tensor parameter: a number is accepted as a 0-d tensor */
+    PY_VALUE = 16,  /* for a number parameter: a 0-d tensor is accepted and read; gradients do not flow to it */
+    PY_NUMBERS = 32 /* for a tensor parameter: a tuple or list of real numbers is accepted as a 1-d tensor */
 };
 
 struct py_param {
     const char *name;
-    uint8_t kind, flags; /* grd_kind or PY_KIND_…; enum py_param_flags */
-    const char *text;    /* the default as errors show it; NULL: none */
+    uint8_t kind, flags; /* kind is a grd_kind or a PY_KIND_... value; flags are of enum py_param_flags */
+    const char *text;    /* the default value as text for error messages; NULL if the parameter is required */
 };
 
-/* A named tuple of results: torch.return_types.max. */
+/* A named tuple class for the several results of a function, such as torch.return_types.max. */
 struct py_result {
     const char *name;
     const char *fields[GRD_MAX_RESULTS + 1];
-    PyTypeObject *type; /* made on first use */
+    PyTypeObject *type; /* created on first use; NULL before */
 };
 
-/* One way to call a function: the parameters in the order of the operator's arguments, then those that are no arguments of the operator. A signature
- * of a hand-written function has no operator. */
+/* One way to call a Python function. `params` first lists the parameters that are arguments of the operator, in the operator's order; then come
+ * those that only Python has, such as out=. */
 struct py_signature {
-    const char *op; /* the operator's name */
+    const char *op; /* name of the operator; NULL for a hand-written function */
     const struct py_param *params;
-    uint8_t nparams, nvalues; /* the number of all parameters, and of those that are arguments of the operator */
-    uint8_t positional;       /* how many may be given by position */
-    grd_form form;            /* of the operator */
-    struct py_result *result; /* the names of several results; NULL: an unnamed tuple */
-    const uint8_t *order;     /* the operator's argument that each parameter is; NULL: parameter i is argument i */
-    uint8_t device;           /* the parameter that defaults to the default device; 0: none */
-    bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
-    bool keeps_dtype;         /* out= does not choose the dtype of the result but must have it */
-    bool alone; /* the call changes the memory or the sizes of its tensor: no other thread may work without the GIL meanwhile */
+    uint8_t nparams, nvalues; /* nparams counts all parameters; nvalues only those that are arguments of the operator */
+    uint8_t positional;       /* number of parameters that may be given by position */
+    grd_form form;            /* form of the operator that runs: functional, in place or out */
+    struct py_result *result; /* named tuple class for several results; NULL if they form an unnamed tuple */
+    const uint8_t *order;     /* order[i] is the index of the operator's argument for parameter i; NULL if it is i for every i */
+    uint8_t device;           /* index of the parameter that defaults to the default device; 0 if there is none */
+    bool loose;               /* true if the sizes may be given as separate arguments, as in view(2, 3) */
+    bool keeps_dtype;         /* true if out= must already have the dtype of the result; otherwise out= chooses the dtype */
+    bool alone; /* true if the call changes the memory or sizes of its tensor, so no other thread may work without the GIL meanwhile */
 };
 
 enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
 
-/* The converted arguments of a call, on the stack of the entry. py_arguments_done must follow a py_parse that succeeded. */
+/* The converted arguments of a call, allocated on the caller's stack. After a successful py_parse the caller must call py_arguments_done. */
 struct py_arguments {
-    const char *function; /* its name, for errors */
+    const char *function; /* name of the function, for error messages */
     const struct py_signature *signature;
-    grd_form form;                     /* the signature's, or GRD_INPLACE if an argument asks for it */
-    grd_value values[PY_MAX_PARAMS];   /* of kind NONE where the argument was left out */
-    PyObject *objects[PY_MAX_PARAMS];  /* the given objects, borrowed; NULL where the argument was left out */
+    grd_form form;                     /* the signature's form, or GRD_INPLACE after inplace=True */
+    grd_value values[PY_MAX_PARAMS];   /* values[i].kind is GRD_KIND_NONE if argument i was left out */
+    PyObject *objects[PY_MAX_PARAMS];  /* the argument objects, borrowed; NULL if an argument was left out */
     grd_tensor *outs[GRD_MAX_RESULTS]; /* the tensors of out= */
-    int nouts;                         /* 0: there is no out= */
-    int noverloaded;                   /* how many arguments have a type with a __torch_function__; then that takes over the call */
+    int nouts;                         /* number of tensors in outs; 0 if out= was not given */
+    /* `overloaded` holds the arguments with a __torch_function__, one for each class. If there is at least one, __torch_function__ takes over the
+     * call. */
+    int noverloaded;
     PyObject *overloaded[PY_MAX_OVERLOADED];
-    void *blocks; /* memory of long lists */
+    void *blocks; /* linked list of memory blocks for converted lists; py_arguments_done frees them */
     int nints;
     int64_t ints[PY_INLINE_INTS];
 };
 
-/* The module, or the class, that a function belongs to. */
+/* The module or class that a Python function belongs to. */
 enum py_home { PY_FUNCTION, PY_METHOD, PY_NN, PY_LINALG, PY_SPECIAL, PY_FFT, PY_WINDOWS };
 
 struct py_function {
     const char *name;
-    const struct py_signature *signatures; /* nsignatures, then nothers */
-    int nsignatures, nothers;              /* the others are tried when no signature fits */
-    /* What a call with exactly one or two Tensors and nothing else runs; NULL: nothing special. */
+    const struct py_signature *signatures; /* an array of nsignatures + nothers signatures */
+    /* The parser tries the last `nothers` signatures, most of them deprecated, only if none of the first `nsignatures` fits. */
+    int nsignatures, nothers;
+    /* Operator for a call whose only arguments are one Tensor (`unary`) or two Tensors (`binary`); such a call skips the parser. NULL if there is
+     * none. */
     grd_tensor *(*unary)(grd_tensor *x);
     grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
     enum py_home home;
-    const grd_op **ops; /* the operators of the signatures, found on first use */
+    const grd_op **ops; /* ops[i] is the operator of signature i, looked up on first use; NULL before */
 };
 
-/* The type of the array of signatures in a row of a generated table. */
+/* An array of the signatures of one function, the ways to call it. The generated tables of functions contain compound literals of this type. */
 typedef const struct py_signature py_ways[];
 
-/* Return the value of argument i, or `otherwise` if it was left out or None. */
+/* The five functions below return the value of argument i, or `otherwise` if the argument was left out or is None. */
 static inline bool py_bool_or(const struct py_arguments *arguments, int i, bool otherwise)
 {
     return arguments->values[i].kind == GRD_KIND_BOOL ? arguments->values[i].v.boolean : otherwise;

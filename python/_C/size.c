@@ -1,4 +1,5 @@
-/* torch.Size: a tuple of ints with numel(). The ragged dimension of a nested tensor has a gradus.SymInt instead of an int. */
+/* Implements the class torch.Size, a tuple of ints with the method numel(). The ragged dimension of a nested tensor is a gradus.SymInt instead of an
+ * int. */
 #include "size.h"
 #include "add_type.h"
 #include "scalar.h"
@@ -11,7 +12,7 @@ static PyObject *new_size(Py_ssize_t n)
     PyObject *size = size_type->tp_alloc(size_type, n);
 #if PY_VERSION_HEX >= 0x030E0000
     if (size != NULL)
-        ((PyTupleObject *)size)->ob_hash = -1; /* not computed yet */
+        ((PyTupleObject *)size)->ob_hash = -1; /* -1 means that the hash is not computed yet */
 #endif
     return size;
 }
@@ -29,8 +30,8 @@ PyObject *py_size(grd_dims dims)
     return size;
 }
 
-/* 1 if the object is a gradus.SymInt, 0 if not, -1 with an exception. The name is made once, because the interpreter keeps thousands of names that it
- * has looked up. */
+/* Returns 1 if `object` is a gradus.SymInt, 0 if not, -1 with an exception. `name` is created only once, because the interpreter's method cache keeps
+ * each name object it has looked up. */
 static int is_ragged(PyObject *object)
 {
     static PyObject *name;
@@ -44,7 +45,7 @@ static int is_ragged(PyObject *object)
     return result;
 }
 
-/* Converts an item to an int; a SymInt stays. NULL with TypeError or ValueError. */
+/* Converts item i of a Size to an int, and returns a SymInt unchanged. Returns NULL with TypeError or ValueError. */
 static PyObject *as_length(PyObject *item, Py_ssize_t i)
 {
     int64_t value;
@@ -67,7 +68,7 @@ static PyObject *as_length(PyObject *item, Py_ssize_t i)
     return PyLong_FromLongLong(value);
 }
 
-/* Returns a Size of the items of a tuple. Takes over the reference, which may be NULL. */
+/* Returns a new Size with the items of `tuple`. Takes over the reference to `tuple`, which may be NULL with an exception set. */
 static PyObject *from_tuple(PyObject *tuple)
 {
     if (tuple == NULL)
@@ -104,7 +105,7 @@ static PyObject *size_subscript(PyObject *self, PyObject *index)
     return part != NULL && PySlice_Check(index) ? from_tuple(part) : part;
 }
 
-/* Size + tuple or tuple + Size. */
+/* Implements size + tuple and tuple + size. */
 static PyObject *size_add(PyObject *left, PyObject *right)
 {
     if (!PyTuple_Check(left) || !PyTuple_Check(right))

@@ -1,7 +1,7 @@
-/* torch.UntypedStorage: the bytes that tensors share.
+/* Implements the class torch.UntypedStorage, the memory that tensors share.
  *
- * A storage object owns a detached uint8 tensor of all its bytes. There is at most one object of a storage, so that pickling and copying, which
- * compare objects by identity, see what is shared. */
+ * A storage object owns a detached uint8 tensor over all bytes of the storage. There is at most one Python object for each storage, because pickling
+ * and copying find out by object identity which tensors share memory. */
 #include "storage.h"
 #include "add_type.h"
 #include "device.h"
@@ -21,12 +21,12 @@
 #include "gradus/ops/empty.h"
 
 typedef struct py_storage {
-    PyObject_HEAD grd_tensor *bytes; /* owned; uint8, 1-d, all bytes of the storage */
+    PyObject_HEAD grd_tensor *bytes; /* owned 1-d uint8 tensor over all bytes of the storage */
     PyObject *weakrefs;
 } py_storage;
 
 static PyTypeObject *storage_type;
-static PyObject *storages; /* a dict: address of a storage → address of its object, which is not owned */
+static PyObject *storages; /* dict from the address of a storage to the address of its Python object; it owns no reference to that object */
 
 static grd_tensor *bytes_of(PyObject *self)
 {
@@ -53,7 +53,7 @@ static PyObject *identity_of(const grd_tensor *t)
     return PyLong_FromVoidPtr((void *)(uintptr_t)grd_storage_identity(t));
 }
 
-/* Returns the object of a storage as a new reference; NULL, with no exception, if there is none. */
+/* Returns a new reference to the Python object of the storage with address `identity`. Returns NULL, without an exception, if there is none. */
 static PyObject *find_object(PyObject *identity)
 {
     PyObject *address = PyDict_GetItemWithError(storages, identity);
@@ -80,7 +80,7 @@ static PyObject *make_object(PyObject *identity, grd_tensor *t)
     return NULL;
 }
 
-/* Returns the storage object of a tensor: the existing one, or else a new one. */
+/* Returns a new reference to the storage object of `t`, which is created if there is none yet. */
 static PyObject *storage_of(grd_tensor *t)
 {
     PyObject *identity = identity_of(t), *object = identity != NULL ? find_object(identity) : NULL;
@@ -134,7 +134,7 @@ static void storage_dealloc(PyObject *self)
 
 /* ---- Constructors ------------------------------------------------------------------------------------------------ */
 
-/* Returns a storage of `size` bytes, or with the bytes of a sequence. */
+/* Returns a new storage of `size` bytes if `size` is an integer, or with the bytes in `size` if that is a sequence. */
 static PyObject *make_storage(PyObject *size, grd_device device)
 {
     int64_t nbytes = 0;
@@ -185,7 +185,7 @@ static const struct py_param from_params[] = {
 static const struct py_signature from_signature = {.params = from_params, .nparams = 5, .positional = 5};
 static const struct py_function from_function = {.name = "_from_storage", .signatures = &from_signature, .nsignatures = 1};
 
-/* _from_storage(storage, offset, size, stride, dtype): a tensor over the storage. */
+/* _from_storage(storage, offset, size, stride, dtype) in Python: returns a tensor over the storage. Offset and strides are in elements. */
 static PyObject *from_storage(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;
@@ -239,7 +239,7 @@ static PyObject *storage_element_size(PyObject *self, PyObject *unused)
     return PyLong_FromLong(1);
 }
 
-/* Returns a tensor over all bytes of the storage. */
+/* Returns a new uint8 tensor object over all bytes of the storage. */
 static PyObject *storage_tensor(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
@@ -268,7 +268,7 @@ static PyObject *storage_clone(PyObject *self, PyObject *unused)
     return py_take_storage(scope, grd_clone(bytes_of(self)));
 }
 
-/* copy.deepcopy; `memo` has the copies made so far. */
+/* Implements copy.deepcopy. `memo` maps id(object) to the copies made so far. */
 static PyObject *storage_deepcopy(PyObject *self, PyObject *memo)
 {
     PyObject *key = PyLong_FromVoidPtr(self), *copy = NULL;
@@ -303,7 +303,7 @@ static PyObject *storage_copy_(PyObject *self, PyObject *source)
     return self;
 }
 
-/* Returns a function of gradus._utils; NULL with an exception. */
+/* Returns the function `name` of gradus._utils; NULL with an exception. */
 static PyObject *find_helper(const char *name)
 {
     PyObject *module = PyImport_ImportModule("gradus._utils");
@@ -317,7 +317,7 @@ static PyObject *storage_untyped(PyObject *self, PyObject *Py_UNUSED(unused))
     return Py_NewRef(self);
 }
 
-/* Pickles the bytes. Tensors that share the storage refer to the same object. */
+/* Implements pickling by a copy of the bytes. Tensors that share the storage refer to one object, so they still share memory after unpickling. */
 static PyObject *storage_reduce(PyObject *self, PyObject *protocol)
 {
     (void)protocol;
@@ -328,6 +328,7 @@ static PyObject *storage_reduce(PyObject *self, PyObject *protocol)
     return result;
 }
 
+/* True if `index` is a slice or an int in range. Otherwise returns false with TypeError or IndexError. */
 static bool accept_index(PyObject *self, PyObject *index)
 {
     const Py_ssize_t length = storage_length(self);
@@ -349,7 +350,8 @@ static void drop_tensor(void *context)
     grd_drop(context);
 }
 
-/* Returns a tensor over some of the bytes. It owns a detached tensor that no Python code can reach, so the storage cannot be resized. */
+/* Returns a uint8 tensor over `length` bytes of `bytes` from byte `start`. It owns a detached tensor that no Python code can reach. So the
+ * storage of `bytes` cannot be resized while the result exists, because it has an owner that is not known. */
 static grd_tensor *part_of(grd_tensor *bytes, Py_ssize_t start, Py_ssize_t length)
 {
     if (length == 0 || grd_tensor_device(bytes).type != GRD_DEVICE_CPU)
@@ -373,7 +375,7 @@ static PyObject *storage_slice(PyObject *self, PyObject *slice)
     return py_take_storage(scope, part_of(bytes_of(self), start, length));
 }
 
-/* Returns a byte for an integer, and a storage over the same bytes for a slice. */
+/* Implements storage[index]: returns an int for an integer index, and a storage over the same memory for a slice. */
 static PyObject *storage_get_item(PyObject *self, PyObject *index)
 {
     if (PySlice_Check(index))
@@ -399,7 +401,7 @@ static int storage_set_item(PyObject *self, PyObject *index, PyObject *value)
     return result;
 }
 
-/* The buffer is that of a tensor over the storage, which it keeps alive. */
+/* Exports the bytes of the storage as a buffer. The buffer keeps the storage alive through a tensor over it. */
 static int storage_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     PyObject *tensor = storage_tensor(self);

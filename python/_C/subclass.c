@@ -1,4 +1,4 @@
-/* Tensors as objects of subclasses: as_subclass and _make_subclass. Copying and pickling are in gradus/_tensor_copy.py. */
+/* Converts tensors to subclasses: as_subclass and _make_subclass. Copying and pickling are in gradus/_tensor_copy.py. */
 #include "errors.h"
 #include "parse.h"
 #include "tables.h"
@@ -16,7 +16,8 @@ static PyTypeObject *subclass_argument(PyObject *object)
     return NULL;
 }
 
-/* Closes the scope and returns an object of the class for a tensor that has no object yet. */
+/* Closes `scope`, which frees the temporary tensors of the call, and returns a new object of class `type` for `t`, which must not have an object
+ * yet. */
 static PyObject *take_as(grd_scope scope, PyTypeObject *type, grd_tensor *t)
 {
     if (t == NULL || !grd_ok())
@@ -26,7 +27,7 @@ static PyObject *take_as(grd_scope scope, PyTypeObject *type, grd_tensor *t)
     return result;
 }
 
-/* Returns an alias, with its history, as an object of the class. */
+/* Implements self.as_subclass(cls): returns an alias of `self` with the same autograd history, as an object of class `cls`. */
 static PyObject *as_subclass(PyObject *self, PyObject *cls)
 {
     PyTypeObject *type = subclass_argument(cls);

@@ -1,4 +1,5 @@
-/* The table of the hand-written methods of Tensor, and those methods that only read properties of a tensor. Methods that compute are generated. */
+/* Defines the table of the hand-written methods of Tensor, and implements the methods that only read properties of a tensor. Methods that compute are
+ * generated. */
 #include "tensor_methods.h"
 #include "dtype.h"
 #include "errors.h"
@@ -34,7 +35,7 @@ static PyObject *length_at(PyObject *self, int64_t dim, length_function *length)
     return PY_LIKELY(grd_ok()) ? PyLong_FromLongLong(value) : py_raise();
 }
 
-/* Returns one size or stride, or all of them. */
+/* Implements size() and stride(): returns the value for one dimension if `dim` is given, otherwise all values. */
 static PyObject *lengths(const struct py_function *function, length_function *length, PyObject *(*all)(PyObject *), PyObject *self,
                          PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
@@ -111,7 +112,7 @@ static PyObject *tensor_storage_offset(PyObject *self, PyObject *Py_UNUSED(none)
     return PyLong_FromLongLong(grd_offset(py_tensor_of(self)));
 }
 
-/* Returns the address of the first element, 0 if there are no elements. */
+/* Implements data_ptr(): returns the address of the first element, or 0 if there are no elements. */
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
@@ -121,7 +122,7 @@ static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
     return grd_ok() ? PyLong_FromVoidPtr(data) : py_raise();
 }
 
-/* Returns the index of the device, -1 for the cpu and meta. */
+/* Implements get_device(): returns the index of the device, which is -1 for the CPU and meta. */
 static PyObject *tensor_get_device(PyObject *self, PyObject *Py_UNUSED(none))
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))
@@ -343,7 +344,7 @@ PyMethodDef py_tensor_methods[] = {
              "equal($self, other)\n--\n\nWhether two tensors have the same sizes and equal elements; NaN equals nothing."),
     PY_ENTRY("allclose", py_method_allclose,
              "allclose($self, other, rtol=1e-05, atol=1e-08, equal_nan=False)\n--\n\n"
-             "Whether abs(self - other) <= atol + rtol * abs(other) for all elements, which broadcast."),
+             "True if abs(self - other) <= atol + rtol * abs(other) for all elements, which broadcast."),
     {"apply_", py_method_apply_, METH_O,
      "apply_($self, callable)\n--\n\nSets every element to callable(element). For tensors on the cpu; slow, since it calls Python for each "
      "element."},

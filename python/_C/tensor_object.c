@@ -1,8 +1,8 @@
-/* Objects of Tensor: how an object and a tensor find each other, and what happens when either is freed first.
+/* Links each Python object of Tensor with a tensor of the library, and preserves the object's class and attributes when the object is freed first.
  *
- * Invariant: while a tensor has an object, the tensor's binding is that of the object, and the object owns a reference of the tensor. When the object
- * is freed and the tensor has other owners, the object's class and attributes move to a shadow, which the tensor owns until it gets an object
- * again. */
+ * Invariant: while a tensor has a Python object, the tensor's binding points into the object, and the object owns a reference to the tensor. When the
+ * object is freed and the tensor has other owners, the class and attributes of the object move to a `struct shadow`. The tensor owns the shadow until
+ * it gets a Python object again. */
 #include "tensor_object.h"
 #include "errors.h"
 
@@ -13,14 +13,14 @@ PyTypeObject *py_tensor_type;
 
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
-/* A free list of objects of the class Tensor, linked through `dict`. */
+/* Free list of at most FREE_MAX freed objects of the class Tensor, linked through `dict`. It saves the allocation of an object for every result. */
 enum { FREE_MAX = 256 };
 static py_tensor *free_objects;
 static int nfree;
 
 static void forget_object(grd_binding *binding)
 {
-    (void)binding; /* never called: the object owns a reference of the tensor */
+    (void)binding; /* never called, because the object owns a reference to the tensor, so the tensor is not freed first */
 }
 
 static py_tensor *new_object(PyTypeObject *type)
@@ -42,7 +42,7 @@ static py_tensor *new_object(PyTypeObject *type)
     return self;
 }
 
-/* The class and attributes of a freed object whose tensor lives on. */
+/* Class and attributes of a freed Python object whose tensor still exists. */
 struct shadow {
     grd_binding binding;
     PyTypeObject *type;
@@ -61,7 +61,7 @@ static void release_shadow(grd_binding *binding)
     PyGILState_Release(state);
 }
 
-/* Makes an object for a tensor and takes over the reference of the tensor. */
+/* Returns a new object of class `type` with the attributes `dict` (which may be NULL) for `t`. Takes over the reference to `t`. */
 static PyObject *bind(PyTypeObject *type, PyObject *dict, grd_tensor *t)
 {
     py_tensor *self = new_object(type);
@@ -81,7 +81,8 @@ static PyObject *object_of(grd_binding *binding)
     return (PyObject *)((char *)binding - offsetof(py_tensor, binding));
 }
 
-/* Makes an object from a shadow and takes over the reference of the tensor. */
+/* Returns a new object for `t` with the class and attributes that `shadow` has preserved from a freed object, and frees the shadow. Takes over the
+ * reference to `t`. */
 static PyObject *revive(grd_tensor *t, struct shadow *shadow)
 {
     PyObject *self = bind(shadow->type, shadow->dict, t);
@@ -90,7 +91,7 @@ static PyObject *revive(grd_tensor *t, struct shadow *shadow)
     return self;
 }
 
-/* Returns the object of a tensor, a new one if it has none, and takes over the reference of the tensor. */
+/* Returns the Python object of `t`, which is created if `t` has none. Takes over the reference to `t`. */
 static PyObject *wrap_owned(grd_tensor *t)
 {
     grd_binding *binding = grd_binding_of(t);
@@ -164,8 +165,9 @@ PyObject *py_leave(grd_scope scope)
 
 /* ---- Deallocation ------------------------------------------------------------------------------------------------ */
 
-/* Returns a shadow with the object's class and attributes. NULL if the tensor has no other owner, or there is nothing to keep, or no memory for it:
- * then class and attributes are lost. */
+/* Moves the class and attributes of `self`, which is being freed while its tensor has other owners, to a new struct shadow, from which a later
+ * Python object of the tensor gets them back. Returns NULL if the tensor has no other owner or there is nothing to preserve. Also returns NULL if
+ * memory is exhausted; class and attributes are then lost. */
 static grd_binding *put_aside(py_tensor *self, PyTypeObject *type)
 {
     if ((type == py_tensor_type && self->dict == NULL) || grd_is_sole_owner(self->tensor))

@@ -1,4 +1,4 @@
-/* Objects of the class Tensor and the tensors that they stand for. */
+/* Declares the Python objects of the class Tensor, and their conversion from and to the library's tensors. */
 #ifndef GRADUS_PYTHON_TENSOR_OBJECT_H
 #define GRADUS_PYTHON_TENSOR_OBJECT_H
 
@@ -25,31 +25,34 @@ static inline bool py_is_tensor(PyObject *object)
     return py_is_exact(object) || PyType_IsSubtype(Py_TYPE(object), py_tensor_type);
 }
 
-/* Returns the tensor of an object for which py_is_tensor holds, borrowed. */
+/* Returns the library's tensor of `object`, borrowed. py_is_tensor(object) must be true. */
 static inline grd_tensor *py_tensor_of(PyObject *object)
 {
     return ((py_tensor *)object)->tensor;
 }
 
-/* Returns the tensor of an object as a pooled reference, which stays valid until the innermost scope closes. */
+/* Returns the library's tensor of `tensor`. The innermost open scope owns the returned reference and drops it when it closes. */
 static inline grd_tensor *py_lend(PyObject *tensor)
 {
     return grd_scope_give(grd_keep(py_tensor_of(tensor)));
 }
 
-/* Returns the object of a tensor that somebody else owns: its existing one, or else a new one. None for NULL. */
+/* Returns a new reference to the Python object of `t`: the existing object, or else a new one. The caller keeps its reference to `t`. Returns None if
+ * `t` is NULL. */
 PyObject *py_wrap(grd_tensor *t);
-/* Returns a tuple of the objects of n tensors, with None for NULL. */
+/* Returns a tuple of the Python objects of n tensors, with None in place of NULL. */
 PyObject *py_tuple_of(grd_tensor *const *tensors, Py_ssize_t n);
-/* Closes the scope and returns the object of `t`, which was computed in it. Raises the error if one is pending. */
+/* Closes `scope`, which frees the temporary tensors of the call, and returns the Python object of `t`, which was computed in that scope. If an error
+ * is pending, raises it instead. */
 PyObject *py_take(grd_scope scope, grd_tensor *t);
-/* Returns the objects of a list of tensors as a tuple. */
+/* Closes `scope`, which frees the temporary tensors of the call, and returns a tuple of the Python objects of `tensors`. If an error is pending,
+ * raises it instead. */
 PyObject *py_take_tuple(grd_scope scope, grd_tensors tensors);
-/* Closes the scope and returns None; raises the error if one is pending. */
+/* Closes `scope`, which frees the temporary tensors of the call, and returns None. If an error is pending, raises it instead. */
 PyObject *py_leave(grd_scope scope);
 /* Returns a new object of a subclass for `t`, which must not have an object yet (a new view, for example). */
 PyObject *py_wrap_as(PyTypeObject *type, grd_tensor *t);
-/* tp_dealloc of Tensor. */
+/* Deallocates an object of Tensor or of a subclass (tp_dealloc). */
 void py_tensor_dealloc(PyObject *object);
 
 #endif

@@ -1,4 +1,4 @@
-/* Slots of the class Tensor, each in the file of its topic; tensor_type.c collects them. */
+/* Declares the C functions for the type slots of the class Tensor. tensor_type.c puts them into the type. */
 #ifndef GRADUS_PYTHON_TENSOR_SLOTS_H
 #define GRADUS_PYTHON_TENSOR_SLOTS_H
 
@@ -46,7 +46,7 @@ PyObject *py_tensor_iter(PyObject *self);
 int py_tensor_contains(PyObject *self, PyObject *element);
 PyObject *py_tensor_repr(PyObject *self);
 
-/* ---- Tensor(…) (legacy_tensor.c), the buffer protocol (buffer.c) ------------------------------------------------- */
+/* ---- Tensor(...) (legacy_tensor.c), the buffer protocol (buffer.c) ----------------------------------------------- */
 PyObject *py_tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords);
 int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags);
 void py_tensor_release_buffer(PyObject *self, Py_buffer *view);

@@ -1,4 +1,4 @@
-/* The class Tensor: its slots, which are in the files of their topics, and the tables of its methods and properties. */
+/* Creates the class Tensor from its type slots (tensor_slots.h) and the tables of its methods and properties (tables.h). */
 #include "dlpack.h"
 #include "index.h"
 #include "node.h"
@@ -25,7 +25,7 @@ static int tensor_clear(PyObject *object)
     return 0;
 }
 
-/* Two Tensors are different keys of a dict even if their elements are equal. */
+/* Hashes by identity, so two Tensors are different dict keys even if their elements are equal. */
 static Py_hash_t tensor_hash(PyObject *self)
 {
     return PyBaseObject_Type.tp_hash(self);
@@ -107,11 +107,12 @@ static PyType_Spec spec = {
 
 /* ---- The tables -------------------------------------------------------------------------------------------------- */
 
-/* Where several tables have the same name the first one counts: hand-written methods come before generated ones. */
+/* If several tables contain the same name the first one wins, so hand-written methods come before generated ones. */
 static PyMethodDef *const method_tables[] = {py_tensor_override_methods, py_tensor_methods,   py_numpy_methods,           py_dlpack_methods,
                                              py_storage_methods,         py_subclass_methods, py_tensor_autograd_methods, py_methods};
 
-/* Adds a descriptor to the class unless the name is taken; takes the reference. NULL is an error that is set already. */
+/* Adds `descriptor` to the class's dict unless `name` is already there. Takes over the reference. If `descriptor` is NULL an exception is already set
+ * and the result is false. */
 static bool add_descriptor(PyObject *dict, PyObject *descriptor, const char *name)
 {
     bool ok = descriptor != NULL && (PyDict_GetItemString(dict, name) != NULL || PyDict_SetItemString(dict, name, descriptor) == 0);
@@ -155,7 +156,7 @@ bool py_add_tensor(PyObject *module)
     py_exact_type_no_mode = py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (py_tensor_type == NULL)
         return false;
-    py_tensor_type->tp_name = "Tensor"; /* the name in error messages, as in PyTorch; __module__ is in the dict */
+    py_tensor_type->tp_name = "Tensor"; /* error messages show no module, as in PyTorch; __module__ is in the class dict */
     for (size_t i = 0; i < sizeof method_tables / sizeof *method_tables; i++)
         if (!add_methods(method_tables[i]))
             return false;

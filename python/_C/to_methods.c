@@ -1,4 +1,4 @@
-/* Methods that convert the dtype, device or memory format: to(), type(), float(), cpu(), … */
+/* Implements the Tensor methods that convert the dtype, device or memory format: to(), type(), float(), cpu() and others. */
 #include "device.h"
 #include "dtype.h"
 #include "gil.h"
@@ -10,12 +10,12 @@
 
 /* ---- to ---------------------------------------------------------------------------------------------------------- */
 
-/* The dtype, device, memory format and copy that a conversion asks for. Absent members leave the tensor as it is. */
+/* Target of a conversion. A member that is NONE leaves that property of the tensor unchanged. */
 struct conversion {
     grd_dtype dtype;
     grd_device device;
     bool copy;
-    PyObject *memory_format; /* NULL: preserve */
+    PyObject *memory_format; /* memory format object; NULL preserves the format of the tensor */
 };
 
 static PyObject *convert(PyObject *self, const struct conversion *conversion)
@@ -25,7 +25,7 @@ static PyObject *convert(PyObject *self, const struct conversion *conversion)
     grd_scope scope = grd_scope_open();
     PyThreadState *state = NULL;
     if (grd_numel(t) >= PY_MUCH) {
-        grd_keep(t); /* another thread may drop the object meanwhile */
+        grd_keep(t); /* another thread may free the Python object while the GIL is released */
         state = py_begin_work();
     }
     grd_tensor *converted = grd_to(t, .dtype = conversion->dtype, .device = conversion->device, .copy = conversion->copy);
@@ -92,7 +92,7 @@ PyObject *py_method_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, 
     PyObject *result;
     if (!py_accept(&to_function, self, args, nargs, names, &arguments, &result))
         return result;
-    int flags = 2; /* the position of non_blocking */
+    int flags = 2; /* index of the parameter non_blocking */
     switch (arguments.signature - to_signatures) {
     case TO_DEVICE:
         conversion.device = py_device_or(&arguments, 1, conversion.device);
@@ -114,7 +114,7 @@ PyObject *py_method_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, 
     return result;
 }
 
-/* ---- float(), long(), … ------------------------------------------------------------------------------------------ */
+/* ---- float(), long(), ... ---------------------------------------------------------------------------------------- */
 
 static const struct py_param format_only[] = {{"self", GRD_KIND_TENSOR, 0, NULL}, FORMAT_PARAM};
 static const struct py_signature format_signature = {.params = format_only, .nparams = 2, .nvalues = 1, .positional = 1};
@@ -215,7 +215,7 @@ static const struct py_param cuda_params[] = {
 static const struct py_signature cuda_signature = {.params = cuda_params, .nparams = 4, .nvalues = 3, .positional = 3};
 static const struct py_function cuda_function = {.name = "cuda", .signatures = &cuda_signature, .nsignatures = 1, .home = PY_METHOD};
 
-/* cuda(): moves to the device type "cuda", which a plug-in may define; an error otherwise. */
+/* Implements cuda(): moves the tensor to the device type "cuda", which a plug-in may define. Without such a plug-in it is an error. */
 PyObject *py_method_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct conversion conversion = {GRD_DTYPE_NONE, same_device, false, NULL};
@@ -232,7 +232,7 @@ PyObject *py_method_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     return found ? convert(self, &conversion) : NULL;
 }
 
-/* Returns "torch.FloatTensor", or "torch.meta.FloatTensor". */
+/* Returns the type name of a tensor, e.g. "torch.FloatTensor" on the CPU and "torch.meta.FloatTensor" on other devices. */
 static PyObject *type_text(grd_tensor *t)
 {
     const grd_device device = grd_tensor_device(t);
@@ -241,7 +241,7 @@ static PyObject *type_text(grd_tensor *t)
                                          : PyUnicode_FromFormat("torch.%s.%sTensor", grd_device_name(device), name);
 }
 
-/* Reads the dtype of "torch.FloatTensor". False, with no exception, if the text names none. */
+/* Parses a type name such as "torch.FloatTensor" into a dtype. Returns false, without an exception, if the text is not such a name. */
 static bool from_type_text(const char *text, grd_dtype *ret_dtype)
 {
     static const char prefix[] = "torch.", suffix[] = "Tensor";
@@ -260,7 +260,7 @@ static bool from_type_text(const char *text, grd_dtype *ret_dtype)
     return strcmp(text, suffix) == 0;
 }
 
-/* Reads the dtype that a text or a class names. False with ValueError. */
+/* Converts the name of a tensor type, or a class such as torch.FloatTensor, to a dtype. Returns false with ValueError. */
 static bool read_type(PyObject *given, grd_dtype *ret_dtype)
 {
     PyObject *name = PyUnicode_Check(given) ? Py_NewRef(given) : PyObject_GetAttrString(given, "__name__");
@@ -283,7 +283,7 @@ static const struct py_param type_params[] = {
 static const struct py_signature type_signature = {.params = type_params, .nparams = 2, .positional = 2};
 static const struct py_function type_function = {.name = "type", .signatures = &type_signature, .nsignatures = 1};
 
-/* type(dtype): the dtype is a dtype, a class or the name of a type. */
+/* Implements t.type(dtype), where `dtype` is a dtype, a class such as torch.FloatTensor or the name of such a class. */
 PyObject *py_method_type(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))

@@ -1,4 +1,5 @@
-/* Dual tensors, batch tensors and their levels. gradus.func and gradus.autograd.forward_ad build derivatives of functions and vmap on them. */
+/* Gives Python access to dual tensors, batch tensors, and the functions that begin and end forward-mode differentiation and vmap. gradus.func and
+ * gradus.autograd.forward_ad implement derivatives of functions and vmap with these functions. */
 #include "tables.h"
 #include "tensor_object.h"
 #include "gradus/transform.h"
@@ -21,7 +22,7 @@ static PyObject *exit_dual_level(PyObject *module, PyObject *nothing)
     return py_leave(scope);
 }
 
-/* True if there are `wanted` arguments and all are tensors. False with TypeError. */
+/* True if there are exactly `wanted` arguments and all are tensors. Otherwise returns false with TypeError. */
 static bool check_tensors(const char *name, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t wanted)
 {
     if (nargs != wanted) {
@@ -57,7 +58,7 @@ static PyObject *unpack_dual(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* ---- Batch tensors ----------------------------------------------------------------------------------------------- */
 
-static const char *const names[] = {"error", "different", "same"}; /* indexed by grd_randomness */
+static const char *const names[] = {"error", "different", "same"}; /* vmap's values of randomness=, indexed by grd_randomness */
 
 static PyObject *batch_begin(PyObject *module, PyObject *args)
 {
@@ -104,7 +105,7 @@ static PyObject *is_batched(PyObject *module, PyObject *const *args, Py_ssize_t 
     return check_tensors("_is_batched", args, nargs, 1) ? PyBool_FromLong(grd_is_batched(py_tensor_of(args[0]))) : NULL;
 }
 
-/* Runs _batch or _unbatch: `change` of a tensor and a dimension, 0 by default. */
+/* Implements _batch and _unbatch: returns change(tensor, dim), where `dim` is 0 if left out. */
 static PyObject *change_batch(const char *name, grd_tensor *(*change)(grd_tensor *, int64_t), PyObject *const *args, Py_ssize_t nargs)
 {
     if (!check_tensors(name, args, nargs - (nargs == 2), 1))

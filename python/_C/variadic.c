@@ -1,4 +1,5 @@
-/* Functions that take any number of shapes or tensors: broadcast_shapes, broadcast_tensors, block_diag, cartesian_prod, meshgrid. */
+/* Implements the functions with any number of shapes or tensors as arguments: broadcast_shapes, broadcast_tensors, block_diag, cartesian_prod,
+ * meshgrid. */
 #include "override.h"
 #include "parse.h"
 #include "scalar.h"
@@ -11,7 +12,7 @@
 
 /* ---- broadcast_shapes -------------------------------------------------------------------------------------------- */
 
-/* Reads a shape: an int or a sequence of ints. Returns the number of sizes; -1 with an exception. */
+/* Converts a shape, given as an int or a sequence of ints, to ret_sizes. Returns the number of sizes; -1 with an exception. */
 static int64_t read_shape(PyObject *shape, int64_t *ret_sizes)
 {
     const int is_int = py_as_int(shape, &ret_sizes[0]);
@@ -37,14 +38,15 @@ static int64_t read_shape(PyObject *shape, int64_t *ret_sizes)
     return n;
 }
 
-/* Returns the last n sizes of a shape, or all of them if there are fewer. */
+/* Returns the last n entries of `sizes`, or all of them if there are fewer. */
 static grd_dims last_sizes(grd_dims sizes, int64_t n)
 {
     return n < sizes.n ? grd_dims_from(sizes.data + sizes.n - n, n) : sizes;
 }
 
-/* Raises PyTorch's RuntimeError for argument i, whose shape `sizes` does not broadcast with `common`, the shape of the arguments before. PyTorch
- * works from the last dimension to the first and quotes the common shape as it is when it comes to the mismatch. */
+/* Raises PyTorch's RuntimeError for argument i, whose shape `sizes` does not broadcast with `common`, the broadcast shape of the arguments before
+ * i. PyTorch broadcasts from the last dimension to the first, so the error shows `common` with the dimensions behind the mismatch already
+ * broadcast. Always returns NULL. */
 static PyObject *refuse_shape(int64_t *common, int64_t ncommon, grd_dims sizes, Py_ssize_t i, PyObject *argument)
 {
     int64_t merged[GRD_MAX_DIMS], n, back = 1;
@@ -85,7 +87,8 @@ static PyObject *broadcast_shapes(PyObject *Py_UNUSED(module), PyObject *const *
 
 /* ---- Functions of any number of tensors -------------------------------------------------------------------------- */
 
-/* Returns the tensors of n objects, to be freed by PyMem_Free. NULL with TypeError for the first object that is no tensor, or MemoryError. */
+/* Returns an array of the tensors of n objects, to be freed with PyMem_Free. Returns NULL with TypeError for the first object that is not a tensor,
+ * or with MemoryError. */
 static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
 {
     grd_tensor **tensors = PyMem_New(grd_tensor *, n > 0 ? n : 1);
@@ -103,7 +106,7 @@ static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
     return tensors;
 }
 
-/* A call, for __torch_function__; `tensors` are those among its arguments. */
+/* A Python call, as needed for __torch_function__. `tensors` are the n tensors among its arguments. */
 struct call {
     const char *name;
     PyObject *const *tensors;
@@ -113,7 +116,8 @@ struct call {
     PyObject *names;
 };
 
-/* True if a mode, or the class of a tensor, takes over the call; *ret_result is its result, or NULL with an exception. */
+/* True if the __torch_function__ of a mode, or of the class of a tensor argument, takes over the call. Then *ret_result is the result, or NULL with
+ * an exception. */
 static bool is_taken_over(const struct call *call, PyObject **ret_result)
 {
     struct py_arguments arguments = {.noverloaded = 0};
@@ -141,6 +145,7 @@ static PyObject *broadcast_tensors(PyObject *Py_UNUSED(module), PyObject *const 
     return views;
 }
 
+/* Implements a function of any number of tensors with one result: returns call(tensors). */
 static PyObject *join(const char *name, PyObject *const *args, Py_ssize_t nargs, grd_tensor *(*call)(grd_tensors))
 {
     PyObject *result;
@@ -165,6 +170,7 @@ static PyObject *cartesian_prod(PyObject *Py_UNUSED(module), PyObject *const *ar
     return join("cartesian_prod", args, nargs, grd_cartesian_prod);
 }
 
+/* Implements meshgrid: returns a tuple of the grids for the tensors of the call. */
 static PyObject *grid(const struct call *call, const char *indexing)
 {
     PyObject *result;
@@ -183,7 +189,7 @@ static const struct py_param meshgrid_params[] = {{"indexing", GRD_KIND_STRING, 
 static const struct py_signature meshgrid_signature = {.params = meshgrid_params, .nparams = 1, .positional = 0};
 static const struct py_function meshgrid_function = {.name = "meshgrid", .signatures = &meshgrid_signature, .nsignatures = 1};
 
-/* The parser reads the keywords; the tensors, of which there may be any number, are read here. */
+/* The argument parser converts only the keywords. The tensors are read here, because their number is not limited. */
 static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;

@@ -1,4 +1,4 @@
-/* The arguments of a vectorcall as a tuple and a dict. */
+/* Converts the arguments of a vectorcall to a tuple and a dict. */
 #include "vectorcall.h"
 
 PyObject *py_pack_positional(PyObject *self, PyObject *const *args, Py_ssize_t nargs)

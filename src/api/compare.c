@@ -1,11 +1,11 @@
-/* Comparisons of whole tensors that answer with a bool: not operators, since they have no tensor result. */
+/* Defines grd_equal and grd_allclose. They are not operators, because they return a bool instead of a tensor. */
 #include "core/given.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "gen/uses/api/compare.h"
 
-/* True if every element of a bool tensor is set; false with an error pending. */
+/* True if all elements of a bool tensor are true. False if an error is pending. */
 static bool all_set(grd_tensor *t)
 {
     return grd_item_int64(grd_all(t)) != 0 && !grd_pending();

@@ -1,5 +1,6 @@
-/* Where things are in tensors and nodes, for debuggers: gdb/gradus-gdb.py reads it, so that it works on a library without debug information, and on core files.
- * The script has the names in the same order; a test compares them. */
+/* Exports the offsets of members in tensors and nodes, for debuggers. gdb/gradus-gdb.py reads this table, so that it works with core files and
+ * with a library without debug information. The script has the names of the members in the same order as this table; a test compares the two
+ * lists. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,4 +1,5 @@
-/* What happens when the library is loaded: kernels are chosen, slots filled, the autograd key connected. */
+/* Prepares the library when it is loaded: chooses the kernels for this processor, enters the kernel of each operator for each dispatch key into the
+ * dispatch tables, and registers the kernels of autograd and vmap. */
 #include "autograd/autograd.h"
 #include "base/scope.h"
 #include "base/blocks.h"
@@ -26,7 +27,8 @@ const char *grd_version(void)
     return GRD_VERSION;
 }
 
-/* The result belongs to the scope around this one before this one closes. */
+/* Does the work of grd_scope_return in the debug mode "lifetimes". Takes a reference to `result` before the scope closes, so that `result` is not
+ * destroyed with the scope. */
 static grd_tensor *return_traced(grd_scope scope, grd_tensor *result)
 {
     static const char name[] = "grd_scope_return";

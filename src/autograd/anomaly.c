@@ -1,7 +1,8 @@
-/* Anomaly mode: nodes remember where they were recorded, and a pass stops at the first gradient that contains NaN.
+/* Anomaly mode, a debugging aid. While it is on, each new autograd node stores the traceback of the operator call that created it, and a backward
+ * pass stops at the first gradient that contains a NaN.
  *
- * The mode costs nothing while it is off: turning it on installs another fallback of the AUTOGRAD key, adds a hook to each node, and makes passes use
- * the slow loop of the engine. */
+ * The mode costs nothing while it is off. Turning it on installs another fallback kernel for the AUTOGRAD dispatch key, which stores the
+ * tracebacks as hooks of the new nodes, and makes backward passes use the slow loop of the engine. */
 #include "autograd/anomaly.h"
 #include "autograd/derivative.h"
 #include "autograd/hook_list.h"
@@ -22,8 +23,8 @@ static struct {
 
 _Atomic bool grd_anomaly_checks_nan;
 
-/* ---- Where nodes were recorded ------------------------------------------------------------------------------------------------------------ */
-/* The recorded traceback, stored as the context of a hook that is never called. */
+/* ---- Tracebacks of nodes ------------------------------------------------------------------------------------------------------------------ */
+/* The traceback that an autograd node stores. It is the context of a hook that is never called, so it is freed together with the node's hooks. */
 struct trace {
     size_t size;
     char text[];
@@ -35,6 +36,7 @@ static void free_trace(void *context)
     grd_free(trace, trace->size);
 }
 
+/* Stores the present traceback of the user's program in the node, if there is a tracer and it returns a text. */
 static void trace_node(struct grd_node *node)
 {
     grd_tracer *tracer = anomaly.tracer;
@@ -51,6 +53,7 @@ static void trace_node(struct grd_node *node)
         free_trace(trace);
 }
 
+/* Stores the present traceback in the grad_fn of `t`, if the sequence number of the node is at least `first` and it has no traceback yet. */
 static void trace_history(const grd_tensor *t, uint64_t first)
 {
     uint32_t output;
@@ -69,6 +72,7 @@ void grd_anomaly_trace(const grd_tensor *t, uint64_t first)
         trace_history(t->base, first);
 }
 
+/* The kernel of the AUTOGRAD key while anomaly mode is on: records the call, and stores the traceback in the nodes that the call created. */
 static void record_traced(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const uint64_t first = grd_node_sequence;
@@ -82,7 +86,8 @@ static void record_traced(const grd_op *op, grd_keyset keys, grd_tensor *out, co
         grd_anomaly_trace(out != NULL ? out : ret_results[i].v.tensor, first);
 }
 
-/* ---- What a pass asks ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Checks during a pass ---------------------------------------------------------------------------------------------------------------------- */
+/* True if `t` contains a NaN. False if `t` is NULL, is on the meta device, or has a dtype without gradients. May leave an error pending. */
 static bool has_nan(grd_tensor *t)
 {
     if (t == NULL || t->device == GRD_DEVICE_META || !grd_dtype_carries(t->dtype))
@@ -102,6 +107,7 @@ void grd_anomaly_check(const struct grd_node *node, grd_tensor *const *results)
             grd_raise(GRD_ERROR_RUNTIME, "Function '%s' returned nan values in its %uth output.", node->name, i);
 }
 
+/* Warns that an error occurred in the node. The warning contains the traceback that the node stored, if there is one. */
 static void warn_of(struct grd_node *node)
 {
     const struct trace *trace = grd_hooks_context(&node->hooks, GRD_HOOK_TRACE);
@@ -122,7 +128,7 @@ void grd_anomaly_report(struct grd_node *node)
         return;
     struct grd_error_state error = grd_error_take();
     warn_of(node);
-    if (grd_pending()) { /* the warning handler turned the warning into an error, which replaces the original one */
+    if (grd_pending()) { /* the warning handler turned the warning into an error, which replaces the error of the node */
         const struct grd_error_state made = grd_error_take();
         grd_error_restore(error);
         grd_error_clear();

@@ -1,9 +1,12 @@
-/* Autocast: casts the floating-point arguments of an operator while the thread has the key AUTOCAST.
+/* Autocast casts the floating-point arguments of operators to another precision. It is enabled in a thread while the thread's dispatch keys
+ * include AUTOCAST.
  *
- * This file has the kernel of the key and the cache of cast leaves. The schema says which operators are cast, and to which dtype.
+ * This file has the kernel of the AUTOCAST key and a cache of leaf tensors that were cast. The schema of an operator says to which dtype its
+ * arguments are cast.
  * Invariants
- * - Casts are made with the keys below, so they are recorded; an operator that is cast, or is no composite, runs without the key.
- * - The cache owns a reference of each leaf and of its cast. An entry is used only while the leaf has the version that was cast. */
+ * - Casts run with AUTOCAST excluded, so they reach the AUTOGRAD kernel and are recorded like any other operator.
+ * - The cache owns a reference to each leaf and to its cast. An entry is used only while the leaf still has the version that it had when it was
+ *   cast. */
 #include "autograd/autocast.h"
 #include "autograd/node.h"
 #include "autograd/variable.h"
@@ -15,19 +18,22 @@
 
 enum { AUTOCAST_BIT = 1 << GRD_KEY_AUTOCAST };
 
+/* An entry of the cache: a leaf and the tensor that it was cast to. */
 struct entry {
-    grd_tensor *leaf, *cast; /* owned; NULL in a free place */
-    uint32_t version;
+    grd_tensor *leaf, *cast; /* owned; both NULL if the entry is free */
+    uint32_t version;        /* the version that the leaf had when it was cast */
 };
 
-/* A hash table, at most half full. */
+/* The cache of this thread: a hash table with open addressing, whose keys are the leaves. At most half of its entries are used. */
 static _Thread_local struct {
     struct entry *entries;
-    int64_t capacity, n; /* capacity: a power of 2, or 0 */
+    int64_t capacity, n; /* capacity: number of entries, a power of 2 or 0; n: number of used entries */
 } cache;
+/* The dtype to which autocast casts the arguments of operators with the rule GRD_AUTOCAST_LOWER. */
 static _Thread_local grd_dtype lower_dtype = GRD_BFLOAT16;
 static _Thread_local bool cache_off;
 
+/* True if the dtype is a floating-point dtype that is not complex. */
 static bool is_floating(grd_dtype dtype)
 {
     return grd_dtype_carries(dtype) && !grd_dtype_is_complex(dtype);
@@ -85,7 +91,7 @@ void grd_clear_autocast_cache(void)
     grd_free(entries, (size_t)capacity * sizeof *entries);
 }
 
-/* Returns the entry of a leaf, or the free entry to insert it at. */
+/* Returns the cache entry of `leaf`. If there is none, returns the free entry in which to store it. `capacity` is the length of `entries`. */
 static struct entry *find_entry(struct entry *entries, int64_t capacity, const grd_tensor *leaf)
 {
     uint64_t place = ((uintptr_t)leaf >> 4) * 0x9e3779b97f4a7c15u >> 20;
@@ -96,7 +102,7 @@ static struct entry *find_entry(struct entry *entries, int64_t capacity, const g
     }
 }
 
-/* Makes room for one more entry. False if there is no memory; then nothing is cached and no error is raised. */
+/* Makes room for one more entry in the cache. False if memory is short; the caller then caches nothing, and no error is raised. */
 static bool make_room(void)
 {
     if (2 * (cache.n + 1) <= cache.capacity)
@@ -116,6 +122,7 @@ static bool make_room(void)
     return true;
 }
 
+/* Stores `cast`, the cast of `leaf`, in the cache. Does nothing if memory is short or the cast failed. */
 static void keep_cast(grd_tensor *leaf, grd_tensor *cast)
 {
     if (grd_pending() || !make_room())
@@ -138,6 +145,8 @@ static bool is_floating_on_cpu(const grd_tensor *t)
     return is_floating((grd_dtype)t->dtype) && grd_tensor_device(t).type == GRD_DEVICE_CPU;
 }
 
+/* Returns `t` cast to the dtype, or `t` itself if it is not a CPU tensor of a floating-point dtype, is float64, or has the dtype already. Casts of
+ * float32 leaves that require a gradient are taken from the cache, so a weight that is used several times is cast once. */
 static grd_tensor *cast(grd_tensor *t, grd_dtype dtype)
 {
     if (t == NULL || t->dtype == dtype || t->dtype == GRD_FLOAT64 || !is_floating_on_cpu(t))
@@ -160,12 +169,13 @@ static grd_tensors cast_list(grd_tensors list, grd_dtype dtype)
     return grd_tensors_from(made, made != NULL ? list.n : 0);
 }
 
+/* True if `t` is a float32 tensor on the CPU. */
 static bool is_float32(const grd_tensor *t)
 {
     return t != NULL && t->dtype == GRD_FLOAT32 && is_floating_on_cpu(t);
 }
 
-/* Returns float32 if an argument has it, otherwise the lower dtype. */
+/* Returns float32 if any argument is a float32 tensor on the CPU, otherwise the dtype that is set for lower precision. */
 static grd_dtype widest(const struct grd_op *op, const grd_value *args)
 {
     for (int i = 0; i < op->nargs; i++) {
@@ -180,6 +190,7 @@ static grd_dtype widest(const struct grd_op *op, const grd_value *args)
 
 /* ---- The kernel -------------------------------------------------------------------------------------------------------------------- */
 
+/* Casts the arguments to the dtype that the operator's autocast rule gives, and runs the operator for all keys except AUTOCAST. */
 static void run_cast(const grd_op *op, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     const grd_dtype dtype = op->autocast == GRD_AUTOCAST_LOWER     ? lower_dtype
@@ -197,7 +208,8 @@ static void run_cast(const grd_op *op, grd_tensor *out, const grd_value *args, g
         grd_dispatch_boxed(op, grd_active_keys(grd_keys_of_values(op, out, changed)), out, changed, ret_results);
 }
 
-/* The kernel of the AUTOCAST key. Calls with out= and in-place calls are not cast. */
+/* The kernel of the AUTOCAST key: casts the arguments of the operator, if it has an autocast rule, and runs it. Does not cast the arguments of
+ * in-place calls and of calls with out=. */
 static void call_autocast(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const uint32_t exclude = grd_thread.exclude;

@@ -1,6 +1,7 @@
-/* The public functions that differentiate: they check outputs, inputs and gradients, and set up a pass.
- * How a pass is run is in engine.c.
- * Invariant: a request owns the nodes its edges lead to; that keeps the whole graph for the duration of the pass. */
+/* Implements the public functions that compute gradients, such as grd_backward and grd_grad. They check the outputs, inputs and gradients that
+ * the caller passes, and set up a backward pass, which engine.c runs.
+ * Invariant: a request owns the nodes of the outputs and inputs. A node owns the nodes that its edges lead to, so the whole graph stays alive
+ * during the pass. */
 #include "autograd/edge.h"
 #include "autograd/gradient.h"
 #include "autograd/pass.h"
@@ -18,20 +19,22 @@
 #include <string.h>
 
 /* ---- From outputs to a pass -------------------------------------------------------------------------------------------------------------------- */
-/* The arguments of a pass: the edges of the outputs, owned, and their gradients, pooled. */
+/* A request for gradients: the outputs, inputs and options of one backward pass. */
 struct request {
-    struct grd_edge *roots;
-    grd_tensor **grads;
-    int32_t *entries;
+    struct grd_edge *roots; /* one edge per output, which leads to the output's node and owns the node */
+    grd_tensor **grads;     /* one per output, owned by the innermost grd_scope: the gradient with which the pass starts */
+    int32_t *entries;       /* for each output, the index of its node in pass->entries */
     int64_t nroots;
-    struct grd_edge *inputs; /* owned */
+    struct grd_edge *inputs; /* one edge per input, which leads to the input's node and owns the node */
     int64_t ninputs;
-    struct grd_capture *captures; /* one per input */
+    struct grd_capture *captures; /* one per input of grd_grad; each says which gradient the pass has to return for the input */
     bool retain, create;
-    bool accumulate; /* add gradients to the .grad of inputs that are leaves; those of other inputs are captured */
-    bool unhooked_inputs;
+    bool accumulate;      /* also run the nodes of the inputs, so that the gradients of the inputs are added to their .grad */
+    bool unhooked_inputs; /* tensor hooks are not called at the nodes of the inputs */
 };
 
+/* Adds the nodes of the inputs to the pass, and tells the pass to store the gradients of the inputs in the array `captured`. False, with
+ * MemoryError, on failure. */
 static bool enter_captures(struct grd_pass *pass, const struct request *request, grd_tensor **captured)
 {
     struct grd_capture *captures = pass->captures = request->captures;
@@ -47,6 +50,8 @@ static bool enter_captures(struct grd_pass *pass, const struct request *request,
     return true;
 }
 
+/* Adds the nodes of all outputs, and all nodes that can be reached from them through edges, to the pass. Writes for each output the index of its
+ * node in pass->entries to request->entries. False, with MemoryError, on failure. */
 GRD_INLINE bool discover_all(struct grd_pass *pass, const struct request *request)
 {
     for (int64_t i = 0; i < request->nroots; i++) {
@@ -58,6 +63,8 @@ GRD_INLINE bool discover_all(struct grd_pass *pass, const struct request *reques
     return true;
 }
 
+/* Gives each output's gradient to the output's node, as the first gradient that arrives there. Skips the gradients that the pass does not use.
+ * False, with the error raised, on failure. */
 GRD_INLINE bool seed(struct grd_pass *pass, const struct request *request, int64_t mark)
 {
     for (int64_t i = 0; i < request->nroots; i++) {
@@ -69,8 +76,9 @@ GRD_INLINE bool seed(struct grd_pass *pass, const struct request *request, int64
     return true;
 }
 
-/* Runs what was asked for. `captured`, of ninputs, starts empty; owned gradients come back in it, on failure too. Drops what is pooled
- * above `mark`, so that the engine is the only owner of the gradients it starts from. */
+/* Runs the pass of a request. Writes the gradients of the inputs to `captured`, which has ninputs elements that are NULL at first. The caller
+ * owns these gradients, also after a failure. Before the nodes run, frees the temporary tensors that were made since this thread's pool (the
+ * stack of temporaries) had the height `mark`. The engine is then the only owner of the gradients of the outputs and may write into them. */
 GRD_INLINE bool execute(const struct request *request, grd_tensor **captured, int64_t mark)
 {
     struct grd_pass pass;
@@ -84,6 +92,8 @@ GRD_INLINE bool execute(const struct request *request, grd_tensor **captured, in
 }
 
 /* ---- Outputs and their gradients --------------------------------------------------------------------------------------------------------- */
+/* Returns the gradient of an output for which the caller gave none: a tensor of the output's shape whose one element is 1. NULL, with
+ * RuntimeError, if the output is complex or has several elements. */
 static grd_tensor *implicit_gradient(grd_tensor *output)
 {
     if (output->numel != 1) {
@@ -122,7 +132,8 @@ static bool check_output_gradient(const grd_tensor *output, const grd_tensor *gr
     return true;
 }
 
-/* Checks one output and its gradient and writes them to the request. False, with the error raised, on failure. */
+/* Checks output number i and its gradient, which may be NULL, and stores them as element i of the request's arrays. False, with the error raised,
+ * on failure. */
 GRD_INLINE bool set_root(const struct request *request, int64_t i, grd_tensor *output, grd_tensor *grad)
 {
     if (!grd_needs_grad(output))
@@ -138,6 +149,7 @@ GRD_INLINE bool set_root(const struct request *request, int64_t i, grd_tensor *o
     return request->grads[i] != NULL;
 }
 
+/* Checks all outputs and their gradients, and stores them in the request's arrays. False, with the error raised, on failure. */
 GRD_INLINE bool set_roots(const struct request *request, grd_tensors outputs, const grd_backward_options *options)
 {
     const grd_tensors given = options != NULL ? options->grad_outputs : (grd_tensors){0};
@@ -155,6 +167,7 @@ GRD_INLINE bool set_roots(const struct request *request, grd_tensors outputs, co
     return true;
 }
 
+/* Checks all inputs and stores their edges in request->inputs. False, with the error raised, on failure. */
 static bool set_inputs(const struct request *request, grd_tensors inputs)
 {
     for (int64_t i = 0; i < inputs.n; i++) {
@@ -170,15 +183,18 @@ static bool set_inputs(const struct request *request, grd_tensors inputs)
     return true;
 }
 
-/* The arrays of a request. For a single output, the common case, they need no allocation. */
+/* Memory for the arrays of a request. In the common case, a single output and no inputs, the arrays are the first three members and nothing is
+ * allocated. */
 struct arrays {
     struct grd_edge root;
     grd_tensor *grad;
     int32_t entry;
-    char *block;
-    size_t size;
+    char *block; /* one allocated block for all arrays; NULL if the arrays are the members above */
+    size_t size; /* size of the block in bytes */
 };
 
+/* Points the array members of the request to members of `arrays`, or into a block that is allocated for all of them. False, with MemoryError, on
+ * failure. */
 GRD_INLINE bool allocate(struct request *request, struct arrays *arrays)
 {
     arrays->block = NULL;
@@ -203,7 +219,9 @@ GRD_INLINE bool allocate(struct request *request, struct arrays *arrays)
     return true;
 }
 
-/* `captured` NULL: into the leaves. */
+/* Checks the arguments and runs a backward pass. Writes the gradients of the inputs to `captured`, owned by the caller. If `accumulate` is true,
+ * also adds these gradients to the .grad of the inputs. If `captured` is NULL, adds the gradients of all leaves to their .grad. False, with the
+ * error raised, on failure. */
 GRD_INLINE bool run_request(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, bool accumulate,
                             grd_tensor **captured)
 {
@@ -228,13 +246,17 @@ GRD_INLINE bool run_request(grd_tensors outputs, grd_tensors inputs, const grd_b
     return ok;
 }
 
+/* Calls run_request, which checks the arguments and runs a backward pass, for any number of outputs. Not inlined, because `differentiate` has an
+ * inlined copy for a single output. False, with the error raised, on failure. */
 static __attribute__((noinline)) bool differentiate_any(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options,
                                                         bool accumulate, grd_tensor **captured)
 {
     return run_request(outputs, inputs, options, accumulate, captured);
 }
 
-/* Runs a pass. Most programs differentiate one output for the leaves: this case has a body to itself, without loops over outputs. */
+/* Checks that the stack has room, checks the arguments and runs a backward pass. Most programs differentiate one output with respect to all
+ * leaves. For this case run_request is inlined with constant arguments, so that the compiler removes the loops over outputs and inputs. False,
+ * with the error raised, on failure. */
 static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, bool accumulate,
                           grd_tensor **captured)
 {
@@ -245,6 +267,8 @@ static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_bac
     return run_request((grd_tensors){1, outputs.data}, (grd_tensors){0}, options, false, NULL);
 }
 
+/* Runs backward(inputs=...), which adds gradients to the .grad of the inputs alone. Calls retain_grad() for the inputs first, because only this
+ * gives inputs that are not leaves a .grad. */
 static void accumulate_into(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options)
 {
     for (int64_t i = 0; i < inputs.n; i++)
@@ -278,6 +302,7 @@ void grd_backward(grd_tensor *tensor)
         differentiate((grd_tensors){1, &tensor}, (grd_tensors){0}, NULL, false, NULL);
 }
 
+/* True if the n gradients are all defined, i.e. if all inputs were used in the graph. False, with RuntimeError raised, otherwise. */
 static bool check_used(grd_tensor *const *grads, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -308,9 +333,9 @@ bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_option
     return ok;
 }
 
-/* ---- A node alone ---------------------------------------------------------------------------------------------------------------- */
-/* Writes the gradients, converted to fit their outputs, to ret_owned, owned. True if at least one is defined; false also, with the error raised, on
- * failure. */
+/* ---- Running one node ------------------------------------------------------------------------------------------------------------- */
+/* Converts the gradients to the shape, dtype and device of the node's outputs and writes them to ret_owned; the caller owns them. True if at least
+ * one is not NULL. False if all are NULL, and, with the error raised, on failure. */
 static bool take_gradients(const struct grd_node *node, grd_tensor *const *grads, grd_tensor **ret_owned)
 {
     bool any = false;
@@ -324,7 +349,8 @@ static bool take_gradients(const struct grd_node *node, grd_tensor *const *grads
     return any;
 }
 
-/* Returns the `needs` of a run that computes the gradients of all edges. */
+/* Returns a bit set of the edges of the node that lead somewhere, for a run that computes the gradients of all of them (grd_run.needs). Bit i
+ * stands for edge i; edges from 63 on share bit 63. */
 static uint64_t edges_of(const struct grd_node *node)
 {
     uint64_t needs = 0;
@@ -333,6 +359,8 @@ static uint64_t edges_of(const struct grd_node *node)
     return needs;
 }
 
+/* Runs one node outside of a pass: computes the gradients of its edges from `grads`, the gradients of its outputs, and writes them to ret_grads.
+ * The node keeps its saved values. False, with the error raised, on failure. */
 static bool run_alone(struct grd_node *node, grd_tensor *const *grads, grd_tensor **ret_grads)
 {
     const size_t size = node->noutputs * sizeof(grd_tensor *);

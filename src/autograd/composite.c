@@ -1,27 +1,31 @@
-/* The derivative of an operator whose specification is a composite of other operators. If its accelerated formulas cannot be used, e.g. because they
- * would have to be differentiated themselves, the specification runs again on the saved arguments, is recorded operator by operator, and is
- * differentiated. */
+/* Computes the gradients of an operator that is specified as a composite of other operators. Usually the operator's fused kernels
+ * (grd_derivative.fast) compute its gradients. If they cannot be used, e.g. because the gradients have to be differentiated themselves, the
+ * composite runs again on the saved arguments, is recorded operator by operator, and is differentiated. */
 #include "gen/uses/autograd/composite.h"
 
 #include "autograd/derivative.h"
 #include "core/tensor.h"
 #include "gradus/autograd.h"
 
-/* The call of the specification. Each argument that needs a gradient is replaced by a new view, at which the recorded graph ends. */
+/* The second run of a composite operator, which backward records and differentiates. Each argument that needs a gradient is replaced by a new
+ * view of it, and the results are differentiated with respect to these views. */
 struct call {
     const grd_op *op;
     grd_value args[GRD_MAX_ARGS], results[GRD_MAX_RESULTS];
-    grd_tensor *inputs[GRD_MAX_ARGS];
-    int places[GRD_MAX_ARGS]; /* places[i]: which differentiable argument inputs[i] is */
-    int n;
+    grd_tensor *inputs[GRD_MAX_ARGS]; /* the views that replace arguments */
+    int places[GRD_MAX_ARGS];         /* places[i]: index of the differentiable argument that inputs[i] replaces */
+    int n;                            /* number of views, i.e. of used elements of `inputs` and `places` */
 };
 
+/* Returns a view of `t` that requires a gradient. With create_graph (`recorded`) the view has the history of `t`, otherwise it is a leaf. */
 static grd_tensor *view_of(grd_tensor *t, bool recorded)
 {
     grd_tensor *view = recorded ? grd_view_as(t, t) : grd_detach(t);
     return grd_pending() || recorded ? view : grd_set_requires_grad(view, true);
 }
 
+/* Runs the composite on the saved arguments and records it. `recorded`: the backward pass itself is recorded (create_graph). False, with the
+ * error raised, on failure. */
 static bool run_specification(struct call *call, const struct grd_backward *b, bool recorded)
 {
     const struct grd_derivative *d = b->derivative;

@@ -1,4 +1,5 @@
-/* CopySlices: the node of a base that an operator wrote through a view. Note [Views and in-place] is in inplace.c. */
+/* Implements CopySlices, the grad_fn of a tensor after an operator has written it through a view, e.g. of x after x[0].mul_(2). Note [Views and
+ * in-place] is in inplace.c. */
 #include "autograd/copy_slices.h"
 
 #include "autograd/edge.h"
@@ -15,13 +16,14 @@
 struct copy_slices {
     struct grd_node node;
     struct grd_node *inner; /* the node of the operator that wrote the view; owned */
-    bool self_edge;         /* edge 0 of `inner` was the edge of the view */
+    bool self_edge;         /* edge 0 of `inner` led to the history that the view had before the write */
     grd_dims base_strides;
     int64_t base_offset;
-    struct grd_view_place place; /* of the view */
+    struct grd_view_place place; /* sizes, strides and position, relative to the base, of the view that was written */
 };
 
-/* Runs the operator's node on the part of the gradient that belongs to the view. */
+/* Runs the operator's node. `part` is the view of the base's gradient that corresponds to the written view, i.e. the gradient of the operator's
+ * result. Writes the gradients of the operator's inputs to ret_grads. False, with the error raised, on failure. */
 static bool run_inner(struct copy_slices *self, const struct grd_run *run, grd_tensor *part, grd_tensor **ret_grads)
 {
     grd_tensor *part_grad = grd_clone(part);
@@ -32,6 +34,9 @@ static bool run_inner(struct copy_slices *self, const struct grd_run *run, grd_t
     return !grd_pending();
 }
 
+/* Computes the gradient with respect to the base before the write. This is a copy of the gradient with respect to the base after the write, in
+ * which the elements of the written view are replaced by the gradient with respect to the view before the write, or by zeros. Also computes the
+ * gradients of the operator's other inputs. */
 static void copy_slices_run(struct grd_node *node, const struct grd_run *run)
 {
     struct copy_slices *self = (struct copy_slices *)node;
@@ -124,7 +129,7 @@ struct grd_node *grd_copy_slices_new(grd_tensor *t, struct grd_node *node, bool 
     self->place.sizes = grd_copy_dims(&room, t->sizes, t->ndim);
     self->place.strides = grd_copy_dims(&room, t->strides, t->ndim);
     self->node.edges[0] = base_edge;
-    /* Drop the view's own edge, since its gradient flows to the base. */
+    /* Drop the edge from the operator's node to the old history of the view, because this gradient flows to the base instead. */
     if (self_edge) {
         grd_node_drop(node->edges[0].node);
         node->edges[0].node = NULL;

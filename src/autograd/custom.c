@@ -1,8 +1,8 @@
-/* Functions with a backward of their own, written by the user.
+/* Implements custom functions, i.e. functions of the user that have their own backward (autograd.Function).
  *
- * The node of such a function is also what the user sees as its grd_custom_call: made before forward runs, so that forward can save, and given
- * edges and outputs afterwards. What forward saves is held as it is until the outputs are known.
- * Invariant: a saved output is an alias without history, as for every node. */
+ * A grd_custom_call is the node of one call. It is allocated, with its edges, before forward runs, so that forward can save tensors in the node.
+ * The outputs of the node are set after forward, because only then is it known which of the saved tensors are outputs.
+ * Invariant: after forward, a saved output is an alias without history, as in every node. */
 #include "autograd/anomaly.h"
 #include "autograd/dual.h"
 #include "autograd/edge.h"
@@ -24,26 +24,28 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One call of a custom function, which is also the autograd node of the call. */
 struct grd_custom_call {
     struct grd_node node;
     grd_custom_function function;
-    char *name;
-    bool *needs; /* per input */
-    struct grd_saved *saved;
-    grd_tensor *const *inputs;      /* the caller's, during forward */
-    grd_tensor **dirty, **constant; /* marked during forward; borrowed */
+    char *name;                     /* name of the node, e.g. "CustomBackward"; in the extra bytes of the node */
+    bool *needs;                    /* needs[i]: input i requires a gradient */
+    struct grd_saved *saved;        /* the tensors that forward saved */
+    grd_tensor *const *inputs;      /* the inputs of the call; the array belongs to the caller and is valid while forward runs */
+    grd_tensor **dirty, **constant; /* dirty: tensors that forward marked as written in place; constant: outputs that it marked as not
+                                     * differentiable; all borrowed */
     int nsaved, ndirty, nconstant;
     int64_t saved_capacity, constant_capacity;
-    size_t outputs_size;
-    uint32_t exclude; /* of the thread that began it */
-    bool forward;     /* it runs, or what it saved is not settled */
-    bool materialize, released;
+    size_t outputs_size;        /* size in bytes of the block that holds node.outputs and the sizes of the outputs */
+    uint32_t exclude;           /* the dispatch keys that the thread excluded before the call */
+    bool forward;               /* true until forward has ended and saved outputs have been replaced by aliases */
+    bool materialize, released; /* materialize: backward gets zeros for undefined gradients; released: the saved tensors were dropped */
 };
 
 enum { NAME_CHARS = 96 };
 
 /* ---- The node ---------------------------------------------------------------------------------------------------------------- */
-/* Zeros for the outputs that nothing depends on. */
+/* Replaces undefined gradients by zeros of the shape of their outputs; `grads` owns the zeros. False, with the error raised, on failure. */
 static bool fill_undefined(const struct grd_node *node, grd_tensor **grads)
 {
     for (uint32_t i = 0; i < node->noutputs && !grd_pending(); i++) {
@@ -61,7 +63,7 @@ static void custom_run(struct grd_node *node, const struct grd_run *run)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
     grd_spin_lock(&node->lock);
-    node->freed |= !run->retain; /* a later run fails only if it asks for what was saved */
+    node->freed |= !run->retain; /* the node has run without retain_graph; another run is an error only if backward reads saved tensors */
     grd_spin_unlock(&node->lock);
     if (call->materialize && !fill_undefined(node, run->grads))
         return;
@@ -150,7 +152,8 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
         *saved = (struct grd_saved){.value = {.kind = GRD_KIND_TENSOR}, .output = -1};
 }
 
-/* With a reference in the pool: another thread may release what is saved. */
+/* Writes a saved tensor to ret_tensor. The innermost grd_scope gets a reference to it, since another thread may free the saved values. False,
+ * with the error raised, on failure. */
 static bool take_saved(struct grd_custom_call *call, const struct grd_saved *saved, grd_tensor **ret_tensor)
 {
     bool ok = true;
@@ -187,6 +190,7 @@ void *grd_custom_context(const grd_custom_call *call)
     return grd_given_pointer(call, "grd_custom_context", "call") ? call->function.context : NULL;
 }
 
+/* True if `t` is one of the n tensors in `list`. */
 static bool is_among(const grd_tensor *t, grd_tensor *const *list, int n)
 {
     for (int i = 0; i < n; i++)
@@ -233,6 +237,8 @@ void grd_custom_materialize_grads(grd_custom_call *call, bool materialize)
 }
 
 /* ---- Before forward ------------------------------------------------------------------------------------------------------------------- */
+/* Returns a new node for a call of the function, whose edges lead nowhere yet. On failure returns NULL, with MemoryError, after releasing
+ * function->context. */
 static struct grd_custom_call *new_call(const grd_custom_function *function, grd_tensor *const *inputs)
 {
     const size_t n = (size_t)function->inputs;
@@ -262,7 +268,8 @@ static struct grd_custom_call *new_call(const grd_custom_function *function, grd
     return call;
 }
 
-/* An edge to each input that requires a gradient. */
+/* Sets the edges of the node, one per input. The edge of an input leads nowhere if the input requires no gradient or the thread does not record.
+ * False, with the error raised, on failure. */
 static bool find_edges(struct grd_custom_call *call, bool recording)
 {
     for (int i = 0; i < call->function.inputs; i++) {
@@ -289,7 +296,7 @@ grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tenso
     if (call == NULL)
         return NULL;
     if (find_edges(call, grd_is_recording())) {
-        grd_thread.exclude |= GRD_FORWARD_BIT; /* forward sees values alone */
+        grd_thread.exclude |= GRD_FORWARD_BIT; /* forward ignores tangents; run_jvp computes the tangents of the outputs */
         return call;
     }
     grd_object_drop(&call->node);
@@ -297,7 +304,8 @@ grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tenso
 }
 
 /* ---- After forward --------------------------------------------------------------------------------------------------------------------- */
-/* Writing over an input is subject to the rules of in-place operators. */
+/* True if forward was allowed to write the tensors that it marked as written in place, by the rules for in-place operators. False, with RuntimeError
+ * raised, otherwise. */
 static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     for (int i = 0; i < call->ndirty; i++) {
@@ -316,7 +324,7 @@ static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *o
     return true;
 }
 
-/* Outputs and, behind them, their sizes. */
+/* Allocates node->outputs and the sizes of all outputs in one block, and fills them. False, with MemoryError, on failure. */
 static bool make_outputs(struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     struct grd_node *node = &call->node;
@@ -338,7 +346,8 @@ static bool make_outputs(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-/* An input handed back unwritten is another tensor to the graph. */
+/* Returns a new tensor with the memory of `t`, an input that forward returned without writing it. The output cannot be `t` itself, because input
+ * and output have different histories. `constant`: the output gets no gradient. */
 static grd_tensor *another_tensor(grd_tensor *t, bool constant)
 {
     if (constant && grd_needs_grad(t))
@@ -349,6 +358,8 @@ static grd_tensor *another_tensor(grd_tensor *t, bool constant)
     return view;
 }
 
+/* Makes the node the grad_fn of output i, unless `recorded` is false or the output has no gradient. Replaces *output if it is an unwritten input.
+ * False, with the error raised, on failure. */
 static bool set_output(struct grd_custom_call *call, grd_tensor **output, int i, bool recorded)
 {
     grd_tensor *t = *output;
@@ -370,7 +381,8 @@ static bool set_output(struct grd_custom_call *call, grd_tensor **output, int i,
     return grd_rebase_prepare(&rebase, t, grd_object_keep(&call->node), (uint32_t)i, true) && grd_rebase_commit(&rebase, t);
 }
 
-/* Saved outputs become aliases: the node may not own what owns the node. */
+/* Replaces saved outputs by aliases without history, because an output owns the node, so the node may not own the output. False, with the error
+ * raised, on failure. */
 static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     for (int i = 0; i < call->nsaved; i++)
@@ -384,7 +396,7 @@ static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-/* Outputs and their history, where an input requires a gradient. */
+/* Checks the outputs of forward and, if an input requires a gradient, makes the node their grad_fn. False, with the error raised, on failure. */
 static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
 {
     bool needs = false;
@@ -398,17 +410,20 @@ static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
     for (int i = 0; i < n; i++)
         if (!set_output(call, &outputs[i], i, needs))
             return false;
-    /* After the history of their bases: a view that was asked for its own meanwhile has the old one, and is out of date by this. */
+    /* Increase the versions only after the histories have been replaced. If another thread meanwhile refreshed the grad_fn of a view from the old
+     * history of its base, the view keeps the old version, and is refreshed again when its grad_fn is next read. */
     for (int i = 0; i < call->ndirty; i++)
         grd_bump_version(call->dirty[i]);
     return !needs || settle_saved(call, outputs, n);
 }
 
 /* ---- Forward mode ---------------------------------------------------------------------------------------------------------------------- */
+/* Makes `tangent` the tangent of an output. Copies it into the present tangent if forward wrote the output in place. False, with the error raised, on
+ * failure. */
 static bool set_tangent(const struct grd_custom_call *call, grd_tensor *output, grd_tensor *tangent, struct grd_dual_level *level)
 {
     if (tangent->dtype != output->dtype || !grd_dims_equal(grd_sizes(tangent), grd_sizes(output)))
-        return grd_raise(GRD_ERROR_RUNTIME, "%s: a tangent has not the sizes and the dtype of its output",
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: a tangent must have the sizes and the dtype of its output",
                          call->function.name != NULL ? call->function.name : "jvp");
     if (!is_among(output, call->dirty, call->ndirty))
         return grd_tangent_set(output, tangent, level);
@@ -416,6 +431,7 @@ static bool set_tangent(const struct grd_custom_call *call, grd_tensor *output, 
     return written != NULL && !grd_is_failed(grd_copy_(written, tangent));
 }
 
+/* Sets the tangents of the n outputs and of the saved aliases of outputs. False, with the error raised, on failure. */
 static bool set_tangents(struct grd_custom_call *call, grd_tensor *const *outputs, grd_tensor *const *tangents, int n,
                          struct grd_dual_level *level)
 {
@@ -431,7 +447,7 @@ static bool set_tangents(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-/* The tangents of the outputs, where an input has one. */
+/* Calls the function's jvp if an input has a tangent, and sets the tangents of the outputs. False, with the error raised, on failure. */
 static bool run_jvp(struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     const int inputs = call->function.inputs;
@@ -477,6 +493,7 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
 }
 
 /* ---- In one call ------------------------------------------------------------------------------------------------------------------------- */
+/* Runs forward in no_grad mode and checks that it has set all outputs. May leave an error pending. */
 static void run_forward(struct grd_custom_call *call, grd_tensor **outputs)
 {
     bool enabled = grd_set_grad_enabled(false);
@@ -489,7 +506,7 @@ static void run_forward(struct grd_custom_call *call, grd_tensor **outputs)
             grd_given(outputs[i], call->function.name, "outputs");
 }
 
-/* Which inputs may be NULL is for the function to say. */
+/* Checks the arguments of grd_custom_apply. An element of `inputs` may be NULL. False, with the error raised, on failure. */
 static bool check_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **outputs)
 {
     static const char name[] = "grd_custom_apply";

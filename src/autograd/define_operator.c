@@ -1,9 +1,9 @@
-/* Operators defined at run time, with their derivatives: the same struct grd_derivative as a generated one, so recording, saving and the engine
- * know no difference.
+/* Makes the derivatives of operators that are defined at run time. Each derivative is a struct grd_derivative, like those that the code generator
+ * makes for the operators of the schema. So recording, saving and the engine treat both kinds of operators in the same way.
  *
- * Lives here: what a definition says, turned into tables. Not here: the operator itself (dispatch/define.c), formulas (formula_text.c,
- * formula_eval.c).
- * Invariant: a derivative is complete before its operator can be found, never changes, and goes with it. */
+ * This file turns the user's definition into tables. dispatch/define.c makes the operator itself; formula_text.c and formula_eval.c read and
+ * evaluate the formulas.
+ * Invariant: a derivative is complete before its operator can be found, never changes, and is freed with the operator. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +15,14 @@
 
 enum { NODE_NAME_CHARS = 96 };
 
+/* The derivative of one operator that is defined at run time, with everything that it owns. */
 struct defined_derivative {
-    struct grd_derivative derivative; /* first */
+    struct grd_derivative derivative; /* the first member, so that a pointer to it can be cast to this struct */
     const struct grd_op *op;
-    struct grd_formula *formulas[GRD_MAX_ARGS]; /* in the order of `args` */
-    grd_gradient_function *gradient;
-    void *context;
+    struct grd_formula *formulas[GRD_MAX_ARGS]; /* one per element of derivative.args, in the same order; NULL if `gradient` computes all
+                                                 * gradients */
+    grd_gradient_function *gradient;            /* the user's function that computes all gradients; NULL if there are formulas */
+    void *context;                              /* passed to `gradient` in each call */
     struct grd_formula_needs needs;
     uint8_t args[GRD_MAX_ARGS];
     char node_name[NODE_NAME_CHARS];
@@ -33,6 +35,7 @@ static const struct defined_derivative *derivative_of(const struct grd_backward 
 
 /* ---- Backward --------------------------------------------------------------------------------------------------------------------- */
 
+/* Stores `value` as the gradient of differentiable argument number `position`. `value` is a list of tensors, a tensor or None. */
 static void set_gradient(const struct grd_backward *b, int position, const grd_value *value)
 {
     if (value->kind == GRD_KIND_TENSORS)
@@ -41,6 +44,7 @@ static void set_gradient(const struct grd_backward *b, int position, const grd_v
         b->ret_grads[b->first_edge[position]] = value->kind == GRD_KIND_TENSOR ? value->v.tensor : NULL;
 }
 
+/* The backward function of an operator with formulas: evaluates the formula of each argument that needs a gradient. */
 static void run_formulas(const struct grd_backward *b)
 {
     const struct defined_derivative *self = derivative_of(b);
@@ -52,6 +56,7 @@ static void run_formulas(const struct grd_backward *b)
         }
 }
 
+/* True if the user's gradient function may return `value` as the gradient of argument `arg`. False, with the error raised, otherwise. */
 static bool check_gradient(const struct grd_op *op, int arg, const grd_value *value)
 {
     const bool list = op->args[arg].kind == GRD_KIND_TENSORS;
@@ -65,6 +70,7 @@ static bool check_gradient(const struct grd_op *op, int arg, const grd_value *va
     return true;
 }
 
+/* The backward function of an operator with a gradient function: calls the user's function with the saved arguments and results. */
 static void run_function(const struct grd_backward *b)
 {
     const struct defined_derivative *self = derivative_of(b);
@@ -84,6 +90,7 @@ static void run_function(const struct grd_backward *b)
             set_gradient(b, i, &grads[self->args[i]]);
 }
 
+/* The backward function of an operator without derivative: raises RuntimeError. */
 static void refuse(const struct grd_backward *b)
 {
     grd_raise(GRD_ERROR_RUNTIME, "derivative for %s is not implemented", derivative_of(b)->op->name);
@@ -91,7 +98,7 @@ static void refuse(const struct grd_backward *b)
 
 /* ---- From a definition ------------------------------------------------------------------------------------------------------------ */
 
-/* "mylib::cube_root" to "MylibCubeRootBackward0", as generated ones are called. */
+/* Sets node_name, e.g. to "MylibCubeRootBackward0" for the operator mylib::cube_root. The nodes of the schema's operators have names of this form. */
 static void name_node(struct defined_derivative *self)
 {
     size_t n = 0;
@@ -109,7 +116,7 @@ static bool is_tensor(const struct grd_op *op, int arg)
     return op->args[arg].kind == GRD_KIND_TENSOR || op->args[arg].kind == GRD_KIND_TENSORS;
 }
 
-/* The place of the first formula for an argument, or -1. */
+/* Returns the index of the definition's first formula for the argument named `arg`, or -1 if there is none. */
 static int find_formula(const grd_definition *definition, const char *arg)
 {
     for (int i = 0; i < GRD_MAX_ARGS && definition->gradients[i].arg != NULL; i++)
@@ -118,6 +125,8 @@ static int find_formula(const grd_definition *definition, const char *arg)
     return -1;
 }
 
+/* Checks that each formula of the definition belongs to a tensor argument and is the only one of this argument. False, with the error raised, on
+ * failure. */
 static bool check_formula_names(const struct grd_op *op, const grd_definition *definition)
 {
     for (int i = 0; i < GRD_MAX_ARGS && definition->gradients[i].arg != NULL; i++) {
@@ -135,7 +144,8 @@ static bool check_formula_names(const struct grd_op *op, const grd_definition *d
     return true;
 }
 
-/* In the order of the arguments, as recording expects them. */
+/* Reads the formulas of the definition and stores them in self->formulas, in the order of the operator's arguments. False, with the error raised,
+ * on failure. */
 static bool read_formulas(struct defined_derivative *self, const grd_definition *definition)
 {
     if (!check_formula_names(self->op, definition))
@@ -156,14 +166,16 @@ static bool read_formulas(struct defined_derivative *self, const grd_definition 
     return true;
 }
 
-/* For every gradient: the function makes them all. */
+/* Adds argument or result number `index` to the values that nodes save. The value counts as used by every gradient, since one function of the
+ * user computes all gradients. */
 static void add_save(struct grd_formula_needs *needs, bool result, int index, grd_kind kind)
 {
     needs->saves[needs->nsaves++] =
         (struct grd_save){.how = grd_save_whole(kind), .result = result, .index = (uint8_t)index, .used_by = UINT16_MAX};
 }
 
-/* The tensors a function reads: bits of the arguments, and above them of the results. */
+/* Reads `text`, a list of the arguments and results that the user's gradient function reads. Sets bit i of *ret_saves for argument i and bit
+ * op->nargs + i for result i; all bits if `text` is NULL. False, with the error raised, on failure. */
 static bool read_saves(const struct defined_derivative *self, const char *text, unsigned *ret_saves)
 {
     const struct grd_op *op = self->op;
@@ -186,6 +198,8 @@ static bool read_saves(const struct defined_derivative *self, const char *text, 
     return true;
 }
 
+/* Copies the user's gradient function from the definition to `self`, and adds the values that nodes save for this function to self->needs. False,
+ * with the error raised, on failure. */
 static bool read_function(struct defined_derivative *self, const grd_definition *definition)
 {
     unsigned saves;
@@ -206,6 +220,7 @@ static bool read_function(struct defined_derivative *self, const grd_definition 
     return true;
 }
 
+/* Frees the derivative of an operator. Called when the operator is freed. */
 static void release(struct grd_defined_op *op)
 {
     struct defined_derivative *self = (struct defined_derivative *)(uintptr_t)op->op.derivative;
@@ -214,7 +229,8 @@ static void release(struct grd_defined_op *op)
     grd_free(self, sizeof *self);
 }
 
-/* Sums up the formulas for recording. */
+/* Sets the members of struct grd_derivative that depend on all arguments, saved values and results: others, lists, sized, results and
+ * forward_rule. */
 static void set_shape(struct defined_derivative *self)
 {
     struct grd_derivative *d = &self->derivative;
@@ -226,12 +242,14 @@ static void set_shape(struct defined_derivative *self)
     }
     for (int i = 0; i < self->needs.nsaves; i++)
         d->sized |= grd_save_takes_room(self->needs.saves[i].how);
-    /* The gradients of all results, unless the formulas say which. */
+    /* If no formula names the gradient of a result (e.g. if a user's function computes the gradients), every result may have a gradient. */
     const unsigned results = self->needs.results != 0 ? self->needs.results : (1u << self->op->nresults) - 1;
     d->results = self->op->returns_list ? 1 : (uint8_t)results;
     d->forward_rule = self->derivative.backward == refuse || self->op->returns_list ? GRD_FORWARD_ABSENT : GRD_FORWARD_ADJOINT;
 }
 
+/* Makes the derivative of the operator from the definition. False, with the error raised, on failure; grd_defined_free then frees the incomplete
+ * derivative. */
 static bool attach_derivative(struct grd_defined_op *op, const grd_definition *definition)
 {
     struct defined_derivative *self = grd_alloc_zeroed(sizeof *self);
@@ -261,6 +279,7 @@ static bool attach_derivative(struct grd_defined_op *op, const grd_definition *d
     return ok;
 }
 
+/* True if the operator has a tensor argument. */
 static bool has_tensors(const struct grd_op *op)
 {
     for (int i = 0; i < op->nargs; i++)

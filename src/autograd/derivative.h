@@ -1,38 +1,43 @@
-/* The table that describes one operator's derivative, and the arguments of a backward function.
+/* Declares struct grd_derivative, the table that describes the derivative of one operator, and struct grd_backward, the arguments of a backward
+ * function.
  *
- * Generated from the schema, or made at run time for an operator defined by a user. The autograd key is one boxed kernel for all operators
- * (record.c); these tables tell it what to save. */
+ * The tables are generated from the schema, or made at run time for an operator that a user defines. The kernel of the AUTOGRAD key (record.c) is
+ * the same for all operators, and reads from the operator's table which values it has to save. */
 #ifndef GRD_AUTOGRAD_DERIVATIVE_H
 #define GRD_AUTOGRAD_DERIVATIVE_H
 
 #include "core/tensor.h"
 #include "dispatch/op.h"
 
-/* How a value is saved for the formulas; the capitals name the kind of the saved value. */
+/* How a node saves an argument or result of the operator for the gradient formulas. */
 enum grd_save_how {
-    GRD_SAVE_VALUE,  /* 0: a number, dtype or device: copied */
-    GRD_SAVE_TENSOR, /* kept, with a version check */
-    GRD_SAVE_GENERATOR,
-    GRD_SAVE_OFFSET, /* storage offset of a tensor: INT */
-    GRD_SAVE_DTYPE,  /* DTYPE */
-    GRD_SAVE_DEVICE, /* DEVICE */
-    /* The following need extra bytes in the node besides their grd_saved. */
-    GRD_SAVE_SHAPE,   /* sizes of a tensor: DIMS; absent, as None, where the tensor is */
-    GRD_SAVE_STRIDES, /* strides: DIMS */
-    GRD_SAVE_DIMS,
-    GRD_SAVE_TENSORS,
-    GRD_SAVE_STRING,
-    GRD_SAVE_SIZES_ALONG /* of a tensor list: the size of each along dim args[extra], -1 of vectors without elements: DIMS */
+    GRD_SAVE_VALUE,     /* a copy of a number, dtype or device that is an argument */
+    GRD_SAVE_TENSOR,    /* a reference to the tensor; backward checks that its version has not changed */
+    GRD_SAVE_GENERATOR, /* a reference to a random number generator */
+    GRD_SAVE_OFFSET,    /* the storage offset of a tensor, as a value of kind GRD_KIND_INT */
+    GRD_SAVE_DTYPE,     /* the dtype of a tensor, as a value of kind GRD_KIND_DTYPE */
+    GRD_SAVE_DEVICE,    /* the device of a tensor, as a value of kind GRD_KIND_DEVICE */
+    /* Values saved in the ways below need extra bytes in the node besides their struct grd_saved. */
+    GRD_SAVE_SHAPE,   /* the sizes of a tensor, as a value of kind GRD_KIND_DIMS; None if the tensor is an optional argument that is
+                       * absent */
+    GRD_SAVE_STRIDES, /* the strides of a tensor, as a value of kind GRD_KIND_DIMS */
+    GRD_SAVE_DIMS,    /* a copy of an argument that is a list of integers */
+    GRD_SAVE_TENSORS, /* references to the tensors of a list; backward checks that their versions have not changed */
+    GRD_SAVE_STRING,  /* a copy of an argument that is a string */
+    /* A list of integers: the size of each tensor of a list along one dimension, whose number is args[extra]. -1 for a tensor that is an empty
+     * vector. */
+    GRD_SAVE_SIZES_ALONG
 };
 
 enum { GRD_MAX_SAVES = 16 };
 
+/* True if a value that is saved as `how` says is a list or a string, which needs extra bytes in the node because its length varies. */
 static inline bool grd_save_takes_room(uint8_t how)
 {
     return how >= GRD_SAVE_SHAPE;
 }
 
-/* Returns how a complete value of that kind is saved. */
+/* Returns how a value of this kind is saved if a formula uses the value itself, not only its shape or dtype. */
 static inline uint8_t grd_save_whole(grd_kind kind)
 {
     static const uint8_t how[] = {[GRD_KIND_TENSOR] = GRD_SAVE_TENSOR,
@@ -43,106 +48,117 @@ static inline uint8_t grd_save_whole(grd_kind kind)
     return (int)kind < GRD_LENGTH(how) ? how[kind] : GRD_SAVE_VALUE;
 }
 
-/* True if the saved value is the shape, strides, offset, dtype or device of a tensor. grd_fact_of returns it; its lists point into the tensor. */
+/* True if the node saves the shape, strides, offset, dtype or device of a tensor instead of the tensor. */
 static inline bool grd_save_is_fact(uint8_t how)
 {
     return how >= GRD_SAVE_OFFSET && how <= GRD_SAVE_STRIDES;
 }
+/* Returns the shape, strides, offset, dtype or device of `t`, as `how` says. A returned list points into `t`. `t` may be NULL for the shape, which is
+ * then None. */
 grd_value grd_fact_of(enum grd_save_how how, const grd_tensor *t);
 
+/* Describes one value that a node saves: which argument or result of the operator it is, and how it is saved. */
 struct grd_save {
     uint8_t how;
-    bool result;      /* a result of the operator, otherwise an argument */
-    uint8_t index;    /* index of that argument or result */
-    uint8_t extra;    /* SIZES_ALONG: the argument that holds the dim */
-    uint16_t used_by; /* bit i: the formula of differentiable argument i uses it. Not saved when none of them needs a gradient */
+    bool result;   /* true: a result of the operator is saved; false: an argument */
+    uint8_t index; /* index of the argument or result that is saved */
+    uint8_t extra; /* only for GRD_SAVE_SIZES_ALONG: index of the argument that holds the dim */
+    /* Bit i: the formula of differentiable argument i uses the value. The value is not saved if none of these arguments needs a gradient. */
+    uint16_t used_by;
 };
 
 struct grd_derivative;
 
-/* How the tangents of the results follow from those of the arguments (forward.c). */
+/* The rule by which forward.c computes the tangents of the results from the tangents of the arguments. */
 enum grd_forward {
-    GRD_FORWARD_ABSENT,    /* no forward rule is given */
-    GRD_FORWARD_ZERO,      /* the results have no tangents */
-    GRD_FORWARD_POINTWISE, /* the Jacobian is symmetric (e.g. diagonal): apply the gradient formula to the tangent */
-    GRD_FORWARD_LINES,  /* a result depends on what it is reduced from: the sum of tangents times the gradient of the sum of the results */
-    GRD_FORWARD_LINEAR, /* linear in all arguments together: apply the operator to the tangents */
-    GRD_FORWARD_MULTILINEAR, /* linear in each argument: sum the operator with one argument at a time replaced by its tangent */
-    GRD_FORWARD_FORMULA,     /* sum one formula per argument */
-    GRD_FORWARD_ADJOINT,     /* the adjoint of the formula of the gradient, for whatever has one */
-    GRD_FORWARD_GIVEN,       /* the last tensor among the arguments */
-    GRD_FORWARD_TAKEN        /* the result itself becomes the tangent */
+    GRD_FORWARD_ABSENT,    /* there is no rule; a call with a tangent raises an error */
+    GRD_FORWARD_ZERO,      /* the results of the operator have no tangents */
+    GRD_FORWARD_POINTWISE, /* the Jacobian is symmetric (e.g. diagonal), so the gradient formula is applied to the tangent */
+    GRD_FORWARD_LINES,     /* for reductions: multiplies the tangent by the gradient of result.sum() and sums over the reduced dimensions */
+    GRD_FORWARD_LINEAR,    /* the operator is linear in all arguments together, so it is applied to the tangents */
+    GRD_FORWARD_MULTILINEAR, /* linear in each argument: sums the results of calls in which one argument is replaced by its tangent */
+    GRD_FORWARD_FORMULA,     /* the sum of one formula per argument, written in the schema (`jvp`) */
+    GRD_FORWARD_ADJOINT,     /* differentiates the gradient formula with respect to the gradient; works for every operator that has a
+                              * formula */
+    GRD_FORWARD_GIVEN,       /* for the operator make_dual, whose second argument is the tangent of the result */
+    GRD_FORWARD_TAKEN        /* for the operator that returns the tangent of its argument, so the result's own tangent is not computed */
 };
 
-/* The call of a forward formula. */
+/* The arguments of a forward formula, which computes the contribution of one argument's tangent to the tangents of the results. */
 struct grd_forward_call {
     const grd_value *args, *results;
-    int arg;                   /* index of the argument whose formula is evaluated */
-    grd_tensor *tangent;       /* of that argument */
-    grd_tensor **ret_tangents; /* one per result; NULL stays where a result has none */
+    int arg;                   /* index of the argument whose tangent is used */
+    grd_tensor *tangent;       /* the tangent of argument `arg` */
+    grd_tensor **ret_tangents; /* one per result, NULL when the function is called; stays NULL for a result without a tangent */
 };
 
 typedef void grd_forward_function(const struct grd_forward_call *f);
 
+/* The arguments of a backward function, which computes the gradients of an operator's arguments. */
 struct grd_backward {
     const struct grd_derivative *derivative;
-    grd_tensor *const *grads; /* of the results, in order; undefined ones are NULL unless the derivative asks for zeros */
-    int ngrads;               /* how many: for an operator that returns a list, its length */
-    const grd_value *saved;   /* in the order of grd_derivative.saves */
-    uint64_t needs;           /* bit i: differentiable argument i (in the order of its table) needs a gradient */
-    grd_tensor **ret_grads;   /* one per edge; an argument that is a list has an edge per tensor */
-    const int *first_edge;    /* first edge of each differentiable argument; one more entry ends the last */
+    grd_tensor *const *grads; /* the gradients of the results; undefined ones are NULL unless grd_derivative.materialize is true */
+    int ngrads;               /* number of results; for an operator that returns a list, the length of the list */
+    const grd_value *saved;   /* the saved values, in the order of grd_derivative.saves */
+    uint64_t needs;           /* bit i: differentiable argument i (in the order of derivative->args) needs a gradient */
+    grd_tensor **ret_grads;   /* the gradients of the arguments, one per edge; an argument that is a list has an edge per tensor */
+    const int *first_edge;    /* the edges of differentiable argument i are first_edge[i] to first_edge[i + 1] - 1 */
 };
 
-/* The values of first_edge if no argument is a list: element i is i (op_node.c). */
+/* The array first_edge of operators whose differentiable arguments are single tensors. Element i is i. */
 extern GRD_HIDDEN const int grd_identity_edges[GRD_MAX_ARGS + 1];
 
 typedef void grd_backward_function(const struct grd_backward *b);
 
+/* Describes the derivative of one operator: its differentiable arguments, the values that nodes save, and the functions that compute gradients
+ * and tangents. */
 struct grd_derivative {
-    const char *node_name;    /* "TanhBackward0" */
-    const char *given_name;   /* the name where argument `given` is given, and no plain number; NULL: always the other */
-    const char *inplace_name; /* the name of a node that a call in place leaves; NULL: as above */
+    const char *node_name;    /* the name of the graph nodes that the operator's calls create, such as "TanhBackward0" */
+    const char *given_name;   /* the nodes' name if the optional argument `given` is present; NULL if the name does not depend on an
+                               * argument */
+    const char *inplace_name; /* the nodes' name for in-place calls; NULL if it is node_name */
     grd_backward_function *backward;
-    grd_backward_function *fast;        /* the same by accelerated formulas, which are not differentiated; NULL: none */
-    const grd_op *const *accelerations; /* what `fast` calls that `backward` does not; ends with NULL */
-    const void *context;                /* data for `backward` */
-    grd_forward_function *forward;      /* of GRD_FORWARD_FORMULA */
+    grd_backward_function *fast; /* computes the same gradients with fused kernels, which cannot be differentiated; NULL if there is none */
+    const grd_op *const *accelerations; /* the operators that `fast` calls and `backward` does not; ends with NULL */
+    const void *context;                /* data for the function `backward` */
+    grd_forward_function *forward;      /* computes the tangents for the rule GRD_FORWARD_FORMULA; otherwise NULL */
     const struct grd_save *saves;
-    const uint8_t *args;   /* indices of the differentiable arguments: those with a formula */
-    uint16_t others;       /* bit set: the other arguments that are tensors, which may not require a gradient */
-    uint8_t nsaves, nargs; /* at most GRD_MAX_SAVES, GRD_MAX_ARGS */
-    uint8_t results;       /* bit set: results that carry gradients */
-    uint8_t given;
-    uint8_t forward_rule; /* grd_forward */
-    bool sized;           /* a saved value needs extra bytes in the node */
-    bool lists;           /* a differentiable argument is a list */
-    bool materialize;     /* undefined gradients are passed as zeros (operators with several results) */
+    const uint8_t *args;   /* indices of the differentiable arguments, i.e. of the arguments that have a gradient formula */
+    uint16_t others;       /* bit i: argument i is a tensor without a gradient formula, so it must not require a gradient */
+    uint8_t nsaves, nargs; /* lengths of `saves` and `args`, at most GRD_MAX_SAVES and GRD_MAX_ARGS */
+    uint8_t results;       /* bit i: result i of the operator can have a gradient */
+    uint8_t given;         /* index of the optional argument that selects given_name; a number wrapped as a tensor counts as absent */
+    uint8_t forward_rule;  /* a value of enum grd_forward */
+    bool sized;            /* true if one of `saves` needs extra bytes in the node */
+    bool lists;            /* true if a differentiable argument is a list */
+    bool materialize;      /* true if `backward` gets zeros for undefined gradients; set for operators with several results */
 };
 
-/* Writes the gradients of a list argument, one per tensor of the list. */
+/* Stores `grads` in b->ret_grads. They are the gradients of the tensors of differentiable argument number `arg`, which is a list. */
 static inline void grd_backward_spread(const struct grd_backward *b, int arg, grd_tensors grads)
 {
     for (int64_t i = 0; i < grads.n && b->first_edge[arg] + i < b->first_edge[arg + 1]; i++)
         b->ret_grads[b->first_edge[arg] + i] = grads.data[i];
 }
 
-/* Backward functions of operators without a derivative, whose name is the context. They raise what PyTorch raises: RuntimeError for those it has no
- * entry of, NotImplementedError for those that it lists so. */
+/* The two backward functions of operators without a derivative; derivative->context is the name of the operator. grd_derivative_missing raises
+ * RuntimeError, as PyTorch does for operators that its derivatives.yaml does not list. grd_derivative_not_implemented raises NotImplementedError, as
+ * PyTorch does for operators that derivatives.yaml lists as not implemented. */
 grd_backward_function grd_derivative_missing, grd_derivative_not_implemented;
 
-/* The backward function of an operator whose derivative is that of its specification, which is the context: its arguments are what is saved first
- * (composite.c). */
+/* The backward function of an operator that is specified as a composite of other operators: differentiates the composite, which is
+ * derivative->context. The first of the saved values must be the operator's arguments. See composite.c. */
 grd_backward_function grd_derivative_of_parts;
 
-/* Stores the gradient of an argument that a fused kernel computed. False if `gradient` is NULL, so that the formula must compute it. */
+/* Stores `gradient`, which a fused kernel computed for differentiable argument number `arg`, in b->ret_grads. False if `gradient` is NULL,
+ * because the kernel does not support the case; the caller then evaluates the formula. */
 static inline bool grd_backward_fused(const struct grd_backward *b, int arg, grd_tensor *gradient)
 {
     b->ret_grads[b->first_edge[arg]] = gradient;
     return gradient != NULL;
 }
 
-/* The boxed kernel of the AUTOGRAD key. */
+/* The boxed kernel of the AUTOGRAD key: runs an operator and records the call in the graph (record.c). */
 grd_boxed_kernel grd_autograd_record;
 
 #endif

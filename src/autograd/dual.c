@@ -1,4 +1,4 @@
-/* Dual tensors: reading and setting the tangent of a tensor. Note [Tangents] is in dual.h; forward.c computes the tangents of results. */
+/* Reads and sets the tangents of tensors, and makes dual tensors. Note [Tangents] is in dual.h; forward.c computes the tangents of results. */
 #include "autograd/dual.h"
 
 #include "autograd/tangent.h"
@@ -14,8 +14,8 @@
 #include "gen/uses/autograd/dual.h"
 
 /* ---- Reading --------------------------------------------------------------------------------------------------------------------- */
-/* Returns the tangent that the tensor itself (not its base) holds, or NULL. Writes its level to ret_level, unless that is NULL. The caller
- * owns both. */
+/* Returns the tangent that `t` itself holds, NULL if there is none; ignores the base of `t`. If ret_level is not NULL, also writes the dual level
+ * to which the tangent belongs. The caller owns the tangent and the level. */
 static grd_tensor *held_by(const grd_tensor *t, struct grd_dual_level **ret_level)
 {
     const struct grd_autograd_meta *meta = grd_autograd_meta_get(t);
@@ -41,8 +41,9 @@ struct grd_dual_level *grd_tangent_level(const grd_tensor *t)
 }
 
 /* ---- Setting --------------------------------------------------------------------------------------------------------------------- */
-/* Returns the tangent, or a copy of it with the strides of `t`, so that a view of `t` and the same view of the tangent see the same elements. Does
- * not copy if `t` overlaps itself or has negative strides. */
+/* Returns `tangent` if it has the strides of `t`, otherwise a copy with these strides. With equal strides, a view of `t` corresponds to the view
+ * of the tangent that has the same sizes, strides and offset. If elements of `t` share memory or `t` has negative strides, no such copy can be
+ * made, and `tangent` itself is returned. */
 static grd_tensor *laid_out(const grd_tensor *t, grd_tensor *tangent)
 {
     bool same = true, forward = true;
@@ -87,6 +88,7 @@ grd_tensor *grd_tangent_written(grd_tensor *t, struct grd_dual_level *level)
 }
 
 /* ---- Duals ----------------------------------------------------------------------------------------------------------------------- */
+/* True if `tangent` has the dtype and sizes of `primal` and the dtype can have gradients. False, with the error raised, otherwise. */
 static bool check_tangent(const grd_tensor *primal, const grd_tensor *tangent)
 {
     char of_primal[256], of_tangent[256];

@@ -1,4 +1,4 @@
-/* Finds the node that receives the gradient of a tensor. */
+/* Finds the node that receives the gradient of a tensor: its grad_fn or, for a leaf, its AccumulateGrad. */
 #include "autograd/edge.h"
 
 #include "autograd/view_refresh.h"

@@ -1,19 +1,21 @@
-/* Edges from a tensor to the node that receives its gradient. */
+/* Finds the edge from a tensor to the node that receives the tensor's gradient: its grad_fn or, for a leaf, its AccumulateGrad. */
 #ifndef GRD_AUTOGRAD_EDGE_H
 #define GRD_AUTOGRAD_EDGE_H
 
 #include "autograd/node.h"
 #include "autograd/variable.h"
 
-/* Writes the grad_fn of `t`, owned by the caller, and its output; NULL if `t` is a leaf. The grad_fn of a view is refreshed first if its base was
- * written. False, with the error raised, on failure. */
+/* Writes the grad_fn of `t` to ret_node, and the index of `t` among the outputs of this node to ret_output. The caller owns the node, which is
+ * NULL if `t` is a leaf. If `t` is a view whose base was written in place, first gives `t` a new grad_fn. False, with the error raised, on
+ * failure. */
 bool grd_current_grad_fn(grd_tensor *t, struct grd_node **ret_node, uint32_t *ret_output);
 
-/* The slow path of grd_edge_find: for a leaf, a view, or a tensor that is not output 0 of its node. */
+/* Writes the edge along which the gradient of `t` flows. This is the slow path of grd_edge_find, for a leaf, a view, or a tensor that is not
+ * output 0 of its node. False, with the error raised and a NULL node, on failure. */
 bool grd_edge_search(grd_tensor *t, struct grd_edge *ret_edge);
 
-/* Writes the edge along which the gradient of `t`, which requires one, flows. The edge owns its node. False, with the error raised and a NULL node,
- * on failure. */
+/* Writes the edge along which the gradient of `t` flows; `t` must require a gradient. The edge owns its node. False, with the error raised and a
+ * NULL node, on failure. */
 static inline bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
 {
     struct grd_object *object = grd_autograd_of(t);
@@ -23,7 +25,8 @@ static inline bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
     return true;
 }
 
-/* Does what grd_edge_find does for any tensor: the node is NULL if `t` requires no gradient (true), and on failure (false). */
+/* Writes the edge along which the gradient of `t` flows; the edge owns its node. If `t` requires no gradient, writes an edge with a NULL node and
+ * returns true. False, with the error raised and a NULL node, on failure. */
 static inline bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
 {
     *ret_edge = (struct grd_edge){NULL, 0};

@@ -1,11 +1,12 @@
-/* The engine: runs the nodes of a pass. A node is ready when all gradients that it waits for have arrived; the latest ready node runs first.
+/* Runs the nodes of a backward pass. A node is ready when all gradients that it waits for have arrived. Of the ready nodes, the one that was
+ * created last runs first. pass.c finds the nodes and adds gradients; backward.c has the public functions.
  *
- * Threads: with cpu nodes only, the calling thread does all, without a lock. Each further device type in the graph gets a worker for the
- * duration of the pass; then the lock guards slots, counts and heaps, and is free while a node runs.
- * Not here: how the nodes are found and where gradients add up (pass.c), and what the user calls (backward.c).
+ * If all nodes are on the CPU, the calling thread runs them without a lock. Otherwise each further device type in the graph gets a worker thread
+ * for the duration of the pass. A lock then protects the gradients that have arrived at nodes, the counts of missing gradients, and the heaps; no
+ * thread holds it while a node runs.
  * Invariants
- * - The results of a node get a reference before the node's pool scope is released.
- * - After an error nothing new starts; slots are dropped at the end. */
+ * - The results of a node get a reference before the temporary tensors of the run are dropped.
+ * - After an error no further node starts. Gradients that have arrived at nodes that did not run are dropped at the end of the pass. */
 #include "autograd/anomaly.h"
 #include "autograd/gradient.h"
 #include "autograd/hooks.h"
@@ -57,8 +58,9 @@ static inline bool heap_push(struct grd_heap *heap, struct grd_ready item)
     return true;
 }
 
-/* Those of equal sequence, which only the AccumulateGrads of leaves have, come in the order in which PyTorch's queue (libstdc++'s heap) gives them:
- * the place at the top moves down to the end, always to a right child if that is not smaller, and the last item up from there. */
+/* Removes the node with the highest sequence number from the heap and returns its index in pass->entries. Only AccumulateGrads have equal
+ * numbers. They are returned in the order of PyTorch's queue, which is the heap of libstdc++. To this end the gap at the top moves down to the
+ * bottom, to the right child unless the left one is greater, and the last item moves up from there. */
 static inline int32_t heap_pop(struct grd_heap *heap)
 {
     struct grd_ready *const items = heap->items;
@@ -79,6 +81,7 @@ static inline int32_t heap_pop(struct grd_heap *heap)
 }
 
 /* ---- Scheduling ----------------------------------------------------------------------------------------------------------------------- */
+/* Returns the heap of ready nodes of the thread that runs the nodes of a device type. */
 static inline struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
 {
     for (int i = 0; i < pass->nworkers; i++)
@@ -87,6 +90,8 @@ static inline struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
     return &pass->heap;
 }
 
+/* Adds the node with this index in pass->entries to the heap of ready nodes of the thread that runs it. `threaded`: the pass has worker threads.
+ * False, with MemoryError, on failure. */
 GRD_INLINE bool make_ready(struct grd_pass *pass, int32_t index, bool threaded)
 {
     const struct grd_node *node = pass->entries[index].node;
@@ -95,7 +100,7 @@ GRD_INLINE bool make_ready(struct grd_pass *pass, int32_t index, bool threaded)
 }
 
 /* ---- Failures ------------------------------------------------------------------------------------------------------------------------------- */
-/* Adds the name of the node that failed to the pending error. */
+/* Adds the name of the node that failed to the pending error. In anomaly mode also shows the traceback of the call that created the node. */
 static __attribute__((noinline)) void name_failure(struct grd_node *node)
 {
     grd_error_add_context(node->name);
@@ -103,6 +108,7 @@ static __attribute__((noinline)) void name_failure(struct grd_node *node)
 }
 
 /* ---- Running one node --------------------------------------------------------------------------------------------------------------------- */
+/* Copies to pass->captured the gradients that grd_grad has to return. `grads` are the gradients of the node's outputs. */
 static void capture_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor *const *grads)
 {
     for (int32_t i = entry->capture; i != GRD_NO_ENTRY; i = pass->captures[i].next) {
@@ -112,7 +118,9 @@ static void capture_gradients(struct grd_pass *pass, const struct grd_entry *ent
     }
 }
 
-/* Calls hooks and captures gradients before the node gets them. If the node runs, gradients are captured before hooks replace them, as in PyTorch. */
+/* Stores the gradients that grd_grad has to return, and calls the hooks that run before the node. `grads` are the gradients of the node's
+ * outputs. As in PyTorch, they are stored before the hooks can replace them if the node runs, and after the tensor hooks if it does not. False,
+ * with the error raised, on failure. */
 static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads)
 {
     struct grd_node *node = entry->node;
@@ -131,7 +139,8 @@ static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, cons
     return !grd_pending();
 }
 
-/* Converts the result for an edge to the shape, dtype and device that the edge needs, and owns it. False, with the error raised, on failure. */
+/* Replaces *result, the gradient that the node computed for an edge, by a gradient with the shape, dtype and device that the edge needs. The caller
+ * then owns *result. False, with the error raised, on failure. */
 GRD_INLINE bool take_result(const struct grd_node *node, uint32_t edge, grd_tensor **grads, grd_tensor **result, int64_t mark)
 {
     const struct grd_edge *to = &node->edges[edge];
@@ -142,7 +151,7 @@ GRD_INLINE bool take_result(const struct grd_node *node, uint32_t edge, grd_tens
     given = grd_fit_gradient(&to->node->outputs[to->output], given, node->name, edge);
     if (GRD_UNLIKELY(given == NULL))
         return false;
-    if (given == grads[0]) { /* the node returned its incoming gradient unchanged */
+    if (given == grads[0]) { /* the node returned its incoming gradient unchanged, so the reference moves from `grads` to *result */
         grads[0] = NULL;
         *result = given;
     } else {
@@ -151,7 +160,8 @@ GRD_INLINE bool take_result(const struct grd_node *node, uint32_t edge, grd_tens
     return true;
 }
 
-/* Calls the node. Its results are then as the edges want them, and owned; on failure (false) too, where there are any. */
+/* Runs the node and its posthooks. Writes the gradient of each edge to `results`, converted to the shape, dtype and device that the edge needs,
+ * and owned by the caller. False, with the error raised, on failure; the caller then owns the gradients that are not NULL. */
 GRD_INLINE bool run_node(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads, grd_tensor **results, int64_t mark,
                          bool careful)
 {
@@ -177,7 +187,8 @@ GRD_INLINE bool run_node(struct grd_pass *pass, const struct grd_entry *entry, g
     return !grd_pending();
 }
 
-/* A node that nothing lies below, when nobody looks on. */
+/* Runs a node without edges and hooks whose gradients grd_grad does not return, such as the AccumulateGrad of most leaves. False, with the error
+ * raised, on failure. */
 static inline bool run_last(struct grd_pass *pass, struct grd_entry *entry)
 {
     struct grd_node *node = entry->node;
@@ -188,7 +199,8 @@ static inline bool run_last(struct grd_pass *pass, struct grd_entry *entry)
     return !grd_pending();
 }
 
-/* Called when all gradients of an entry have arrived. A leaf without hooks or captures runs at once if there are no worker threads. */
+/* Called when all gradients of a node have arrived. Puts its entry into the heap of nodes that are ready to run. If there are no worker threads,
+ * a node without edges and hooks, whose gradients grd_grad does not return, runs at once instead. False, with the error raised, on failure. */
 GRD_INLINE bool complete(struct grd_pass *pass, struct grd_entry *entry, int32_t index, bool threaded)
 {
     const struct grd_node *node = entry->node;
@@ -197,7 +209,9 @@ GRD_INLINE bool complete(struct grd_pass *pass, struct grd_entry *entry, int32_t
     return make_ready(pass, index, threaded);
 }
 
-/* Delivers the results, and their references, to the nodes below. With worker threads the lock is held meanwhile. */
+/* Moves the gradients in `results`, one per edge of the node, to the nodes that the edges lead to, and adds each to the gradient that has arrived
+ * there. Nodes that wait for no further gradient become ready. With worker threads (`threaded`) the caller holds the lock. False, with the error
+ * raised, on failure. */
 GRD_INLINE bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results, bool threaded)
 {
     const struct grd_edge *edge = node->edges, *end = edge + node->nedges;
@@ -228,6 +242,7 @@ static bool deliver_locked(struct grd_pass *pass, const struct grd_node *node, g
     return ok;
 }
 
+/* True if any of the n tensors is not NULL. */
 static inline bool any_defined(grd_tensor *const *tensors, uint32_t n)
 {
     if (GRD_LIKELY(n == 1))
@@ -238,7 +253,8 @@ static inline bool any_defined(grd_tensor *const *tensors, uint32_t n)
     return false;
 }
 
-/* Everything from the slots of an entry to the slots below. Called without the lock. */
+/* Runs the entry with this index, i.e. one node of the pass whose gradients have all arrived: calls its hooks, runs the node, and delivers the
+ * results to the nodes that its edges lead to. Called without the lock. False, with the error raised, on failure. */
 GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
 {
     struct grd_entry *entry = &pass->entries[index];
@@ -271,6 +287,8 @@ GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
 }
 
 /* ---- The loops ------------------------------------------------------------------------------------------------------------------------------ */
+/* Runs the nodes that are ready, and those that become ready, in the calling thread until there are none. False, with the error raised, on
+ * failure. */
 static bool run_alone(struct grd_pass *pass)
 {
     while (pass->heap.n > 0)
@@ -279,7 +297,8 @@ static bool run_alone(struct grd_pass *pass)
     return true;
 }
 
-/* Runs entries of one thread's heap until no entry is ready or running in any thread. */
+/* Runs the nodes in one thread's heap, which other threads fill, until no node is ready or running in any thread, or an error occurs in any
+ * thread. */
 static void run_share(struct grd_pass *pass, struct grd_heap *heap)
 {
     pthread_mutex_lock(&pass->lock);
@@ -320,7 +339,8 @@ static void *worker_main(void *context)
     return NULL;
 }
 
-/* Starts a worker thread for each device type in the graph except the CPU. If a thread cannot be created, the calling thread does its work. */
+/* Starts a worker thread for each device type in the graph except the CPU. If a thread cannot be created, the calling thread runs the nodes of
+ * this device type. */
 static void start_workers(struct grd_pass *pass, const bool *present)
 {
     pthread_mutex_lock(&pass->lock);
@@ -336,7 +356,7 @@ static void start_workers(struct grd_pass *pass, const bool *present)
     pthread_mutex_unlock(&pass->lock);
 }
 
-/* Returns the number of device types other than the CPU in the graph, and marks them in ret_present. */
+/* Returns the number of device types other than the CPU that nodes of the pass are on, and sets the elements of ret_present for these types. */
 static int find_devices(const struct grd_pass *pass, bool *ret_present)
 {
     int n = 0;
@@ -349,8 +369,9 @@ static int find_devices(const struct grd_pass *pass, bool *ret_present)
     return n;
 }
 
-/* Entries of outputs that wait for nothing else. One that is given several times is ready with the last, as if a node above all outputs handed
- * out their gradients. The hooks on a single output are called even where nothing below it is wanted. */
+/* Makes the nodes of the outputs ready to run, except those that still wait for gradients from other nodes. A node that has several of the
+ * outputs becomes ready once, after the last of them. The node of a single output becomes ready even if no gradient is needed behind it, so that
+ * its hooks are called. False, with MemoryError, on failure. */
 GRD_INLINE bool make_first_ready(struct grd_pass *pass, const int32_t *roots, int64_t nroots, bool threaded)
 {
     if (GRD_LIKELY(nroots == 1))
@@ -365,6 +386,8 @@ GRD_INLINE bool make_first_ready(struct grd_pass *pass, const int32_t *roots, in
     return true;
 }
 
+/* Runs all needed nodes of the pass, with a worker thread for each device type other than the CPU. In anomaly mode also checks the gradients for
+ * NaN. False, with the error raised, on failure. */
 static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
 {
     bool present[GRD_DEVICE_COUNT];
@@ -378,7 +401,7 @@ static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const 
     pass->level = grd_thread.level;
     pthread_mutex_init(&pass->lock, NULL);
     pthread_cond_init(&pass->changed, NULL);
-    pass->outstanding = 1; /* keeps the workers until everything is set up */
+    pass->outstanding = 1; /* not 0, so that no worker ends before the first nodes are ready to run */
     start_workers(pass, present);
     pthread_mutex_lock(&pass->lock);
     bool ok = make_first_ready(pass, roots, nroots, true);

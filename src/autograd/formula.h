@@ -1,5 +1,5 @@
-/* What generated formulas call besides operators: the end of temporaries that have been used, and operators that do nothing in the common
- * case, which is decided here without a call. Results are pooled or the argument itself, as every formula may return. */
+/* Declares helper functions that generated gradient formulas call besides operators. Some skip an operator that would change nothing, e.g.
+ * padding by 0, which saves the call. Each returns its argument, or a temporary that the innermost grd_scope owns. */
 #ifndef GRD_AUTOGRAD_FORMULA_H
 #define GRD_AUTOGRAD_FORMULA_H
 
@@ -8,30 +8,32 @@
 #include "core/tensor.h"
 #include "gen/uses/autograd/formula.h"
 
-/* A value that the rest of a formula needs: what is above the mark goes but for that. */
+/* Frees the temporary tensors that were made since this thread's pool (the stack of the references that open scopes own) had the height `mark`,
+ * except `t`, and returns `t`; grd_failed on failure. Called when a formula no longer needs the temporaries from which it computed `t`. */
 static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)
 {
     return grd_pool_return(mark, t) ? t : grd_failed;
 }
 
-/* Elements of lists, which are empty after an error. */
+/* Returns element i of a list of tensors; grd_failed if the list is shorter, as it is after an error. */
 static inline grd_tensor *grd_list_at(grd_tensors list, int64_t i)
 {
     return i < list.n ? list.data[i] : grd_failed;
 }
 
+/* Returns element i of a list of sizes; 0 if the list is shorter, as it is after an error. */
 static inline int64_t grd_size_at(grd_dims list, int64_t i)
 {
     return i < list.n ? list.data[i] : 0;
 }
 
-/* A real tensor is its own conjugate. */
+/* Returns the conjugate of `t`, or `t` itself if its dtype is real. */
 static inline grd_tensor *grd_formula_conj(grd_tensor *t)
 {
     return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj_physical(t) : t;
 }
 
-/* t where nothing is added or cut off. */
+/* Returns `t` padded with zeros as by constant_pad_nd; `t` itself if all pads are 0. */
 static inline grd_tensor *grd_formula_pad(grd_tensor *t, grd_dims pad)
 {
     for (int64_t i = 0; i < pad.n; i++)
@@ -40,7 +42,7 @@ static inline grd_tensor *grd_formula_pad(grd_tensor *t, grd_dims pad)
     return t;
 }
 
-/* t times a number that is mostly 1. */
+/* Returns `t` times `factor`; `t` itself if `factor` is the integer 1, the most frequent value. */
 static inline grd_tensor *grd_formula_times(grd_tensor *t, grd_scalar factor)
 {
     return factor.kind == GRD_SCALAR_INT && factor.v.i == 1 ? t : grd_mul(t, grd_number(factor));

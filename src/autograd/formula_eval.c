@@ -1,5 +1,6 @@
-/* Evaluates gradient formulas: operators are called on tensors, numbers are computed with as double, which holds every size.
- * Invariant: an error is raised by whoever meets it and looked at by the caller, once; what is computed after it is not used. */
+/* Evaluates gradient formulas: calls operators on tensors, and computes with numbers in double, which represents integers up to 2^53 exactly.
+ * Invariant: a function that fails leaves the error pending and returns a value that nobody uses. The caller of grd_formula_evaluate checks for the
+ * error. */
 #include "autograd/formula_tree.h"
 
 #include <string.h>
@@ -21,6 +22,7 @@ static const struct grd_formula_node *node_at(const struct evaluation *e, int in
 
 /* ---- Conversions ------------------------------------------------------------------------------------------------------------------ */
 
+/* True if the value is None or stands for an optional argument that is absent. */
 static bool is_none(const grd_value *value)
 {
     switch (value->kind) {
@@ -50,14 +52,16 @@ static double to_double(grd_value value)
     return grd_scalar_double(grd_value_scalar(&value));
 }
 
-/* A pooled list, with room in *ret_data. It is empty, with the error raised, where there is no memory. */
+/* Returns a list of n integers, which the caller then writes to *ret_data. The memory lives until the innermost grd_scope closes. On failure the
+ * list is empty, *ret_data is NULL and MemoryError is raised. */
 static grd_value new_dims(int64_t n, int64_t **ret_data)
 {
     int64_t *data = *ret_data = grd_pool_alloc((size_t)(n > 0 ? n : 1) * sizeof *data);
     return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {data != NULL ? n : 0, data}};
 }
 
-/* A number as the kind that its place wants; a list of one for an integer. What is absent, or of another kind, stays. */
+/* Converts a number to the kind `wanted`; if `wanted` is a list of integers, to a list of one. Returns other values as they are, and None for an
+ * absent number. */
 static grd_value convert(grd_value value, grd_kind wanted)
 {
     const bool number =
@@ -89,6 +93,7 @@ static grd_value convert(grd_value value, grd_kind wanted)
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the result of an operation on a and b, or on a alone; truth values are 0 and 1. */
 static double compute(enum grd_formula_symbol symbol, double a, double b)
 {
     switch (symbol) {
@@ -123,7 +128,9 @@ static double compute(enum grd_formula_symbol symbol, double a, double b)
     }
 }
 
-/* Strings and dtypes are compared for equality alone: as whether they differ is 0. A string that is absent equals none. */
+/* Returns the result of an arithmetic operation on numbers, or of a comparison with == or !=, which may compare two strings or two dtypes
+ * instead. Such a comparison is computed with x = 0 for equal operands and x = 1 for different ones, and with y = 0. A string that is None is not
+ * equal to any string. */
 static grd_value evaluate_number(const struct evaluation *e, const struct grd_formula_node *node)
 {
     const int next = node_at(e, node->child)->next;
@@ -173,10 +180,12 @@ static grd_value evaluate_fact(const struct evaluation *e, const struct grd_form
 {
     const grd_tensor *grad = evaluate(e, node->child).v.tensor;
     if (grad == NULL)
-        grd_raise(GRD_ERROR_RUNTIME, "the formula takes a fact of the gradient of a result that has none");
+        grd_raise(GRD_ERROR_RUNTIME, "the formula reads the shape, dtype or device of an undefined gradient");
     return grd_pending() ? (grd_value){.kind = GRD_KIND_NONE} : grd_fact_of((enum grd_save_how)node->which, grad);
 }
 
+/* Calls a function of numbers or an operator, and returns its value converted to the node's kind. Arguments that the formula does not give have
+ * the kind NONE. */
 static grd_value evaluate_call(const struct evaluation *e, const struct grd_formula_node *node)
 {
     const bool is_function = node->type == GRD_FORMULA_FUNCTION;
@@ -190,9 +199,9 @@ static grd_value evaluate_call(const struct evaluation *e, const struct grd_form
     return result;
 }
 
-/* ---- Everything -------------------------------------------------------------------------------------------------------------------- */
+/* ---- All nodes --------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the value of a node. Recursion is as deep as the tree, whose depth formula_text.c limits. */
+/* Returns the value of the node with this index. The recursion is as deep as the tree; formula_text.c limits the number of its nodes. */
 static grd_value evaluate(const struct evaluation *e, int index)
 {
     const struct grd_formula_node *node = node_at(e, index);

@@ -1,10 +1,11 @@
-/* Reads gradient formulas: a part of Python's expressions. Operators are rows of a table, read by climbing its precedences:
+/* Reads gradient formulas, whose language is a subset of Python's expressions. Operators are read by precedence climbing. The grammar is:
  *
  *     expression = prefix {symbol expression} ["if" expression "else" expression]
- *     prefix     = ("not" | "-") expression | atom
- *     atom       = number | string | "(" expression ")" | "[" expressions "]" | word | name | name "(" arguments ")"
+ *     prefix     = ("not" | "-") expression | atom {"[" expression "]"}
+ *     atom       = number | string | "(" expression ")" | "[" expressions "]" | constant | name | name "(" arguments ")"
+ *     constant   = "True" | "False" | "None" | "inf" | "nan"
  *
- * Kinds are checked here, so that an error comes when the operator is defined and says where. */
+ * The kinds of all values are checked here, so that a wrong formula is refused when its operator is defined, with the position of the mistake. */
 #include "autograd/derivative.h"
 #include "autograd/formula_tree.h"
 
@@ -15,21 +16,25 @@
 #include "base/memory.h"
 #include "base/reader.h"
 
-/* Nesting and parts are limited, so that neither reading nor evaluating runs out of stack. */
+/* The largest depth of nested expressions, and the largest number of nodes in the tree of a formula. Reading a formula recurses as deep as its
+ * expressions are nested, and evaluation as deep as its tree, so without these limits a formula could overflow the stack. */
 enum { MAX_DEPTH = 100, MAX_PARTS = 500 };
 
-/* Functions return the index of a node, or 0 after an error: what reporting one returns. */
+/* The state of reading one formula. Functions of this file that return int return the index of the node they read, or 0 with the error raised. */
 struct parser {
     struct grd_reader reader;
     struct grd_formula *formula;
     struct grd_formula_needs *needs;
-    int position, depth;
+    int position, depth; /* position: index among the differentiable arguments; depth: active calls of read_expression */
 };
 
+/* Reads an expression whose operators have at least the precedence `level`. Returns the index of its node, or 0, with the error raised, on
+ * failure. */
 static int read_expression(struct parser *p, int level);
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------------------------- */
 
+/* Appends a node to the formula and returns its index. Returns 0, with the error raised, on failure; no valid node has the index 0. */
 static int add(struct parser *p, struct grd_formula_node node)
 {
     struct grd_formula *formula = p->formula;
@@ -59,7 +64,7 @@ static int add_constant(struct parser *p, grd_value value)
     return add(p, (struct grd_formula_node){.type = GRD_FORMULA_CONSTANT, .kind = (uint8_t)value.kind, .v.constant = value});
 }
 
-/* Where the next token begins. */
+/* Returns the address of the next token in the text. */
 static const char *here(struct parser *p)
 {
     grd_read_peek(&p->reader);
@@ -73,7 +78,7 @@ static bool is_number(grd_kind kind)
     return kind == GRD_KIND_SCALAR || kind == GRD_KIND_INT || kind == GRD_KIND_FLOAT || kind == GRD_KIND_BOOL;
 }
 
-/* A string that stands for a dtype becomes one. */
+/* True if the node's value is a dtype. A string constant with the name of a dtype, e.g. 'float32', is first turned into that dtype. */
 static bool to_dtype(struct grd_formula_node *node)
 {
     for (int dtype = GRD_DTYPE_NONE + 1; node->type == GRD_FORMULA_CONSTANT && node->kind == GRD_KIND_STRING && dtype < GRD_DTYPE_COUNT;
@@ -85,6 +90,7 @@ static bool to_dtype(struct grd_formula_node *node)
     return node->kind == GRD_KIND_DTYPE;
 }
 
+/* True if the node's value can be used where the kind `wanted` is expected. */
 static bool converts(struct grd_formula_node *node, grd_kind wanted)
 {
     const grd_kind kind = (grd_kind)node->kind;
@@ -108,12 +114,13 @@ static bool converts(struct grd_formula_node *node, grd_kind wanted)
 
 /* ---- Names ----------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns how many characters of `word` an error text shows: all, but at most 60. */
 static int length_shown(struct grd_span word)
 {
     return word.length > 60 ? 60 : word.length;
 }
 
-/* The place of an argument, -1 where none has the name. */
+/* Returns the index of the argument that is named `word`, or -1 if there is none. */
 static int find_argument(const struct grd_arg *args, int nargs, struct grd_span word)
 {
     int i = nargs - 1;
@@ -122,7 +129,8 @@ static int find_argument(const struct grd_arg *args, int nargs, struct grd_span 
     return i;
 }
 
-/* The result whose gradient is "grad", the first, or "grad_<name>" where there are several; -1 for another name. The gradients of a list are "grads". */
+/* Returns the index of the result whose gradient is named `word`, or -1 if `word` names no gradient. "grad" is the gradient of result 0, and
+ * "grad_<name>" the gradient of one of several results. If the operator returns a list, "grads" is the list of all gradients (index 0). */
 static int find_gradient(const struct parser *p, struct grd_span word)
 {
     const struct grd_defined_op *of = p->needs->of;
@@ -134,6 +142,8 @@ static int find_gradient(const struct parser *p, struct grd_span word)
     return i;
 }
 
+/* Adds a node for the gradient of a result, and notes in p->needs that the formula reads this gradient. Returns the index of the node, or 0, with
+ * the error raised, on failure. */
 static int add_gradient(struct parser *p, int result)
 {
     p->needs->results |= 1u << result;
@@ -143,7 +153,7 @@ static int add_gradient(struct parser *p, int result)
                                             .which = (uint8_t)result});
 }
 
-/* The argument or result of that name, saved whole. */
+/* Finds the argument or result named `word`, and writes its kind and how a node saves its value. False, with the error raised, if there is none. */
 static bool find_saved(const struct parser *p, struct grd_span word, struct grd_save *ret_save, grd_kind *ret_kind)
 {
     const struct grd_defined_op *of = p->needs->of;
@@ -164,6 +174,8 @@ static bool find_saved(const struct parser *p, struct grd_span word, struct grd_
                             of->op.returns_list ? "grads" : "grad", known);
 }
 
+/* Adds a node that reads a saved value, and adds the value to p->needs unless a formula saves it already. Returns the index of the node, or 0,
+ * with an error that names the position `at` raised, on failure. */
 static int add_saved(struct parser *p, const char *at, struct grd_save save, grd_kind kind)
 {
     struct grd_formula_needs *needs = p->needs;
@@ -179,6 +191,8 @@ static int add_saved(struct parser *p, const char *at, struct grd_save save, grd
     return add(p, (struct grd_formula_node){.type = GRD_FORMULA_SAVED, .kind = (uint8_t)kind, .which = (uint8_t)i});
 }
 
+/* Adds a node for a name that has been read: a constant such as True, a gradient, an argument or a result. Returns the index of the node, or 0,
+ * with the error raised, on failure. */
 static int read_name(struct parser *p, struct grd_span word)
 {
     static const struct {
@@ -200,8 +214,9 @@ static int read_name(struct parser *p, struct grd_span word)
     return gradient >= 0 ? add_gradient(p, gradient) : find_saved(p, word, &save, &kind) ? add_saved(p, word.at, save, kind) : 0;
 }
 
-/* ---- Facts of tensors, of which nothing else is saved ------------------------------------------------------------------------------------ */
+/* ---- Facts of tensors ---------------------------------------------------------------------------------------------------------------- */
 
+/* A fact is a property of a tensor, such as its shape. A formula that reads only a fact makes the node save the fact instead of the tensor. */
 static const struct fact {
     const char *name;
     uint8_t how, kind;
@@ -211,7 +226,9 @@ static const struct fact {
     {"device", GRD_SAVE_DEVICE, GRD_KIND_DEVICE}, {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
 };
 
-/* The fact of an argument or a result, which is saved. Of an argument that may be absent only the shape is known: None. */
+/* Reads the end of a call such as shape(subject) or dtype(subject), after `subject`, the name of an argument or result of the operator. The
+ * autograd node of the operator then saves only the shape or dtype, not the tensor. For an optional argument only shape() is allowed; its value is
+ * None if the argument is absent. Returns the index of the new node of the formula tree, or 0, with the error raised, on failure. */
 static int read_saved_fact(struct parser *p, const struct fact *fact, struct grd_span subject)
 {
     const struct grd_op *op = &p->needs->of->op;
@@ -236,7 +253,9 @@ static int read_saved_fact(struct parser *p, const struct fact *fact, struct grd
     return grd_read_expect(&p->reader, ")") ? add_saved(p, subject.at, save, (grd_kind)fact->kind) : 0;
 }
 
-/* The fact of a gradient, or of another tensor that the formula computes, is taken when it is there. */
+/* Reads the rest of a call such as shape(x) or dtype(x) after the opening parenthesis. If `x` is the name of an argument or result, the autograd
+ * node saves the shape or dtype instead of the tensor. Otherwise `x` is a gradient or a tensor that the formula computes, and evaluation reads
+ * its shape or dtype. Returns the index of the new node, or 0, with the error raised, on failure. */
 static int read_fact(struct parser *p, const struct fact *fact)
 {
     const struct grd_reader before = p->reader;
@@ -259,7 +278,7 @@ static int read_fact(struct parser *p, const struct fact *fact)
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------------------ */
 
-/* An operator, or a function of numbers and sizes, that a formula calls. */
+/* An operator, or a function of numbers and sizes, that a formula calls. `node` is the node that is added for the call. */
 struct callee {
     const char *name;
     const struct grd_arg *args;
@@ -267,6 +286,7 @@ struct callee {
     struct grd_formula_node node;
 };
 
+/* Returns the function of numbers and sizes that is named `word`, or NULL if there is none. */
 static const struct grd_function *find_function(struct grd_span word)
 {
     const struct grd_function *function = grd_function_table;
@@ -275,12 +295,14 @@ static const struct grd_function *find_function(struct grd_span word)
     return function->name != NULL ? function : NULL;
 }
 
-/* An operator by the name that formulas have for it: a derivative computes conjugates (grd_formula_conj), since it uses them at once. */
+/* Returns the operator that formulas call by `name`, or NULL if there is none. In a formula conj() is conj_physical(), which writes the conjugate
+ * into new memory. A tensor with a pending conjugation would be copied anyway, because the formula reads its elements at once. */
 static const grd_op *find_operator(const char *name)
 {
     return grd_op_find(strcmp(name, "conj") == 0 ? "conj_physical" : name);
 }
 
+/* Finds the function or operator that is named `word`. False, with the error raised, if there is none or a formula cannot call it. */
 static bool find_callee(const struct parser *p, struct grd_span word, struct callee *ret_callee)
 {
     char name[128] = "";
@@ -305,7 +327,9 @@ static bool find_callee(const struct parser *p, struct grd_span word, struct cal
     return true;
 }
 
-/* The place that "name =" says, or the next one. "name == x" is a comparison. */
+/* Finds out which argument of the callee the next argument of a call sets, and writes its index to *ret_place. If "name =" comes next, this is
+ * the index of the argument with that name, otherwise *next_place. ("name == x" is a comparison.) Bit i of `given` is set if argument i was set
+ * before. Updates *next_place. False, with the error raised, on failure. */
 static bool read_place(struct parser *p, const struct callee *callee, unsigned given, int *next_place, int *ret_place)
 {
     const char *at = here(p);
@@ -325,11 +349,14 @@ static bool read_place(struct parser *p, const struct callee *callee, unsigned g
     return *ret_place < callee->nargs || grd_read_fail_at(&p->reader, at, "an argument without a name follows one with a name");
 }
 
+/* True if a call may omit the argument `arg`. */
 static bool may_be_absent(const struct grd_arg *arg)
 {
     return arg->optional || arg->value.kind != GRD_KIND_NONE;
 }
 
+/* Reads an expression and checks that it can be argument number `place` of the callee. Returns the index of its node, or 0, with the error
+ * raised, on failure. */
 static int read_argument(struct parser *p, const struct callee *callee, int place)
 {
     const struct grd_arg *arg = &callee->args[place];
@@ -344,13 +371,15 @@ static int read_argument(struct parser *p, const struct callee *callee, int plac
     return node;
 }
 
-/* Appends a child to those of a node. */
+/* Appends `child` to the children of `parent`. *last is the last child so far; 0 if there is none yet. */
 static void append(const struct parser *p, int parent, int *last, int child)
 {
     *(*last != 0 ? &node_at(p, *last)->next : &node_at(p, parent)->child) = (uint16_t)child;
     *last = child;
 }
 
+/* Reads the arguments of a call. The name, `word`, and the opening parenthesis have been read. Returns the index of the call's node, or 0, with
+ * the error raised, on failure. */
 static int read_call(struct parser *p, struct grd_span word)
 {
     struct callee callee = {0};
@@ -375,7 +404,8 @@ static int read_call(struct parser *p, struct grd_span word)
 
 /* ---- Atoms ------------------------------------------------------------------------------------------------------------------------ */
 
-/* "[a, b]": tensors where one is a tensor, otherwise integers. */
+/* Reads the rest of a list such as "[a, b]" after the opening bracket. The list is a list of tensors if any element is a tensor, otherwise a list
+ * of integers. Returns the index of its node, or 0, with the error raised, on failure. */
 static int read_list(struct parser *p)
 {
     const int list = add(p, (struct grd_formula_node){.type = GRD_FORMULA_LIST, .kind = GRD_KIND_DIMS});
@@ -401,7 +431,8 @@ static int read_list(struct parser *p)
     return list;
 }
 
-/* The rest of "sizes[i]". */
+/* Reads the rest of an expression such as "sizes[i]" after the opening bracket. `list` is the node of `sizes`; errors name the position `at`.
+ * Returns the index of the new node, or 0, with the error raised, on failure. */
 static int read_item(struct parser *p, const char *at, int list)
 {
     const int index = read_expression(p, 0);
@@ -423,6 +454,8 @@ static int read_number(struct parser *p)
                                                          : (grd_value){.kind = GRD_KIND_FLOAT, .v.number = number.v.c.re});
 }
 
+/* Reads a string constant, which then points into formula->text, where a NUL is written over the closing quote. Returns the index of its node, or
+ * 0, with the error raised, on failure. */
 static int read_string(struct parser *p)
 {
     struct grd_span string;
@@ -433,6 +466,7 @@ static int read_string(struct parser *p)
     return add_constant(p, (grd_value){.kind = GRD_KIND_STRING, .v.string = copy});
 }
 
+/* Reads an `atom` of the grammar at the top of this file. Returns the index of its node, or 0, with the error raised, on failure. */
 static int read_atom(struct parser *p)
 {
     const char next = grd_read_peek(&p->reader);
@@ -465,16 +499,17 @@ static int read_atom(struct parser *p)
 
 /* ---- Operators -------------------------------------------------------------------------------------------------------------------- */
 
-/* Precedences, those of Python. */
+/* The precedences of operators, as in Python. A higher number binds more strongly. */
 enum { CHOICE, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, POWER };
 
+/* The binary operators (infix) and the unary ones (prefixes) of the language. */
 static const struct symbol {
     const char *text;
-    uint8_t level, number;  /* of numbers: a grd_formula_symbol */
-    const char *of_tensors; /* the operator */
+    uint8_t level, number;  /* level: the precedence; number: a grd_formula_symbol, the operation on numbers, or NONE if there is none */
+    const char *of_tensors; /* name of the operator on tensors; NULL if the symbol does not take tensors */
 } infix[] =
     {
-        /* One that begins another comes after it. */
+        /* A symbol with which a longer one begins, as "<" begins "<=", comes after the longer one, because the first match is taken. */
         {"or", OR, GRD_SYMBOL_OR, NULL},
         {"and", AND, GRD_SYMBOL_AND, NULL},
         {"==", COMPARISON, GRD_SYMBOL_EQUAL, NULL},
@@ -493,7 +528,7 @@ static const struct symbol {
 },
   prefixes[] = {{"not", NOT, GRD_SYMBOL_NOT, NULL}, {"-", SIGN, GRD_SYMBOL_NEGATE, "neg"}};
 
-/* Takes one of n symbols that binds at least as strongly; NULL where none comes. */
+/* If one of the n symbols comes next and its precedence is at least `level`, reads and returns it; otherwise returns NULL. */
 static const struct symbol *read_symbol(struct parser *p, const struct symbol *symbols, int n, int level)
 {
     for (int i = 0; i < n; i++) {
@@ -504,12 +539,13 @@ static const struct symbol *read_symbol(struct parser *p, const struct symbol *s
     return NULL;
 }
 
+/* True if a value of this kind can be an operand of the symbol. */
 static bool is_operand(grd_kind kind, const struct symbol *symbol)
 {
     return is_number(kind) || (kind == GRD_KIND_TENSOR && symbol->of_tensors != NULL);
 }
 
-/* True for two strings, or a dtype and its name, which are compared for equality alone. */
+/* True if the symbol compares two strings, or a dtype with a dtype or its name, for equality. (Strings and dtypes have no order.) */
 static bool are_names(const struct parser *p, const struct symbol *symbol, int left, int right)
 {
     if (left == 0 || (symbol->number != GRD_SYMBOL_EQUAL && symbol->number != GRD_SYMBOL_NOT_EQUAL))
@@ -518,7 +554,8 @@ static bool are_names(const struct parser *p, const struct symbol *symbol, int l
                                               : kind_of(p, left) == GRD_KIND_STRING && kind_of(p, right) == GRD_KIND_STRING;
 }
 
-/* Calls the operator on tensors, computes with numbers. A prefix has no `left`. */
+/* Adds a node that applies the symbol to its operands. If an operand is a tensor, the node calls an operator, otherwise it computes with numbers.
+ * `left` is 0 for a unary symbol. Returns the index of the node, or 0, with the error raised, on failure. */
 static int add_operation(struct parser *p, const char *at, const struct symbol *symbol, int left, int right)
 {
     const bool names = are_names(p, symbol, left, right);
@@ -544,7 +581,8 @@ static int add_operation(struct parser *p, const char *at, const struct symbol *
     return add(p, node);
 }
 
-/* "x in (a, b)" after its "in", as x == a or x == b. */
+/* Reads the rest of "x in (a, b)" after its "in", as if it were "x == a or x == b". `value` is the node of x. Returns the index of the new node,
+ * or 0, with the error raised, on failure. */
 static int read_choices(struct parser *p, const char *at, const struct symbol *symbol, int value)
 {
     static const struct symbol any = {"or", OR, GRD_SYMBOL_OR, NULL};
@@ -559,7 +597,8 @@ static int read_choices(struct parser *p, const char *at, const struct symbol *s
     return found != 0 && grd_read_expect(&p->reader, ")") ? found : 0;
 }
 
-/* "is None" and "is not None" after their first word. */
+/* Reads the rest of "x is None" or "x is not None" after its "is". `node` is the node of x. Returns the index of the new node, or 0, with the
+ * error raised, on failure. */
 static int read_is_none(struct parser *p, int node)
 {
     const bool negated = grd_read_keyword(&p->reader, "not");
@@ -568,7 +607,7 @@ static int read_is_none(struct parser *p, int node)
     return add(p, (struct grd_formula_node){GRD_FORMULA_IS_NONE, GRD_KIND_BOOL, .which = negated, .child = (uint16_t)node});
 }
 
-/* Finds the kind of a choice between two values; false where there is none for both. */
+/* Writes the kind of the value of "yes if test else no", where a number can become a tensor. False if the two values have no common kind. */
 static bool find_common_kind(grd_kind yes, grd_kind no, grd_kind *ret_kind)
 {
     const bool tensors = (yes == GRD_KIND_TENSOR || is_number(yes)) && (no == GRD_KIND_TENSOR || is_number(no));
@@ -579,7 +618,8 @@ static bool find_common_kind(grd_kind yes, grd_kind no, grd_kind *ret_kind)
     return *ret_kind != GRD_KIND_TENSOR || tensors || yes == no || yes == GRD_KIND_NONE || no == GRD_KIND_NONE;
 }
 
-/* The rest of "yes if test else no". */
+/* Reads the rest of "yes if test else no" after its "if". `yes` is the node of the first value, and `at` is where the expression begins. Returns
+ * the index of the new node, or 0, with the error raised, on failure. */
 static int read_choice(struct parser *p, const char *at, int yes)
 {
     const char *test_at = here(p);
@@ -602,7 +642,9 @@ static int read_choice(struct parser *p, const char *at, int yes)
     return add(p, (struct grd_formula_node){GRD_FORMULA_CHOICE, (uint8_t)kind, .child = (uint16_t)yes});
 }
 
-/* An operand and the operators after it that bind at least as strongly as `level`. Python's chained comparisons are refused. */
+/* Reads an operand and then, as long as the next symbol has at least the precedence `level`, the symbol and its right operand. Chained
+ * comparisons such as "a < b < c", which Python allows, are an error. Returns the index of the last node, or 0, with the error raised, on
+ * failure. */
 static int read_operations(struct parser *p, int level)
 {
     const char *start = here(p), *at = start;
@@ -624,7 +666,7 @@ static int read_operations(struct parser *p, int level)
         } else if (strcmp(symbol->text, "in") == 0) {
             node = read_choices(p, at, symbol, node);
         } else {
-            /* A power is the one operator that begins on the right. */
+            /* Powers are right-associative and their exponent may be negative: 2 ** -x ** y is 2 ** -(x ** y). */
             const int right = read_expression(p, symbol->level == POWER ? SIGN : symbol->level + 1);
             node = right != 0 ? add_operation(p, at, symbol, node, right) : 0;
         }
@@ -642,8 +684,9 @@ static int read_expression(struct parser *p, int level)
     return node;
 }
 
-/* ---- The whole --------------------------------------------------------------------------------------------------------------------- */
+/* ---- A formula --------------------------------------------------------------------------------------------------------------------- */
 
+/* Reads the whole text and checks that its value can be the gradient of an argument of kind `wanted`. False, with the error raised, on failure. */
 static bool read_whole(struct parser *p, grd_kind wanted)
 {
     const char *at = here(p);

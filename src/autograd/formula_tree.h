@@ -1,29 +1,32 @@
-/* A gradient formula of an operator defined at run time, as a tree: read once by formula_text.c, evaluated in every backward by formula_eval.c.
- * The language is that of the grad.* lines of schema/ (codegen/formula.py), and calls are calls of operators: so what a formula computes is
- * recorded like everything else and can be differentiated again.
+/* Declares the tree into which a gradient formula of an operator that is defined at run time is turned. formula_text.c reads the formula once,
+ * and formula_eval.c evaluates it in each backward pass.
  *
- * Invariant: a node's kind fits its place, but for numbers, which are converted when they are known. */
+ * The language is the language of the grad.* lines in schema/ (codegen/formula.py). A formula calls ordinary operators, so its computation is
+ * recorded with create_graph and can be differentiated again.
+ * Invariant: each node has a kind that its parent accepts. Only numbers may have another kind; formula_eval.c converts them. */
 #ifndef GRD_AUTOGRAD_FORMULA_TREE_H
 #define GRD_AUTOGRAD_FORMULA_TREE_H
 
 #include "autograd/derivative.h"
 #include "dispatch/define.h"
 
+/* The types of the nodes of a formula, which say how a node's value is computed. */
 enum grd_formula_type {
-    GRD_FORMULA_CONSTANT,
-    GRD_FORMULA_GRADIENT,  /* of result `which` */
-    GRD_FORMULA_GRADIENTS, /* of an operator that returns a list */
-    GRD_FORMULA_SAVED,     /* saves[which] */
-    GRD_FORMULA_FACT,      /* `which`, a grd_save_how, of the tensor below */
-    GRD_FORMULA_LIST,      /* of integers or tensors */
-    GRD_FORMULA_ITEM,      /* of a list of integers: the list, the index */
-    GRD_FORMULA_NUMBER,    /* `which`, a grd_formula_symbol, of one or two numbers, strings or dtypes */
-    GRD_FORMULA_IS_NONE,
-    GRD_FORMULA_CHOICE,   /* yes, test, no: the order of the text */
-    GRD_FORMULA_FUNCTION, /* of numbers and sizes: `function`; the arguments in order */
-    GRD_FORMULA_CALL      /* of `op`; each child has the place of its argument */
+    GRD_FORMULA_CONSTANT,  /* the constant v.constant */
+    GRD_FORMULA_GRADIENT,  /* the gradient of the operator's result number `which` */
+    GRD_FORMULA_GRADIENTS, /* the list of all gradients, for an operator that returns a list */
+    GRD_FORMULA_SAVED,     /* the saved value number `which`, see grd_backward.saved */
+    GRD_FORMULA_FACT,      /* shape, strides, offset, dtype or device of the tensor that the child computes; `which` is the grd_save_how */
+    GRD_FORMULA_LIST,      /* a list of the children, which are integers or tensors */
+    GRD_FORMULA_ITEM,      /* an element of a list of integers; the children are the list and the index */
+    GRD_FORMULA_NUMBER,    /* applies the grd_formula_symbol `which` to one or two children, which are numbers, strings or dtypes */
+    GRD_FORMULA_IS_NONE,   /* `which` is 0: true if the child is None; `which` is 1: true if the child is not None */
+    GRD_FORMULA_CHOICE,    /* "yes if test else no"; the children are yes, test and no */
+    GRD_FORMULA_FUNCTION,  /* calls v.function, a function of numbers and sizes; the children are the arguments, see `place` */
+    GRD_FORMULA_CALL       /* calls the operator v.op; the children are the arguments, see `place` */
 };
 
+/* The operations of formulas on numbers. */
 enum grd_formula_symbol {
     GRD_SYMBOL_NONE,
     GRD_SYMBOL_OR,
@@ -34,7 +37,7 @@ enum grd_formula_symbol {
     GRD_SYMBOL_LESS_EQUAL,
     GRD_SYMBOL_GREATER_EQUAL,
     GRD_SYMBOL_LESS,
-    GRD_SYMBOL_GREATER, /* the results of those before are truth values */
+    GRD_SYMBOL_GREATER, /* the operations from GRD_SYMBOL_OR to this one return a bool */
     GRD_SYMBOL_ADD,
     GRD_SYMBOL_SUBTRACT,
     GRD_SYMBOL_MULTIPLY,
@@ -43,11 +46,11 @@ enum grd_formula_symbol {
 };
 
 struct grd_formula_node {
-    uint8_t type;
-    uint8_t kind; /* grd_kind of the value; NONE for the word None */
-    uint8_t which;
-    uint8_t place;        /* as a child of a call */
-    uint16_t child, next; /* indices; 0: none */
+    uint8_t type;         /* a value of enum grd_formula_type */
+    uint8_t kind;         /* grd_kind of the node's value; GRD_KIND_NONE for the constant None */
+    uint8_t which;        /* an index or an operation, depending on `type`; see grd_formula_type */
+    uint8_t place;        /* if the parent is a call: index of the argument that this node computes */
+    uint16_t child, next; /* child: index of the first child; next: index of the parent's next child; 0 if there is none */
     union {
         grd_value constant;
         const grd_op *op;
@@ -56,25 +59,27 @@ struct grd_formula_node {
 };
 
 struct grd_formula {
-    struct grd_formula_node *nodes; /* nodes[0] is unused */
+    struct grd_formula_node *nodes; /* array of n nodes, of which nodes[0] is unused, so that index 0 can mean "no node" */
     int n, root;
-    char *text; /* a copy, in which string constants are terminated */
+    char *text; /* a copy of the formula's text, into which string constants point; a NUL is written over each closing quote */
     size_t text_size;
 };
 
-/* What all formulas of an operator need. */
+/* The values that the gradient formulas of one operator read, and which its nodes therefore save. */
 struct grd_formula_needs {
-    const struct grd_defined_op *of;
+    const struct grd_defined_op *of; /* the operator to which the formulas belong */
     struct grd_save saves[GRD_MAX_SAVES];
     int nsaves;
-    unsigned results; /* bit i: the gradient of result i is read */
+    unsigned results; /* bit i: some formula reads the gradient of the operator's result i */
 };
 
-/* Reads the formula of the argument op->args[arg], the position-th that has one, and adds what it needs. NULL, with the error raised, on failure. */
+/* Reads the formula for the gradient of argument `arg` and adds the values that it reads to `needs`. `position` is the number of arguments before
+ * `arg` that have a formula. NULL, with the error raised, on failure. */
 struct grd_formula *grd_formula_read(struct grd_formula_needs *needs, int arg, int position, const char *text);
 void grd_formula_free(struct grd_formula *formula);
 
-/* The gradient: a tensor or a list, as the argument is; kind NONE where the formula says None. */
+/* Evaluates the formula of an operator's argument and returns the gradient of this argument: a tensor if the argument is a tensor, a list of tensors
+ * if it is a list, or a value of kind NONE if the text of the formula is "None". May leave an error pending. */
 grd_value grd_formula_evaluate(const struct grd_formula *formula, const struct grd_backward *b);
 
 #endif

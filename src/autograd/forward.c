@@ -1,6 +1,7 @@
-/* Forward mode: the one boxed kernel of the FORWARD key. It runs the operator below, and gives tangents to the results by the rule of the operator
- * (enum grd_forward). Nothing here knows an operator. Where tangents are kept: tangent.c.
- * Invariant: an operator in place has been checked and has run before a tangent is written. */
+/* Implements forward-mode differentiation as the boxed kernel of the dispatch key FORWARD, which serves all operators. The kernel runs the
+ * operator for the keys below FORWARD, and computes the tangents of the results by the operator's rule (enum grd_forward). The functions that
+ * read and set tangents are in dual.c.
+ * Invariant: an in-place operator has run without error before the tangent of its result is written. */
 #include "autograd/derivative.h"
 #include "autograd/dual.h"
 #include "autograd/forward.h"
@@ -15,18 +16,20 @@
 
 #include <string.h>
 
+/* One call of an operator for which tangents may have to be computed. */
 struct call {
     const grd_op *op;
-    const struct grd_derivative *derivative; /* NULL: a result depends on no argument smoothly */
-    grd_tensor *out;                         /* written in place; NULL: none is */
-    grd_value args[GRD_MAX_ARGS];            /* in place: with a copy of what is overwritten, where a rule reads that */
-    grd_value tangents[GRD_MAX_ARGS];        /* of tensors and lists of them; absent ones are NULL */
-    unsigned dual;                           /* bit set: arguments with tangents */
-    struct grd_dual_level *level;            /* owned; NULL: nothing is dual */
-    const grd_value *results;                /* as the operator gave them */
+    const struct grd_derivative *derivative; /* NULL if the operator is not differentiable; its results then have no tangents */
+    grd_tensor *out;                         /* the tensor that the operator overwrites; NULL if it returns new results */
+    grd_value args[GRD_MAX_ARGS];            /* the arguments; a copy replaces the overwritten tensor if the rule reads its old value */
+    grd_value tangents[GRD_MAX_ARGS];        /* the tangents of tensors and of lists of tensors; NULL for a tensor without tangent */
+    unsigned dual;                           /* bit i: argument i has a tangent */
+    struct grd_dual_level *level;            /* owned; the dual level of the tangents, NULL if no argument has a tangent */
+    const grd_value *results;                /* the results that the operator returned */
 };
 
-/* ---- What is dual ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Tangents of the arguments ------------------------------------------------------------------------------------------------------ */
+/* Returns the tangent of `t`, which is argument `arg` or an element of it, or NULL if `t` has none. Updates call->dual and call->level. */
 static grd_tensor *find_tangent(struct call *call, int arg, const grd_tensor *t)
 {
     if (t == NULL || (grd_keys_of(t) & GRD_FORWARD_BIT) == 0)
@@ -40,6 +43,7 @@ static grd_tensor *find_tangent(struct call *call, int arg, const grd_tensor *t)
     return tangent;
 }
 
+/* Finds the tangents of argument `arg`, a list of tensors, and stores them in call->tangents. */
 static void find_list(struct call *call, int arg, grd_tensors list)
 {
     grd_tensor **tangents = grd_pool_alloc((size_t)list.n * sizeof *tangents);
@@ -60,7 +64,8 @@ static bool find_tangents(struct call *call)
     return !grd_pending();
 }
 
-/* An argument whose tangent nobody can carry on is refused. */
+/* False, with NotImplementedError raised, if an argument has a tangent but the operator has no forward rule or the argument has no gradient formula.
+ * Argument 0 of an in-place call needs no formula, because it is overwritten. */
 static bool check_rule(const struct call *call)
 {
     const struct grd_derivative *d = call->derivative;
@@ -72,13 +77,14 @@ static bool check_rule(const struct call *call)
 }
 
 /* ---- Shapes of tangents ---------------------------------------------------------------------------------------------------------- */
-/* The sum of what has come so far, if anything, and one more. */
+/* Adds `t` to *sum; sets *sum to `t` if *sum is NULL. */
 static void add(grd_tensor **sum, grd_tensor *t)
 {
     *sum = *sum != NULL ? grd_add(*sum, t) : t;
 }
 
-/* In the dtype and sizes of the result. */
+/* Returns the tangent `t` converted to the dtype of `result` and expanded to the sizes of `result`. If `t` is complex and `result` is real, drops the
+ * imaginary part. */
 static grd_tensor *fitted(const grd_tensor *result, grd_tensor *t)
 {
     if (grd_dtype_is_complex((grd_dtype)t->dtype) && !grd_dtype_is_complex((grd_dtype)result->dtype))
@@ -94,7 +100,7 @@ static const grd_tensor *result_of(const struct call *call, int64_t i)
     return call->op->returns_list ? call->results[0].v.tensors.data[i] : call->results[i].v.tensor;
 }
 
-/* The value that a formula reads, as a node would have saved it. */
+/* Returns the value that `save` describes, as a node would have saved it for the gradient formulas. */
 static grd_value value_of(const struct call *call, const struct grd_save *save)
 {
     const grd_value *value = save->result ? &call->results[save->index] : &call->args[save->index];
@@ -102,7 +108,8 @@ static grd_value value_of(const struct call *call, const struct grd_save *save)
     return grd_save_is_fact(save->how) ? grd_fact_of((enum grd_save_how)save->how, t) : *value;
 }
 
-/* The gradient of the argument at that position of the derivative, which is no list, where the gradients of the results are these. */
+/* Evaluates a gradient formula: returns the gradient of differentiable argument number `position`, a single tensor, from `grads`, the gradients
+ * of the results. NULL if the gradient is undefined. */
 static grd_tensor *gradient_of(const struct call *call, int position, grd_tensor *const *grads)
 {
     const struct grd_derivative *d = call->derivative;
@@ -120,7 +127,7 @@ static grd_tensor *gradient_of(const struct call *call, int position, grd_tensor
     return found[position];
 }
 
-/* The gradients of the sum of one result. */
+/* Returns the gradient of result.sum() with respect to differentiable argument number `position`, for the result with the index `result`. */
 static grd_tensor *gradient_of_sum(const struct call *call, int position, int result)
 {
     grd_tensor *grads[GRD_MAX_RESULTS] = {NULL};
@@ -134,7 +141,9 @@ static grd_tensor *gradient_of_sum(const struct call *call, int position, int re
     return grd_pending() ? grd_failed : gradient_of(call, position, grads);
 }
 
-/* For real results of complex arguments the formula gives the gradient of each element; otherwise the derivative is holomorphic, and its conjugate stands in the formula. */
+/* Returns the tangent of the result of an operator whose Jacobian J is symmetric, e.g. of an elementwise operator. The gradient formula computes
+ * conj(J) u for a gradient u, hence J t = conj(formula(conj(t))). If the argument is complex and the result real, the operator is not holomorphic,
+ * and the tangent is the real part of conj(g) t instead, where g is the gradient of result.sum(). */
 static grd_tensor *pointwise(const struct call *call, int position, grd_tensor *tangent)
 {
     if (grd_dtype_is_complex((grd_dtype)tangent->dtype) && !grd_dtype_is_complex((grd_dtype)call->results[0].v.tensor->dtype)) {
@@ -146,7 +155,7 @@ static grd_tensor *pointwise(const struct call *call, int position, grd_tensor *
     return grad != NULL ? grd_conj_physical(grad) : NULL;
 }
 
-/* The value of the argument of that name, or NULL. */
+/* Returns the value of the argument that is called `name`, or NULL if there is none. */
 static const grd_value *argument(const struct call *call, const char *name)
 {
     for (int i = 0; i < call->op->nargs; i++)
@@ -155,6 +164,8 @@ static const grd_value *argument(const struct call *call, const char *name)
     return NULL;
 }
 
+/* Returns the tangent of a result of a reduction: the tangent of the argument times the conjugate gradient of result.sum(), summed over the
+ * dimensions that the operator reduces. The operator's arguments `dim` and `keepdim` give these dimensions. */
 static grd_tensor *along_lines(const struct call *call, int position, int result, grd_tensor *tangent)
 {
     grd_tensor *grad = gradient_of_sum(call, position, result);
@@ -172,7 +183,9 @@ static grd_tensor *along_lines(const struct call *call, int position, int result
     return grd_sum(grd_mul(grd_conj_physical(grad), tangent), .dim = dims, .keepdim = keepdim != NULL && keepdim->v.boolean);
 }
 
-/* The formula of the gradient is linear in the gradients of the results, u, and J its adjoint: J v is the gradient of <formula(u), v> by u, whatever u is. */
+/* Computes the tangents J v of all results from the tangent v of one argument, where J is the Jacobian. The gradient formula is a linear function of
+ * the gradients u of the results, namely the adjoint of J. So J v is the gradient of <formula(u), v> with respect to u. This gradient does not depend
+ * on u, and u = 0 is used. */
 static void by_adjoint(const struct call *call, int position, grd_tensor *tangent, grd_tensor **ret_tangents)
 {
     const struct grd_derivative *d = call->derivative;
@@ -206,13 +219,15 @@ static bool is_differentiable(const struct call *call, int arg)
     return call->derivative == NULL;
 }
 
+/* Sets *tangent, if it is NULL, to zeros like `t`. */
 static void fill_tangent(grd_tensor **tangent, grd_tensor *t)
 {
     if (*tangent == NULL && t != NULL)
         *tangent = grd_zeros_like(t);
 }
 
-/* The operator, of tangents alone: in place of `target`, unless that is NULL. */
+/* Calls the operator with each differentiable argument replaced by its tangent, or by zeros if it has none. If `target` is not NULL, the call is
+ * in place and overwrites `target`, which replaces argument 0. */
 static void run_linear(const struct call *call, grd_tensor *target, grd_value *ret_results)
 {
     grd_value values[GRD_MAX_ARGS];
@@ -236,7 +251,7 @@ static void run_linear(const struct call *call, grd_tensor *target, grd_value *r
         grd_call(call->op, target != NULL ? GRD_INPLACE : GRD_FUNCTIONAL, values, n, NULL, ret_results);
 }
 
-/* The operator, of the arguments with one tangent among them. */
+/* Calls the operator with argument `arg` replaced by its tangent. */
 static void run_with(const struct call *call, int arg, grd_value *ret_results)
 {
     grd_value values[GRD_MAX_ARGS];
@@ -247,7 +262,8 @@ static void run_with(const struct call *call, int arg, grd_value *ret_results)
 }
 
 /* ---- The tangents of a call -------------------------------------------------------------------------------------------------------- */
-/* Adds to the tangents of the results the part that follows from the tangent of one argument, which is no list. */
+/* Computes the tangents that the results get from the tangent of differentiable argument number `position`, a single tensor. Adds them to `sums`,
+ * which has one element per result. */
 static void add_argument(const struct call *call, int position, grd_tensor **sums)
 {
     const struct grd_derivative *d = call->derivative;
@@ -270,7 +286,7 @@ static void add_argument(const struct call *call, int position, grd_tensor **sum
         for (int i = 0; i < n && !grd_pending(); i++)
             found[i] = results[i].v.tensor;
         break;
-    default: /* GRD_FORWARD_FORMULA */
+    default: /* the rule GRD_FORWARD_FORMULA */
         d->forward(&(struct grd_forward_call){call->args, call->results, arg, tangent, found});
     }
     for (int i = 0; i < n && !grd_pending(); i++)
@@ -278,7 +294,8 @@ static void add_argument(const struct call *call, int position, grd_tensor **sum
             add(&sums[i], found[i]);
 }
 
-/* Tangents of new results: one each, NULL where there is none, pooled. */
+/* Returns a list with the tangents of the n results; NULL for a result without tangent. The list lives until the innermost grd_scope closes. It
+ * is empty, with the error raised, if there is no memory. */
 static grd_tensors tangents_of(const struct call *call, int64_t n)
 {
     const struct grd_derivative *d = call->derivative;
@@ -303,12 +320,13 @@ static grd_tensors tangents_of(const struct call *call, int64_t n)
 }
 
 /* ---- The kernel -------------------------------------------------------------------------------------------------------------------- */
+/* Runs the operator for the dispatch keys below FORWARD. */
 static void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     grd_dispatch_boxed(op, keys & ~(grd_keyset)GRD_FORWARD_BIT, out, args, ret_results);
 }
 
-/* An operator may hand an argument back as its result: that keeps its own tangent. */
+/* True if `t` is an argument of the call. An argument that the operator returns unchanged keeps its own tangent. */
 static bool is_argument(const struct call *call, const grd_tensor *t)
 {
     for (int i = 0; i < call->op->nargs; i++)
@@ -317,6 +335,7 @@ static bool is_argument(const struct call *call, const grd_tensor *t)
     return false;
 }
 
+/* Sets the tangents of the results of a call that overwrites no tensor. */
 static void set_results(const struct call *call)
 {
     const int64_t n = call->op->returns_list ? call->results[0].v.tensors.n : call->op->nresults;
@@ -332,7 +351,7 @@ static void set_results(const struct call *call)
     }
 }
 
-/* True if a rule reads the tensor that is overwritten. */
+/* True if the forward rule reads the old value of the tensor that the call overwrites. */
 static bool reads_old(const struct call *call)
 {
     const struct grd_derivative *d = call->derivative;
@@ -342,7 +361,8 @@ static bool reads_old(const struct call *call)
     return reads;
 }
 
-/* In the arguments of the rule, and its results, stand what was there before and what is there after. */
+/* Updates the tangent of call->out after an in-place operator has overwritten it. call->args hold the old value if the rule reads it, and
+ * call->results the new value. */
 static void write_tangent(const struct call *call)
 {
     const struct grd_derivative *d = call->derivative;
@@ -363,7 +383,8 @@ static void write_tangent(const struct call *call)
         grd_tangent_share_saved(call->out, true);
 }
 
-/* True if both a tensor and its tangent, which lies in other memory, can become the view: otherwise neither does. */
+/* True if an in-place view operator such as transpose_ accepts both the tensor and its tangent. Tries the operator out of place on both, because
+ * the tensor and its tangent would have different shapes if the in-place call succeeded for the tensor and failed for the tangent. */
 static bool can_turn(const struct call *call, grd_keyset keys, const grd_value *args)
 {
     grd_value view;
@@ -373,6 +394,7 @@ static bool can_turn(const struct call *call, grd_keyset keys, const grd_value *
     return !grd_pending();
 }
 
+/* Runs an in-place operator and updates the tangent of the tensor that it overwrites. */
 static void record_inplace(struct call *call, grd_keyset keys, const grd_value *args, grd_value *ret_results)
 {
     if (call->op->is_view && !can_turn(call, keys, args))
@@ -389,6 +411,7 @@ static void record_inplace(struct call *call, grd_keyset keys, const grd_value *
         write_tangent(call);
 }
 
+/* Runs the operator and sets the tangents of its results. Without dual arguments it only runs the operator. */
 static void record(struct call *call, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     const uint8_t rule = call->derivative != NULL ? call->derivative->forward_rule : GRD_FORWARD_ABSENT;

@@ -1,4 +1,4 @@
-/* Grad mode: whether this thread records operators. */
+/* Reads and sets the grad mode of a thread, which says whether operators are recorded. */
 #include "autograd/node.h"
 #include "base/thread.h"
 

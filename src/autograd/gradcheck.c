@@ -1,9 +1,10 @@
-/* Gradient checks: analytic gradients against central differences.
+/* Implements gradient checks, which compare analytic gradients with central differences.
  *
- * A complex number counts as two real ones, so that everything compared is real: row k of the Jacobian is the gradient of one real part of one
- * output element (a vector of zeros with a 1, or an i, sent backwards), column j the change of all outputs when one real part of one input
- * element moves. This matches the convention that the gradient of a real L at z = x + iy is dL/dx + i dL/dy.
- * Invariant: every input has its old elements when the check returns. */
+ * The compared Jacobian is a real matrix: a complex element counts as two components, its real and its imaginary part, and a real element is one
+ * component. Row k is the gradient of component k of the outputs, computed by a backward pass that starts from zeros with a 1 (or an i) at this
+ * component. Column j is the change of all outputs when component j of the inputs changes. This matches the convention that the gradient of a
+ * real L at z = x + iy is dL/dx + i dL/dy.
+ * Invariant: when the check returns, every input has its old elements. */
 #include "autograd/node.h"
 #include "autograd/variable.h"
 #include "core/dtype.h"
@@ -17,22 +18,24 @@
 #include <math.h>
 #include <string.h>
 
+/* The arguments and the intermediate results of one gradient check. */
 struct check {
     grd_function *function;
     void *context;
     grd_tensors inputs;
     grd_gradcheck_options options;
-    int64_t rows, columns; /* real parts of all differentiable outputs, of all inputs that require gradients */
-    double *numeric;       /* [columns][rows] */
+    int64_t rows, columns; /* rows: number of real components of the compared outputs; columns: of the inputs that require gradients */
+    double *numeric;       /* the Jacobian by differences, [columns][rows], followed by `rows` numbers of scratch memory */
 };
 
+/* Returns the number of real components of an element: 2 if the tensor is complex, otherwise 1. */
 static int parts_of(const grd_tensor *t)
 {
     return grd_dtype_is_complex((grd_dtype)t->dtype) ? 2 : 1;
 }
 
 /* ---- Elements ------------------------------------------------------------------------------------------------------------------ */
-/* Address of element `index` in row-major order. */
+/* Returns the address of the element with this index in row-major order. */
 static char *element(const grd_tensor *t, int64_t index)
 {
     char *at = t->data;
@@ -43,12 +46,13 @@ static char *element(const grd_tensor *t, int64_t index)
     return at;
 }
 
-/* All real parts of a tensor, in order, to `ret_parts`. */
+/* Copies all elements of a tensor to ret_parts in row-major order; a complex element gives its real and then its imaginary part. */
 static void read_parts(grd_tensor *t, double *ret_parts)
 {
     grd_to_memory(t, ret_parts, parts_of(t) == 2 ? GRD_COMPLEX128 : GRD_FLOAT64);
 }
 
+/* True if the output `t` is compared. Its dtype must be able to have gradients and, if any output requires a gradient, `t` must require one. */
 static bool is_output(const grd_tensor *t, bool any_requires)
 {
     return grd_dtype_carries(t->dtype) && (!any_requires || grd_needs_grad(t));
@@ -63,7 +67,8 @@ static bool any_requires(grd_tensors outputs)
 }
 
 /* ---- Numeric ------------------------------------------------------------------------------------------------------------------------ */
-/* All compared real parts of the function's outputs. */
+/* Calls the function and writes the elements of the compared outputs to ret_parts. If `differentiable`, only the outputs that require gradients are
+ * compared. False, with the error raised, on failure. */
 static bool evaluate(const struct check *check, bool differentiable, double *ret_parts)
 {
     int64_t mark = grd_pool_mark(), done = 0;
@@ -83,6 +88,8 @@ static bool evaluate(const struct check *check, bool differentiable, double *ret
     return !grd_pending();
 }
 
+/* Computes one column of the Jacobian by central differences, i.e. changes the input component *part by eps in both directions. ret_column and
+ * `scratch` have room for check->rows numbers. False, with the error raised, on failure. */
 static bool numeric_column(const struct check *check, bool differentiable, double *part, double *ret_column, double *scratch)
 {
     const double eps = check->options.eps, old = *part;
@@ -96,6 +103,7 @@ static bool numeric_column(const struct check *check, bool differentiable, doubl
     return ok;
 }
 
+/* Computes check->numeric, the Jacobian, by central differences. False, with the error raised, on failure. */
 static bool numeric_jacobian(const struct check *check, bool differentiable)
 {
     int64_t column = 0;
@@ -119,6 +127,7 @@ static bool close_enough(const struct check *check, double analytic, double nume
     return fabs(analytic - numeric) <= check->options.atol + check->options.rtol * fabs(numeric);
 }
 
+/* Raises the error for an element of the Jacobian at which analytic and numeric gradient differ. Returns false. */
 static bool differs(int64_t output, int64_t row, int64_t input, int64_t k, int parts, double analytic, double numeric)
 {
     const char *part = parts == 2 ? (k % 2 ? " (imaginary part)" : " (real part)") : "";
@@ -128,7 +137,8 @@ static bool differs(int64_t output, int64_t row, int64_t input, int64_t k, int p
         (long long)output, (long long)row, (long long)input, (long long)(k / parts), part, numeric, analytic);
 }
 
-/* Compares one row: gradients of all inputs for one part of one output. */
+/* Compares row `row` of the Jacobian with `grads`, the gradients of one real component of one output with respect to the inputs. `output` and
+ * `part` name the component in an error. False, with the error raised, if they differ or on failure. */
 static bool compare_row(const struct check *check, grd_tensor *const *grads, int64_t output, int64_t part, int64_t row)
 {
     int64_t column = 0, used = 0;
@@ -153,6 +163,8 @@ static bool compare_row(const struct check *check, grd_tensor *const *grads, int
     return !grd_pending();
 }
 
+/* Computes the gradients of real component `part` of an output with a backward pass, and compares them with row `row` of the Jacobian. `number`
+ * is the index of the output. False, with the error raised, if they differ or on failure. */
 static bool analytic_row(const struct check *check, grd_tensor *output, int64_t number, int64_t part, int64_t row)
 {
     int64_t mark = grd_pool_mark(), n = 0;
@@ -173,6 +185,7 @@ static bool analytic_row(const struct check *check, grd_tensor *output, int64_t 
     return ok;
 }
 
+/* Compares all rows of the Jacobian with the gradients that backward passes compute. False, with the error raised, if they differ or on failure. */
 static bool compare_all(const struct check *check, grd_tensors outputs)
 {
     int64_t row = 0;
@@ -191,6 +204,7 @@ static bool compare_all(const struct check *check, grd_tensors outputs)
 }
 
 /* ---- Forward ------------------------------------------------------------------------------------------------------------------------------ */
+/* Raises the error for an element of the Jacobian at which forward mode and the differences do not agree. Returns false. */
 static bool tangent_differs(int64_t output, int64_t part, int64_t input, double analytic, double numeric)
 {
     return grd_raise(GRD_ERROR_RUNTIME,
@@ -199,7 +213,8 @@ static bool tangent_differs(int64_t output, int64_t part, int64_t input, double 
                      (long long)output, (long long)part, (long long)input, numeric, analytic);
 }
 
-/* Compares the tangents of all outputs, where one part of one input moves. */
+/* Compares the tangents of all outputs with a column of the Jacobian, which belongs to a component of input number `input`. False, with the error
+ * raised, if they differ. */
 static bool compare_tangents(const struct check *check, grd_tensors outputs, bool differentiable, int64_t input, const double *column)
 {
     int64_t row = 0;
@@ -219,10 +234,12 @@ static bool compare_tangents(const struct check *check, grd_tensors outputs, boo
             if (!close_enough(check, values[part], column[row]))
                 return tangent_differs(i, part, input, values[part], column[row]);
     }
-    return !grd_pending() && (row == check->rows || grd_raise(GRD_ERROR_RUNTIME, "the function has other outputs for dual tensors"));
+    return !grd_pending() &&
+           (row == check->rows || grd_raise(GRD_ERROR_RUNTIME, "the function returns different outputs for dual tensors"));
 }
 
-/* Runs the function with an input that is dual: a part of one element moves. */
+/* Compares one column of the Jacobian with forward mode. Runs the function with a dual tensor as one input, whose tangent is 1 at real component
+ * `part` and 0 elsewhere, and compares the tangents of the outputs with `column`. False, with the error raised, if they differ or on failure. */
 static bool check_column(const struct check *check, bool differentiable, int64_t input, int64_t part, const double *column)
 {
     const int64_t mark = grd_pool_mark(), n = check->inputs.n;
@@ -242,6 +259,7 @@ static bool check_column(const struct check *check, bool differentiable, int64_t
     return ok;
 }
 
+/* Compares all columns of the Jacobian with the tangents that forward mode computes. False, with the error raised, if they differ or on failure. */
 static bool compare_forward(const struct check *check, bool differentiable)
 {
     int64_t column = 0;
@@ -254,7 +272,7 @@ static bool compare_forward(const struct check *check, bool differentiable)
     return true;
 }
 
-/* Outputs that claim to depend on nothing must not move. */
+/* True if the Jacobian by differences is zero, as it must be if no output requires a gradient. False, with the error raised, otherwise. */
 static bool expect_zero(const struct check *check)
 {
     for (int64_t i = 0; i < check->rows * check->columns; i++)
@@ -264,6 +282,8 @@ static bool expect_zero(const struct check *check)
 }
 
 /* ---- The checks ------------------------------------------------------------------------------------------------------------------------------ */
+/* Checks that the inputs have a valid dtype and device and that their elements do not share memory. Also sets check->columns. False, with the
+ * error raised, on failure. */
 static bool check_inputs(struct check *check)
 {
     bool any = false;
@@ -287,6 +307,8 @@ static bool check_inputs(struct check *check)
                             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.");
 }
 
+/* Compares the gradients of the user's function with differences, for the first derivatives. The arguments have been checked. False, with the
+ * error raised, if a gradient is wrong or on failure. */
 static bool run_check(struct check *check)
 {
     if (!check_inputs(check))
@@ -295,7 +317,7 @@ static bool run_check(struct check *check)
     grd_tensor **list = grd_pool_alloc((size_t)(returned.n + 1) * sizeof *list);
     if (grd_pending())
         return false;
-    /* The function may use the same memory for its list the next time. */
+    /* Copy the list, since the function may return the same array from its next call. */
     if (returned.n > 0)
         memcpy(list, returned.data, (size_t)returned.n * sizeof *list);
     const grd_tensors outputs = {returned.n, list};
@@ -330,7 +352,8 @@ static bool check_call(grd_function *function, grd_tensors inputs, const char *n
     return true;
 }
 
-/* Runs a check of inputs that are there, recording whatever the mode of the thread. */
+/* Checks the arguments and then calls `run`, which makes the comparison, with grad mode on. Returns the result of `run`, or false, with the error
+ * raised, if an argument is invalid. `name` is the public function, for error texts. */
 static bool checked(struct check *check, const char *name, bool (*run)(struct check *check))
 {
     if (!check_call(check->function, check->inputs, name))
@@ -343,6 +366,7 @@ static bool checked(struct check *check, const char *name, bool (*run)(struct ch
     return ok;
 }
 
+/* Sets *value to `otherwise` if it is 0. */
 static void or_default(double *value, double otherwise)
 {
     if (*value == 0)
@@ -360,7 +384,8 @@ bool grd_gradcheck(grd_function *function, grd_tensors inputs, void *context, co
 }
 
 /* ---- Second order ---------------------------------------------------------------------------------------------------------------------------- */
-/* The gradients of the function, as a function of its inputs and of the gradients of its outputs. */
+/* The function that grd_gradgradcheck checks: returns the gradients of the user's function. `inputs` are the inputs of the user's function, followed
+ * by the gradients of its outputs. `context` is the struct check with the user's function. */
 static grd_tensors gradients(grd_tensor *const *inputs, int n, void *context)
 {
     const struct check *second = context;
@@ -386,7 +411,8 @@ static grd_tensors gradients(grd_tensor *const *inputs, int n, void *context)
     return (grd_tensors){ngrads, grads};
 }
 
-/* Values in (-1, 1), the same in every run. */
+/* Fills `t` with pseudo-random numbers from [-1, 1), which are the same in every run. The generator is linear congruential, with Knuth's constants
+ * for MMIX. */
 static void fill_seed(grd_tensor *t, uint64_t *state)
 {
     double *parts = (double *)t->data;
@@ -396,6 +422,8 @@ static void fill_seed(grd_tensor *t, uint64_t *state)
     }
 }
 
+/* Checks the second derivatives: calls gradcheck for the function `gradients`, which returns the gradients of the user's function, at random
+ * gradients of the outputs. The arguments have been checked. False, with the error raised, if the check fails. */
 static bool run_second(struct check *second)
 {
     const grd_tensors inputs = second->inputs;

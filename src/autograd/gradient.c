@@ -1,6 +1,5 @@
-/* Checks that a gradient fits the output it belongs to, converts it if it does not, and decides whether it may be written in place.
- * The backward pass itself is in pass.h.
- * Invariant: a gradient that comes out of grd_fit_gradient has the shape, dtype and device of its output. */
+/* Converts gradients to the shape, dtype and device of the output that they belong to, and decides whether a gradient may be written in place.
+ * Invariant: a gradient that grd_fit_gradient returns has the shape, dtype and device of its output. */
 #include "autograd/gradient.h"
 #include "autograd/node.h"
 #include "base/text.h"
@@ -21,6 +20,7 @@ bool grd_is_exclusive(const grd_tensor *t)
     return grd_object_owned_as(t->base, GRD_VIEW_WEIGHT) && t->base->autograd == NULL && grd_object_unique(t->storage);
 }
 
+/* True if the output's shape broadcasts to the shape of `grad`. */
 static bool is_broadcast_of(const struct grd_output *output, const grd_tensor *grad)
 {
     int extra = grad->ndim - output->ndim;
@@ -30,7 +30,8 @@ static bool is_broadcast_of(const struct grd_output *output, const grd_tensor *g
     return extra >= 0;
 }
 
-/* Returns the gradient summed over the dimensions that broadcasting added or expanded. */
+/* `output` describes a tensor that an operator may have broadcast, and `grad` may have the larger shape. Returns `grad` summed over the dimensions
+ * that broadcasting added or expanded, so that it has the shape of `output`. */
 static grd_tensor *unbroadcast(const struct grd_output *output, grd_tensor *grad)
 {
     int64_t dims[GRD_MAX_DIMS];
@@ -43,6 +44,8 @@ static grd_tensor *unbroadcast(const struct grd_output *output, grd_tensor *grad
     return extra > 0 && !grd_pending() ? grd_reshape(grad, grd_dims_from(output->sizes, output->ndim)) : grad;
 }
 
+/* True if the gradient can be converted to fit the output. False, with RuntimeError raised, otherwise. `same_shape`: the shapes are equal; `moves`:
+ * the devices are different. */
 static bool can_adapt(const struct grd_output *output, const grd_tensor *grad, bool same_shape, bool moves, const char *node_name,
                       int64_t index)
 {

@@ -1,4 +1,5 @@
-/* Lists of hooks and the table of handles: Note at the top of hook_list.h. */
+/* Manages the lists of hooks of nodes, and the table of handles by which a user removes a hook. One lock (table.lock) protects all lists and the
+ * table. */
 #include "autograd/hook_list.h"
 
 #include "base/fork.h"
@@ -7,15 +8,17 @@
 #include <pthread.h>
 #include <string.h>
 
-/* The low bits of a handle are the index of the hook in the table, the high bits its order: a used index never repeats an old handle. */
+/* Number of low bits of a handle that are the index of the hook in the table. The other bits are grd_hook.order, so a new hook at an old index gets a
+ * new handle. */
 enum { SLOT_BITS = 24 };
 
+/* The table that leads from the handle of a hook to the hook. */
 static struct {
     pthread_mutex_t lock;
-    struct grd_hook **slots;
-    int64_t capacity, live;
-    uint32_t cursor;
-    uint64_t order;
+    struct grd_hook **slots; /* array of `capacity` hooks; NULL at an index that is free */
+    int64_t capacity, live;  /* capacity: number of slots; live: number of used slots */
+    uint32_t cursor;         /* the index, modulo the capacity, at which the search for a free slot begins */
+    uint64_t order;          /* number of hooks that were registered so far */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void grd_hooks_init(void)
@@ -37,6 +40,7 @@ static bool grow_table(void)
     return true;
 }
 
+/* Puts the hook at a free index of the table and sets its handle. False, with the error raised, on failure. */
 static bool enter(struct grd_hook *hook)
 {
     if (table.live == table.capacity && !grow_table())
@@ -50,6 +54,7 @@ static bool enter(struct grd_hook *hook)
     return true;
 }
 
+/* Removes the hook from the table, if it has a handle, and marks the hook as being in no list. */
 static void leave(struct grd_hook *hook)
 {
     hook->list = NULL;
@@ -65,6 +70,7 @@ static void leave(struct grd_hook *hook)
     }
 }
 
+/* Appends the hook to the list. */
 static void append(struct grd_hooks *list, struct grd_hook *hook)
 {
     struct grd_hook *_Atomic *end = &list->first;
@@ -74,6 +80,7 @@ static void append(struct grd_hooks *list, struct grd_hook *hook)
     hook->list = list;
 }
 
+/* Removes the hook from its list and from the table. */
 static void unlink_hook(struct grd_hook *hook)
 {
     struct grd_hook *_Atomic *link = &hook->list->first;
@@ -113,7 +120,8 @@ uint64_t grd_hooks_add(struct grd_hooks *list, struct grd_hook description)
     return handle;
 }
 
-/* Returns the first hook of one kind that has the context, which is not compared if NULL. The caller holds the lock. */
+/* Returns the first hook in the list that has the kind `kind` and the context `context`, or any context if `context` is NULL. NULL if there is
+ * none. The caller holds the lock. */
 static struct grd_hook *first_hook(const struct grd_hooks *hooks, enum grd_hook_kind kind, const void *context)
 {
     struct grd_hook *hook = hooks->first;

@@ -1,7 +1,8 @@
-/* Lists of hooks, and the table of handles by which a user removes a hook. A hook is a function of the user with its context.
+/* Declares the lists of hooks of nodes, and the table of handles by which a user removes a hook. A hook is a function of the user together with a
+ * pointer that is passed to the function, its context.
  *
- * Lists and table change under one lock. Hooks are called without the lock, from a list that was copied before the first call: a hook may remove any
- * hook, itself included, and may register new hooks, which run from the next time on. */
+ * The lists and the table change under one lock. Hooks are called without the lock, from a copy of the list that is made before the first call.
+ * So a hook may remove any hook, including itself, and may register new hooks, which run from the next time on. */
 #ifndef GRD_AUTOGRAD_HOOK_LIST_H
 #define GRD_AUTOGRAD_HOOK_LIST_H
 
@@ -10,42 +11,45 @@
 #include "gradus/autograd.h"
 
 enum grd_hook_kind {
-    GRD_HOOK_TENSOR,      /* sees the gradient of one output before the node runs, and may replace it */
-    GRD_HOOK_RETAIN,      /* stores the gradient of one output: retain_grad() */
-    GRD_HOOK_PRE,         /* sees the gradients of all outputs before the node runs */
-    GRD_HOOK_POST,        /* sees the gradients of all inputs after the node has run */
-    GRD_HOOK_ACCUMULATED, /* runs after a gradient has been added to the .grad of a leaf */
-    GRD_HOOK_TRACE        /* is never called: its context is the stack trace of anomaly detection */
+    GRD_HOOK_TENSOR,      /* gets the gradient of one output before the node runs, and may replace it */
+    GRD_HOOK_RETAIN,      /* stores the gradient of one output, for retain_grad() */
+    GRD_HOOK_PRE,         /* gets the gradients of all outputs before the node runs */
+    GRD_HOOK_POST,        /* gets the gradients of all inputs of the node after the node has run */
+    GRD_HOOK_ACCUMULATED, /* is called after a gradient has been added to the .grad of a leaf */
+    GRD_HOOK_TRACE        /* is never called; its context is the traceback that anomaly mode has stored */
 };
 
+/* One hook of a node: a function of the user, and the context that is passed to it. */
 struct grd_hook {
     struct grd_object object;
     struct grd_hook *_Atomic next;
     struct grd_hooks *list; /* the list that holds the hook; NULL after removal */
-    uint64_t order;         /* number of the registration: later hooks have higher numbers */
-    uint64_t handle;        /* 0 if the hook is not in the table of handles */
+    uint64_t order;         /* number of the registration, so hooks that were registered later have higher numbers */
+    uint64_t handle;        /* the number by which a user removes the hook; 0 if the hook is not in the table of handles */
     enum grd_hook_kind kind;
-    uint32_t output; /* index of the node's output whose gradient the hook sees */
+    uint32_t output; /* index of the node's output whose gradient a TENSOR or RETAIN hook gets */
     union {
         grd_tensor_hook *tensor;
         grd_node_hook *node;
         void (*accumulated)(grd_tensor *leaf, void *context);
     } call;
     void *context;
-    void (*release)(void *context); /* frees the context together with the hook; may be NULL */
+    void (*release)(void *context); /* called when the hook is freed, to free the context; may be NULL */
 };
 
+/* The list of the hooks of one node. */
 struct grd_hooks {
-    struct grd_hook *_Atomic first; /* read without the lock to test whether there is a hook */
+    struct grd_hook *_Atomic first; /* atomic, so that a test for NULL needs no lock */
 };
 
-/* The hooks of one kind that a list held when it was read. */
+/* The hooks of one kind that were in the list of a node when it was read. */
 struct grd_hooks_found {
-    struct grd_hook **hooks; /* the array and a reference to each hook are pooled */
+    struct grd_hook **hooks; /* owned, like a reference to each hook, by the innermost grd_scope */
     int64_t n;
 };
 
-/* Releases the context of a user's hook. The release function runs without our pending error, which is restored afterwards. */
+/* Calls `release`, unless it is NULL, to free the context of a user's hook or function. A pending error is hidden from the call and restored after
+ * it. */
 static inline void grd_release_context(void (*release)(void *context), void *context)
 {
     if (release == NULL)
@@ -55,19 +59,20 @@ static inline void grd_release_context(void (*release)(void *context), void *con
     grd_error_restore(error);
 }
 
-/* Appends a copy of `description` to the list, and returns its handle. RETAIN and TRACE hooks have no handle: 1 is returned for them. 0, with the
+/* Appends a copy of `description` to the list, and returns the handle of the copy, or 1 for RETAIN and TRACE hooks, which have no handle. 0, with the
  * error raised, on failure; `context` is then not released. */
 uint64_t grd_hooks_add(struct grd_hooks *list, struct grd_hook description);
-/* Returns the hooks of one kind in the order of their registration. None, with the error raised, on failure. */
+/* Returns the hooks of one kind in the order of their registration. Returns no hooks, with the error raised, on failure. */
 struct grd_hooks_found grd_hooks_find(struct grd_hooks *hooks, enum grd_hook_kind kind);
-/* Returns the context of the first hook of one kind, or NULL. The list keeps the context alive. */
+/* Returns the context of the first hook of kind `kind`, or NULL if there is no such hook. The list keeps the context alive. */
 void *grd_hooks_context(struct grd_hooks *hooks, enum grd_hook_kind kind);
-/* Removes the first hook of one kind that has this context, if there is one. */
+/* Removes the first hook of kind `kind` whose context is `context`, if there is one. */
 void grd_hooks_remove(struct grd_hooks *hooks, enum grd_hook_kind kind, const void *context);
-/* Drops all hooks when their owner is freed. */
+/* Drops all hooks of the list. Called when the node is freed. */
 void grd_hooks_clear(struct grd_hooks *hooks);
-/* Calls `visit` for the context of each hook that a user registered, until a call returns a value other than 0. Returns that value, or 0. */
+/* Calls visit(context, release, arg) for each hook that a user registered, until a call returns a value other than 0. Returns this value, or 0. */
 int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *arg);
+/* Makes fork wait until no thread holds the lock of the lists. Called once, when the library is loaded. */
 void grd_hooks_init(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Runs the hooks of nodes. In a pass, hooks run in the order of registration, tensor by tensor; a hook that stores the gradient (retain_grad()) sees
- * what all other hooks have made of it. */
+/* Runs the hooks of nodes. In a backward pass, all tensor hooks of one output run before the hooks of the next output, each in the order of
+ * registration. The hook of retain_grad() runs last, so it stores the gradient that the other hooks have returned. */
 #include "autograd/hook_list.h"
 #include "autograd/hooks.h"
 #include "autograd/node.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Brings the hooks of each output together, in the order in which outputs got their first. */
+/* Sorts the hooks so that the hooks of an output follow each other. The outputs are in the order in which their first hooks were registered. */
 static void group_by_output(struct grd_hooks_found found)
 {
     for (int64_t i = 1; i < found.n; i++) {
@@ -26,6 +26,7 @@ static void group_by_output(struct grd_hooks_found found)
     }
 }
 
+/* Replaces the tensor *slot, to which the caller owns a reference, by `by`, which may be NULL. Adds a reference to `by`. */
 static void replace(grd_tensor **slot, grd_tensor *by)
 {
     grd_tensor *old = *slot;
@@ -35,6 +36,7 @@ static void replace(grd_tensor **slot, grd_tensor *by)
     grd_object_drop(old);
 }
 
+/* True if a hook may replace the gradient `old` by `by`. False, with RuntimeError raised, otherwise. */
 static bool check_replacement(const grd_tensor *old, const grd_tensor *by)
 {
     if (!grd_dims_equal(grd_sizes(by), grd_sizes(old)))
@@ -55,6 +57,7 @@ static void call_tensor_hook(const struct grd_hook *hook, grd_tensor **grads)
         replace(&grads[hook->output], result);
 }
 
+/* Calls a RETAIN hook: adds the gradient of its output to the retained .grad. */
 static void keep_gradient(const struct grd_hook *hook, grd_tensor **grads)
 {
     struct grd_retained *retained = hook->context;
@@ -64,11 +67,12 @@ static void keep_gradient(const struct grd_hook *hook, grd_tensor **grads)
         grd_tensor *sum = old == NULL ? grd_clone(grad, .memory_format = "contiguous") : grd_add(old, grad);
         done = grd_pending() || grd_slot_exchange(&retained->slot, old, grd_object_keep(sum));
         if (!done)
-            grd_object_drop(sum); /* another thread has replaced the gradient meanwhile */
+            grd_object_drop(sum); /* another thread has replaced the gradient meanwhile, so add to the new one */
         grd_object_drop(old);
     }
 }
 
+/* Calls `call` for each hook in `found` whose output has a gradient. `grads` are the gradients of the node's n outputs. Stops at the first error. */
 static void call_each(struct grd_hooks_found found, void (*call)(const struct grd_hook *hook, grd_tensor **grads), grd_tensor **grads,
                       uint32_t n)
 {

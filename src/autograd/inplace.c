@@ -1,20 +1,23 @@
-/* Writing in place: what is refused, and how the history of a written tensor changes.
+/* Checks in-place operators, and changes the history of the tensors that they overwrite. The history of a tensor is its grad_fn and all nodes
+ * that can be reached from it.
  *
  * Note [Views and in-place]
- * A view and its base share memory, but each has its own grad_fn. When an operator writes through a view, the new value of the base is its old value
- * with some elements replaced. The base then gets a CopySlices as its grad_fn: a node that wraps the operator's own node. After that the grad_fn of
- * every view of the base is out of date, the grad_fn of the written view included. A view notices this by the version of the storage when its grad_fn
- * is asked for the next time. It then gets a new grad_fn: the one it would have if it were made from the base now (view_refresh.c).
+ * A view and its base share memory, but each has its own grad_fn. When an operator writes through a view, the new value of the base is its old
+ * value with some elements replaced. The base then gets a CopySlices as its grad_fn, which is a node that wraps the operator's own node. After
+ * that the grad_fn of every view of the base is out of date, including the grad_fn of the written view. This is noticed when the grad_fn of a
+ * view is read the next time, because the version of the storage has changed. The view is then made again from the base, and gets the grad_fn of
+ * the new view (view_refresh.c).
  *
  * Note [Saved and overwritten]
- * After x.add_(f(x)) the history of x holds the node of f, and that node may have saved x or a view of x. The two would own each other and never be
- * freed. The formula of f cannot use the overwritten value anyway. So before a tensor gets a new history, the nodes of that history are searched.
- * Saved tensors that lie in the memory about to be written, or that were written since they were saved, are replaced by aliases without history. An
- * alias is enough for the error text that names the overwritten tensor. The aliases are made before the operator writes, since making them may fail,
- * and replace the saved tensors after it.
- * The search includes the histories that the saved tensors have now, because another thread may have replaced the history of a saved tensor. If any
- * history is replaced between search and commit, the search is repeated: when two threads write into tensors that the other one saved, the later one
- * finds what the earlier one left. The search is skipped for a tensor that only the caller owns, or whose storage was never saved. */
+ * After x.add_(f(x)) the history of x contains the node of f, and this node may have saved x or a view of x. The tensor and the node would own
+ * each other and never be freed. The formula of f cannot use the overwritten value anyway. So before a tensor gets a new history, the nodes of
+ * the new history are searched. Saved tensors that lie in the memory about to be written, or that were written since they were saved, are
+ * replaced by aliases without history. An alias is enough for the error text that names the overwritten tensor. The aliases are made before the
+ * operator writes, since making them may fail, and replace the saved tensors after the write.
+ * The search includes the histories that the saved tensors have now, because another thread may have replaced the history of a saved tensor. If
+ * any history was replaced between the search and the end of the write, the search is repeated. Otherwise two threads, each of which writes to a
+ * tensor that the other thread's history has saved, could both miss the cycle. The search is skipped for a tensor that only the caller owns, or
+ * whose storage was never saved. */
 #include "autograd/inplace.h"
 
 #include "autograd/copy_slices.h"
@@ -43,8 +46,8 @@ bool grd_check_inplace(grd_tensor *t)
     return true;
 }
 
-static pthread_mutex_t replacing = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t replaced; /* number of histories replaced so far; changes under the lock */
+static pthread_mutex_t replacing = PTHREAD_MUTEX_INITIALIZER; /* held while the grad_fn of a tensor is replaced after an in-place call */
+static _Atomic uint64_t replaced;                             /* number of in-place calls that have replaced a grad_fn so far */
 
 void grd_inplace_init(void)
 {

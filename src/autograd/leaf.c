@@ -1,4 +1,4 @@
-/* The public functions for requires_grad, .grad, retain_grad() and detach_(). */
+/* Implements the public functions for requires_grad, .grad, retain_grad() and detach_(). */
 #include "autograd/edge.h"
 #include "autograd/hooks.h"
 #include "autograd/slot.h"
@@ -51,7 +51,8 @@ grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
 }
 
 /* ---- .grad ------------------------------------------------------------------------------------------------------------------------------ */
-/* Returns the slot of .grad: of a non-leaf tensor after retain_grad(), or of a leaf. */
+/* Returns the slot, i.e. the pointer with its lock, that holds the .grad of the tensor with the autograd data `meta`. After retain_grad() this
+ * slot is in meta->retained, otherwise in `meta` itself. */
 static struct grd_grad_slot *slot_of(struct grd_autograd_meta *meta)
 {
     struct grd_retained *retained = grd_retained_of(meta);
@@ -65,6 +66,7 @@ grd_tensor *grd_grad_of(const grd_tensor *t)
     return grad == NULL || grd_pool_push(grad) ? grad : grd_failed;
 }
 
+/* True if `grad` has the shape, dtype and device that the .grad of `t` must have. False, with RuntimeError raised, otherwise. */
 static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
 {
     char ours[256], theirs[256];
@@ -101,7 +103,8 @@ void grd_set_grad(grd_tensor *t, grd_tensor *grad)
     grd_slot_set(slot_of(meta), grad != NULL ? grd_object_keep(grad) : NULL);
 }
 
-/* Makes the node store the gradient of its output `output`, which is `t`. */
+/* Adds to `node` a hook that stores the gradient of its output number `output`, which is `t`. Does nothing if there is such a hook already. May
+ * leave an error pending. */
 static void retain(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
     struct grd_autograd_meta *meta = grd_autograd_meta_ensure(t);
@@ -113,7 +116,7 @@ static void retain(grd_tensor *t, struct grd_node *node, uint32_t output)
     if (grd_hooks_retain(node, output, retained)) {
         if (__atomic_compare_exchange_n(&meta->retained, &none, retained, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             return;
-        grd_hooks_unretain(node, retained); /* another thread was first */
+        grd_hooks_unretain(node, retained); /* another thread has set meta->retained meanwhile */
     }
     grd_object_drop(retained);
 }
@@ -139,6 +142,7 @@ bool grd_retains_grad(const grd_tensor *t)
     return meta != NULL && grd_retained_of(meta) != NULL;
 }
 
+/* Removes the history of `t`, which becomes a leaf that requires no gradient. A retained .grad stays the .grad of the leaf. */
 static void detach(grd_tensor *t)
 {
     if (t->base != NULL) {

@@ -1,10 +1,11 @@
-/* Allocates nodes, each in one block, and frees them without recursion. Also holds the public functions that inspect the graph. */
+/* Frees nodes, without recursion, and has the public functions that inspect the graph. */
 #include "autograd/hook_list.h"
 #include "autograd/node.h"
 #include "core/given.h"
 
 _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
 
+/* Frees a node and drops all that it owns. */
 static void node_finish(struct grd_object *object)
 {
     struct grd_node *node = (struct grd_node *)object;
@@ -22,6 +23,8 @@ static void node_finish(struct grd_object *object)
         grd_free(node, node->size);
 }
 
+/* Called when the last reference to a node is dropped. Frees the node, unless take_over() of its class has made
+ * another object the owner of the node. */
 static void node_destroy(struct grd_object *object)
 {
     struct grd_node *node = (struct grd_node *)object;
@@ -38,7 +41,7 @@ struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs)
     return NULL;
 }
 
-/* ---- Public questions -------------------------------------------------------------------------------------------------------------- */
+/* ---- Public functions -------------------------------------------------------------------------------------------------------------- */
 grd_node *grd_keep_node(grd_node *node)
 {
     return grd_given_pointer(node, "grd_keep_node", "node") ? grd_node_keep(node) : NULL;

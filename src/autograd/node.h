@@ -1,14 +1,13 @@
-/* The graph: nodes and edges.
- *
- * This file declares the data structures that all files of src/autograd share. Nodes are created in op_node.c (operators), variable.c
- * (AccumulateGrad), copy_slices.c and custom.c, and run by the engine (pass.h).
+/* Declares the nodes and edges of the autograd graph, which all files of src/autograd use. op_node.c (operators), variable.c (AccumulateGrad),
+ * copy_slices.c and custom.c create nodes. The engine (pass.h) runs them.
  *
  * Invariants
- * - A node owns the nodes its edges lead to; a tensor owns its grad_fn; nothing in the graph owns a later part of it. So there is
- *   no cycle: a node that saves its own output saves an alias without history, and see Note [Saved and overwritten].
- * - An AccumulateGrad is a part of its leaf: whoever owns the one owns the other, by a reference of the leaf.
- * - Edges never change after a node is published; what it saved is dropped once, under its lock.
- * - Freeing a node never recurses into another: Note [Chains of owners]. */
+ * - A tensor owns its grad_fn, and a node owns the nodes that its edges lead to. No node owns a node or tensor that was computed from its
+ *   outputs, so there are no reference cycles. For this reason a node saves its own output as an alias without history; see also Note [Saved and
+ *   overwritten].
+ * - An AccumulateGrad and its leaf share the reference count of the leaf, so a reference to one of them keeps both alive.
+ * - The edges of a node do not change once another thread can see the node. Its saved values are dropped only once, under its lock.
+ * - Freeing a node does not recurse into the nodes that it owns, see Note [Chains of owners]. */
 #ifndef GRD_AUTOGRAD_NODE_H
 #define GRD_AUTOGRAD_NODE_H
 
@@ -23,9 +22,10 @@
 
 enum { GRD_AUTOGRAD_BIT = 1 << GRD_KEY_AUTOGRAD };
 
+/* An edge says to which output of which node the gradient of an input flows. */
 struct grd_edge {
-    struct grd_node *node; /* owned; NULL if the input needs no gradient */
-    uint32_t output;       /* the output of `node` that the input is */
+    struct grd_node *node; /* the node to which the gradient flows; owned; NULL if the input needs no gradient */
+    uint32_t output;       /* index of the input among the outputs of `node` */
 };
 
 /* The shape, dtype and device that the gradient of an output must have. */
@@ -38,7 +38,7 @@ struct grd_output {
             uint16_t flags;
             uint16_t ndim;
         };
-        uint64_t traits; /* all fields above as one number; `flags` is 0 */
+        uint64_t traits; /* the fields of the struct above as one number, for a fast comparison; `flags` is 0 */
     };
 };
 
@@ -48,60 +48,68 @@ static inline uint64_t grd_output_traits(const grd_tensor *t)
     return t->traits & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE | GRD_TRAITS_NDIM);
 }
 
-/* The arguments of one run of a node. The results are pooled, or borrowed from the arguments. */
+/* The arguments of one run of a node. The run writes the gradients of the edges to ret_grads. The caller does not own these gradients: they are
+ * temporaries of the innermost grd_scope, or tensors of `grads`. */
 struct grd_run {
-    grd_tensor **grads;     /* one per output, NULL if undefined; a function that takes over a reference sets the element to NULL */
-    grd_tensor **ret_grads; /* one per edge, NULL on entry */
+    grd_tensor **grads;     /* one per output, NULL if undefined; if the run takes over the reference to a gradient, it sets the element to
+                             * NULL */
+    grd_tensor **ret_grads; /* one per edge, NULL when the run begins */
     uint64_t needs;         /* bit i: edge i needs a gradient; edges from 63 on share bit 63 */
-    bool retain;            /* retain_graph: the saved values are kept */
+    bool retain;            /* retain_graph: the node keeps its saved values after the run */
 };
 
 struct grd_outdated;
 
+/* The functions that all nodes of one kind share, e.g. all nodes of operators. */
 struct grd_node_class {
     void (*run)(struct grd_node *node, const struct grd_run *run);
-    /* Drops the saved tensors; called after a pass that does not retain the graph, and before the node is freed. May be NULL. */
+    /* Drops the saved values. Called after a backward pass that does not retain the graph, and before the node is freed. May be NULL. */
     void (*release)(struct grd_node *node);
-    /* Drops everything else that a node of this class owns. May be NULL. */
+    /* Drops everything that the node owns besides its saved values, before the node is freed. May be NULL. */
     void (*finish)(struct grd_node *node);
-    /* Calls grd_saved_find_outdated for the saved values. False, with the error raised, on failure. May be NULL. */
+    /* Adds to `outdated` the saved tensors of the node that are in the storage `written`, which an in-place operator is about to overwrite, and
+     * those that were written since they were saved. False, with the error raised, on failure. May be NULL. */
     bool (*find_outdated)(struct grd_node *node, const struct grd_storage *written, struct grd_outdated *outdated);
-    /* Called when the last reference is dropped: true if another object has taken over the node, which then is not freed. May be NULL. */
+    /* Called when the last reference to the node is dropped. True if an object of the user has become the owner of the node, so that the node is
+     * not freed. May be NULL. */
     bool (*take_over)(struct grd_node *node);
-    /* Calls `visit` for the user contexts that the node itself keeps. May be NULL. */
+    /* Calls `visit` for each context, i.e. object of the user, that belongs to the functions of the node itself, so that a garbage collector
+     * finds it. Returns the first result that is not 0, or 0. May be NULL. */
     int (*visit)(struct grd_node *node, grd_context_visitor *visit, void *arg);
     bool is_custom; /* the nodes belong to custom functions of the user */
 };
 
 struct grd_node {
     struct grd_object object;
-    struct grd_object *owner; /* the object whose references keep the node alive: the node itself, or the leaf it is part of */
+    struct grd_object *owner; /* the object whose references keep the node alive: the node itself, or the leaf of an AccumulateGrad */
     const struct grd_node_class *class;
     const char *name;
-    uint64_t sequence; /* of the ready nodes the one with the highest number runs first; an AccumulateGrad runs before all others */
+    uint64_t sequence; /* among the nodes that are ready, the one with the highest number runs first; numbers grow with the time of
+                        * creation, and an AccumulateGrad has the highest of all */
     struct grd_edge *edges;
     struct grd_output *outputs;
-    uint32_t size; /* bytes of the allocated block */
+    uint32_t size; /* bytes of the allocated block, which holds the node, its edges and its outputs */
     uint32_t nedges, noutputs;
-    uint32_t view_version;    /* when the result is a view: the version of its storage this node belongs to */
-    struct grd_node *next;    /* link of the list of nodes still to be visited (visit_contexts.c) */
+    uint32_t view_version;    /* if the output is a view: the version of its storage when this node became its grad_fn */
+    struct grd_node *next;    /* link of the list of nodes that visit_contexts.c has still to visit */
     struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
     struct grd_hooks hooks;
     struct grd_spin lock; /* protects the saved values */
-    bool keeps;           /* the node has saved tensors or other values that must be dropped */
+    bool keeps;           /* the node has saved tensors or random number generators */
     bool freed;           /* the saved values were taken by a run without retain_graph; another run is an error */
     uint8_t device;       /* the device type whose thread runs the node */
 };
 
+/* The object type of all nodes. t->autograd points to a node if the object has this type, and otherwise to a grd_autograd_meta. */
 extern const struct grd_object_type grd_node_type;
 
 /* The sequence number of the next node that this thread creates. */
 extern _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
-/* Raises MemoryError and returns NULL. */
+/* Raises MemoryError for a node whose block would be too large, and returns NULL. */
 struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs);
 
-/* Returns a new node of `struct_size` bytes (its struct begins with grd_node, and they are a multiple of 8) with room for edges, outputs and `extra`
- * more bytes. Edges, outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
+/* Returns a new node, owned by the caller. The node is one block of memory: a struct of `struct_size` bytes (a multiple of 8), whose first member
+ * is a grd_node, followed by the edges, the outputs and `extra` more bytes. Only the grd_node is initialized. NULL, with MemoryError, on failure. */
 GRD_INLINE struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges,
                                          uint32_t noutputs, size_t extra)
 {
@@ -134,13 +142,14 @@ GRD_INLINE struct grd_node *grd_node_new(const struct grd_node_class *class, con
     return node;
 }
 
-/* Returns the extra bytes of a node, which follow its outputs. */
+/* Returns the address of the extra bytes of a node's block, which follow its outputs. */
 static inline void *grd_node_room(const struct grd_node *node)
 {
     return node->outputs + node->noutputs;
 }
 
-/* Copies sizes or strides to *room, in the extra bytes of a node, and advances *room behind the copy. */
+/* Copies n sizes or strides to the address *room, which lies in the extra bytes of a node's block, and advances *room to the end of the copy.
+ * Returns the copy. */
 static inline grd_dims grd_copy_dims(char **room, const int64_t *data, int64_t n)
 {
     int64_t *copy = (int64_t *)(void *)*room;
@@ -150,11 +159,13 @@ static inline grd_dims grd_copy_dims(char **room, const int64_t *data, int64_t n
     return grd_dims_from(copy, n);
 }
 
+/* True if the object is a node. */
 static inline bool grd_node_is(const struct grd_object *object)
 {
     return object->type == &grd_node_type;
 }
 
+/* Adds a reference to the node and returns the node. */
 static inline struct grd_node *grd_node_keep(struct grd_node *node)
 {
     grd_object_keep(node->owner);
@@ -167,7 +178,7 @@ static inline void grd_node_drop(struct grd_node *node)
         grd_object_drop(node->owner);
 }
 
-/* Describes output `output` like `t`; `sizes` is not copied and must live as long as the node. */
+/* Sets the description of output number `output` to the dtype, device and rank of `t` and to `sizes`, which must live as long as the node. */
 static inline void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes)
 {
     node->outputs[output].sizes = sizes;
@@ -176,6 +187,7 @@ static inline void grd_node_describe_output(struct grd_node *node, uint32_t outp
         node->device = t->device;
 }
 
+/* True if the run has to compute the gradient of edge number `edge`. */
 static inline bool grd_run_needs(const struct grd_run *run, uint32_t edge)
 {
     return run->needs >> (edge < 63 ? edge : 63) & 1;

@@ -1,8 +1,8 @@
-/* Nodes of operators: what a recorded call leaves in the graph, and how its formula is run later.
+/* Creates the autograd nodes of recorded operator calls, and runs their gradient formulas in a backward pass.
  *
- * One block holds the node, its edges, the geometry of its outputs and what is saved, sizes and lists included. What is saved is said by the
- * operator's struct grd_derivative; nothing here knows an operator. When a node is made is in record.c.
- * Invariant: a value that has not been saved, or is gone, has no tensor. */
+ * The node, its edges, the sizes of its outputs and the saved values are one block of memory. The operator's struct grd_derivative says which
+ * values are saved. record.c decides for which calls a node is created.
+ * Invariant: the tensor of a grd_saved is NULL if the value was not saved or has been dropped. */
 #include "autograd/copy_slices.h"
 #include "autograd/derivative.h"
 #include "autograd/dual.h"
@@ -31,12 +31,14 @@ struct op_node {
 const int grd_identity_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 /* ---- Running ------------------------------------------------------------------------------------------------------------------ */
+/* True if output number `output` of the operator can have a gradient. */
 static bool carries_gradient(const struct op_node *self, uint32_t output)
 {
     return (self->derivative->results >> (self->op->returns_list ? 0 : output) & 1) && grd_dtype_carries(self->node.outputs[output].dtype);
 }
 
-/* Returns the gradients with undefined ones replaced by zeros. NULL, with the error raised, on failure. */
+/* Returns `grads`, the gradients of the node's outputs, in which undefined gradients are replaced by zeros. NULL, with the error raised, on
+ * failure. */
 static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *const *grads)
 {
     const struct grd_node *node = &self->node;
@@ -56,7 +58,7 @@ static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *c
     return grd_pending() ? NULL : all;
 }
 
-/* Converts `needs` from a bit per edge to a bit per differentiable argument. */
+/* Returns run->needs, which has a bit per edge, as a set with a bit per differentiable argument of the operator. */
 static uint64_t argument_needs(const struct op_node *self, const struct grd_run *run)
 {
     if (self->first_edge == grd_identity_edges)
@@ -68,7 +70,7 @@ static uint64_t argument_needs(const struct op_node *self, const struct grd_run 
     return needs;
 }
 
-/* True if a device has a kernel for all accelerations, or a fallback. */
+/* True if the device has a fallback kernel, or a kernel for each operator of the list `accelerations`, which ends with NULL. */
 static bool accelerates(const struct grd_device_entry *device, const grd_op *const *accelerations)
 {
     bool served = true;
@@ -77,26 +79,28 @@ static bool accelerates(const struct grd_device_entry *device, const grd_op *con
     return served;
 }
 
-/* True if the tensor has no key above AUTOGRAD, and lies on a device that has the accelerations. */
-static bool is_plain(const struct grd_derivative *d, const grd_tensor *t)
+/* True if `t` is NULL, or if it has no dispatch key above AUTOGRAD (except LIFETIMES) and its device has all kernels that the fast backward
+ * function calls. */
+static bool allows_fast(const struct grd_derivative *d, const grd_tensor *t)
 {
     return t == NULL || ((grd_keys_of(t) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0 &&
                          (!grd_is_extra(grd_device_of(t)) || accelerates(grd_device_at(t->device), d->accelerations)));
 }
 
-/* Nothing is recorded, and all tensors are plain ones. */
+/* True if the fast backward function may run instead of the formulas: autograd does not record the backward pass, and allows_fast is true for all
+ * gradients and for the tensors among the n saved values. */
 static bool may_be_fast(const struct grd_run *run, const struct op_node *self, const grd_value *values, int n)
 {
     const struct grd_derivative *d = self->derivative;
-    bool plain = grd_accelerations && !grd_grad_enabled();
-    for (uint32_t i = 0; i < self->node.noutputs && plain; i++)
-        plain = is_plain(d, run->grads[i]);
-    for (int i = 0; i < n && plain; i++) {
-        plain = values[i].kind != GRD_KIND_TENSOR || is_plain(d, values[i].v.tensor);
-        for (int64_t k = 0; values[i].kind == GRD_KIND_TENSORS && k < values[i].v.tensors.n && plain; k++)
-            plain = is_plain(d, values[i].v.tensors.data[k]);
+    bool fast = grd_accelerations && !grd_grad_enabled();
+    for (uint32_t i = 0; i < self->node.noutputs && fast; i++)
+        fast = allows_fast(d, run->grads[i]);
+    for (int i = 0; i < n && fast; i++) {
+        fast = values[i].kind != GRD_KIND_TENSOR || allows_fast(d, values[i].v.tensor);
+        for (int64_t k = 0; values[i].kind == GRD_KIND_TENSORS && k < values[i].v.tensors.n && fast; k++)
+            fast = allows_fast(d, values[i].v.tensors.data[k]);
     }
-    return plain;
+    return fast;
 }
 
 static void op_node_run(struct grd_node *node, const struct grd_run *run)
@@ -152,11 +156,13 @@ static bool op_node_find_outdated(struct grd_node *node, const struct grd_storag
 static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release, .find_outdated = op_node_find_outdated};
 
 /* ---- Saving ------------------------------------------------------------------------------------------------------------------- */
+/* Returns the argument or result to which `save` refers; NULL for an optional argument that is absent. */
 static const grd_tensor *subject(const struct grd_op_call *call, const struct grd_save *save)
 {
     return save->result ? call->results[save->index] : call->args[save->index].v.tensor;
 }
 
+/* Returns the list of tensors to which `save` refers: an argument, or the results of an operator that returns a list. */
 static grd_tensors list_of(const struct grd_op_call *call, const struct grd_save *save)
 {
     return save->result ? (grd_tensors){call->nresults, (grd_tensor **)(uintptr_t)call->results} : call->args[save->index].v.tensors;
@@ -167,6 +173,8 @@ static size_t round_up(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
+/* Returns how many extra bytes of the node's memory block a saved list of tensors, string or list of sizes takes. This part of save_room is not
+ * inlined, because such values are rare. */
 static __attribute__((noinline)) size_t other_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     switch (save->how) {
@@ -176,12 +184,12 @@ static __attribute__((noinline)) size_t other_room(const struct grd_op_call *cal
         const char *string = call->args[save->index].v.string;
         return string != NULL ? round_up(strlen(string) + 1) : 0;
     }
-    default: /* GRD_SAVE_SIZES_ALONG */
+    default: /* the case GRD_SAVE_SIZES_ALONG */
         return (size_t)list_of(call, save).n * sizeof(int64_t);
     }
 }
 
-/* Returns the extra bytes that a saved value takes in the node's block, besides its grd_saved. */
+/* Returns how many bytes a saved value takes in the extra bytes of the node's block. Its struct grd_saved does not count. */
 static inline size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     if (!grd_save_takes_room(save->how))
@@ -191,6 +199,7 @@ static inline size_t save_room(const struct grd_op_call *call, const struct grd_
     return save->how == GRD_SAVE_DIMS ? (size_t)call->args[save->index].v.dims.n * sizeof(int64_t) : other_room(call, save);
 }
 
+/* Reserves `size` bytes in the extra bytes of a node's block: returns the address *room, and advances *room by `size`. */
 static void *take_room(char **room, size_t size)
 {
     void *taken = *room;
@@ -198,7 +207,8 @@ static void *take_room(char **room, size_t size)
     return taken;
 }
 
-/* Returns the size of `t` along `dim`, which may be negative and is in range. Returns -1 for an empty vector, which combines with any tensors. */
+/* Returns the size of `t` along `dim`, which may be negative. Returns -1 for an empty vector, because it can be concatenated with tensors of any
+ * shape. */
 static int64_t size_along(const grd_tensor *t, int64_t dim)
 {
     if (t->ndim == 1 && t->sizes[0] == 0)
@@ -207,7 +217,7 @@ static int64_t size_along(const grd_tensor *t, int64_t dim)
     return dim >= 0 && dim < t->ndim ? t->sizes[dim] : 0;
 }
 
-/* A leaf that an edge owns lives as long as the node. */
+/* True if an edge of the node leads to the AccumulateGrad of `t`, a leaf. The edge then keeps the leaf alive as long as the node. */
 static inline bool is_owned_by_edge(const struct grd_node *node, const grd_tensor *t)
 {
     for (uint32_t i = 0; i < node->nedges; i++)
@@ -222,6 +232,7 @@ static inline void set_unsaved(struct grd_saved *saved)
     saved->value.v.tensor = NULL;
 }
 
+/* Saves the argument `t` in `saved`, or call->self_copy instead if the operator is about to overwrite the argument. */
 static inline void save_argument(struct op_node *self, struct grd_saved *saved, grd_tensor *t, const struct grd_op_call *call)
 {
     if (GRD_UNLIKELY(call->self_copy != NULL) && t == call->results[0])
@@ -242,6 +253,8 @@ static inline void save_argument(struct op_node *self, struct grd_saved *saved, 
     }
 }
 
+/* Saves the list of integers that `save` describes: an argument, or the sizes or strides of a tensor. The copy of the list is stored at *room, in
+ * the extra bytes of the node's memory block, and *room is advanced to the end of the copy. */
 static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *call, const struct grd_save *save, char **room)
 {
     grd_dims dims = call->args[save->index].v.dims;
@@ -253,13 +266,15 @@ static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *
     saved->value.v.dims = dims.data != NULL ? grd_copy_dims(room, dims.data, dims.n) : dims;
 }
 
+/* Notes that the node owns a saved value, which must be dropped later. */
 static void note_owned(struct op_node *self)
 {
     self->node.keeps = true;
     self->released = false;
 }
 
-/* The results of a list save aliases, since they know this node; arguments are kept themselves. */
+/* Saves a list of tensors. If the tensors are results of the call (`results`), saves aliases without history, because the results own the node
+ * and the node must not own the results. False, with the error raised, on failure. */
 static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors tensors, bool results, char **room)
 {
     grd_tensor **list = take_room(room, (size_t)tensors.n * sizeof *list);
@@ -278,12 +293,15 @@ static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors
     return true;
 }
 
+/* Saves a result, a list, a string or a random number generator, or a property of a tensor such as its dtype. save_all itself handles the other
+ * values. Values of varying length are stored at *room, which is advanced. False, with the error raised, on failure. */
 static __attribute__((noinline)) bool save_other(struct op_node *self, struct grd_saved *saved, const struct grd_op_call *call,
                                                  const struct grd_save *save, char **room)
 {
     const grd_value *value = &call->args[save->index];
     switch (save->how) {
-    case GRD_SAVE_TENSOR: /* a result: one that carries no gradient knows no node, so it may be kept itself */
+    case GRD_SAVE_TENSOR: /* a result. A result that carries no gradient does not own the node, so the node may own the result itself
+                           * instead of an alias */
         note_owned(self);
         return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
     case GRD_SAVE_TENSORS:
@@ -315,12 +333,13 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
 }
 
 /* ---- Making ------------------------------------------------------------------------------------------------------------------- */
-/* For the first edges of arguments some of which are lists. */
+/* Returns the size in bytes of the array first_edge, which a node with list arguments stores in its extra bytes. */
 static size_t list_room(const struct grd_derivative *d)
 {
     return round_up((d->nargs + 1u) * sizeof(int));
 }
 
+/* Returns the number of edges of a node: one for each differentiable tensor argument, and one for each tensor of a differentiable list argument. */
 static uint32_t count_edges(const struct grd_derivative *d, const grd_value *args)
 {
     uint32_t edges = d->nargs;
@@ -330,7 +349,8 @@ static uint32_t count_edges(const struct grd_derivative *d, const grd_value *arg
     return edges;
 }
 
-/* Where the gradients go, of arguments some of which are lists. Edges are absent after a failure. */
+/* Sets the edges of the node of a call with list arguments, and fills its array first_edge. False, with the error raised, on failure; the edges
+ * that could not be found then have no node. */
 static bool set_list_edges(struct op_node *self, const struct grd_op_call *call, int *first_edge)
 {
     struct grd_edge *edges = self->node.edges;
@@ -352,7 +372,8 @@ static bool set_list_edges(struct op_node *self, const struct grd_op_call *call,
     return ok;
 }
 
-/* Edges of arguments that are no lists. Absent after a failure. */
+/* Sets the edges of the node of a call whose differentiable arguments are single tensors. Bit i of `needs`: differentiable argument i needs a
+ * gradient. False, with the error raised, on failure; the edges that could not be found then have no node. */
 GRD_INLINE bool set_edges(struct grd_edge *edges, const struct grd_derivative *d, const grd_value *args, uint64_t needs)
 {
     bool ok = true;
@@ -365,6 +386,9 @@ GRD_INLINE bool set_edges(struct grd_edge *edges, const struct grd_derivative *d
     return ok;
 }
 
+/* Saves the values that the formulas of the needed gradients read. Lists and strings are copied to `room`. Returns false on failure, and also if
+ * `ok` is false, which means that the edges could not be set. In both cases every value is then either saved or marked as not saved, so the node
+ * can be dropped. */
 GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, const struct grd_derivative *d, const grd_value *args,
                          uint64_t needs, char *room, bool ok)
 {
@@ -387,7 +411,7 @@ GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, c
     return ok;
 }
 
-/* True if an optional argument is given, or a tensor is not a plain number. */
+/* True if the optional argument is given. A number wrapped as a tensor counts as not given. */
 static bool is_given(const grd_value *value)
 {
     switch (value->kind) {
@@ -404,12 +428,15 @@ static bool is_given(const grd_value *value)
     }
 }
 
+/* Returns the name of the node for a call with the arguments `args`. */
 static inline const char *name_of(const struct grd_derivative *d, const grd_value *args)
 {
     return GRD_UNLIKELY(d->given_name != NULL) && is_given(&args[d->given]) ? d->given_name : d->node_name;
 }
 
-/* The last three say what the call and its derivative are: known to the compiler for most. */
+/* Returns the node of the call, owned by the caller. NULL, with the error raised, on failure. `lists`: a differentiable argument is a list;
+ * `sized`: a saved value needs extra bytes. The function is inlined, and most calls pass constants for nresults, lists and sized, so the compiler
+ * removes the code for cases that cannot occur. */
 GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresults, bool lists, bool sized)
 {
     const struct grd_derivative *const d = call->derivative;
@@ -466,6 +493,8 @@ void grd_op_node_written(struct grd_node *node, const grd_tensor *t)
             self->saved[i].version = grd_version_of(t);
 }
 
+/* If `saved` is or contains the alias of the node's output number `output`, gives this alias the tangent of `t`. False, with the error raised, on
+ * failure. */
 static bool share_with(const struct grd_saved *saved, const grd_tensor *t, uint32_t output)
 {
     if (saved->value.kind == GRD_KIND_TENSORS && saved->output >= 0)

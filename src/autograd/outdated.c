@@ -1,4 +1,5 @@
-/* Searches the graph for saved tensors that are about to be overwritten: Note [Saved and overwritten] in inplace.c. */
+/* Searches the graph for saved tensors that are about to be overwritten, so that they can be replaced by aliases. Note [Saved and overwritten] in
+ * inplace.c says why. */
 #include "autograd/outdated.h"
 
 #include "autograd/pass.h"
@@ -7,7 +8,8 @@
 #include "base/memory.h"
 #include "core/tensor.h"
 
-/* False if no node can have saved the tensor or its base: it was never saved, or only the caller owns it. */
+/* False if no node can have saved the tensor or its base, because no tensor with this storage was ever saved, or because only the caller owns the
+ * tensor. */
 static bool may_be_saved(const grd_tensor *t)
 {
     if (!grd_was_saved(t))
@@ -15,7 +17,8 @@ static bool may_be_saved(const grd_tensor *t)
     return !grd_object_unique(t) || (t->base != NULL && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT));
 }
 
-/* Adds the present and the retired grad_fn of the tensor to the nodes that are searched. */
+/* Adds the grad_fn of the tensor to the nodes that are searched. If the grad_fn has replaced another one that other threads may still read, adds
+ * that one, too (Note [Replaced histories]). Returns false, with the error raised, on failure. */
 static bool search_histories(struct grd_outdated *outdated, const grd_tensor *t)
 {
     uint32_t output;
@@ -37,7 +40,8 @@ bool grd_outdated_search_saved(struct grd_outdated *outdated, const grd_tensor *
     return search_histories(outdated, saved) && (saved->base == NULL || search_histories(outdated, saved->base));
 }
 
-/* Searches all nodes of the pass, including nodes that are entered while it searches. */
+/* Searches all nodes of the pass for outdated saved tensors (class->find_outdated), including nodes that are added to the pass during the search.
+ * False, with the error raised, on failure. */
 static bool search_nodes(struct grd_outdated *outdated, const struct grd_storage *written)
 {
     struct grd_pass *pass = outdated->pass;

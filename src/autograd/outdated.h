@@ -1,35 +1,41 @@
-/* Saved tensors that a write in place makes outdated, and their replacement: Note [Saved and overwritten] in inplace.c. */
+/* Finds saved tensors that an in-place operator overwrites, and replaces them in their nodes by aliases without history. Note [Saved and
+ * overwritten] in inplace.c says why. */
 #ifndef GRD_AUTOGRAD_OUTDATED_H
 #define GRD_AUTOGRAD_OUTDATED_H
 
 #include "autograd/node.h"
 
-/* A tensor that a node saved and that is about to be overwritten, or has been. */
+/* A saved tensor that is about to be overwritten, or has been overwritten since it was saved. */
 struct grd_outdated_item {
     struct grd_node *node;
-    grd_tensor **slot;    /* the pointer in the node that holds the tensor */
-    grd_tensor *alias;    /* pooled; without history: replaces the tensor in the slot */
-    grd_tensor *replaced; /* owned; the tensor that was in the slot, NULL until it is replaced */
+    grd_tensor **slot; /* address of the node's pointer to the saved tensor */
+    /* A tensor without history and with the same memory, by which *slot is replaced. It is freed when the innermost grd_scope closes. */
+    grd_tensor *alias;
+    grd_tensor *replaced; /* owned; the tensor to which *slot pointed; NULL until it is replaced */
 };
 
-/* The result of a search for outdated tensors, and what keeps it valid. */
+/* The state of a search for outdated tensors, i.e. for saved tensors that an in-place operator is about to overwrite or that were written since
+ * they were saved. */
 struct grd_outdated {
-    struct grd_outdated_item *items;
-    struct grd_node **held; /* owned; histories of saved tensors, which live at least until the search ends */
+    struct grd_outdated_item *items; /* the outdated tensors that were found */
+    struct grd_node **held;          /* owned; grad_fns of saved tensors. The search visits them, and without these references another
+                                      * thread could free them */
     int64_t nitems, items_capacity, nheld, held_capacity;
-    struct grd_pass *pass; /* visits each node of the histories once; valid during grd_outdated_search */
+    struct grd_pass *pass; /* the nodes that are searched, each of them once; valid during grd_outdated_search */
 };
 
-/* Searches the graph that ends at `history` for saved tensors that the writing of `t` makes outdated, and adds them. False, with the error raised, on
- * failure. */
+/* Searches the node `history` and all nodes that can be reached from it for saved tensors that are outdated after an operator has written to `t`,
+ * and adds them to `outdated`. False, with the error raised, on failure. */
 bool grd_outdated_search(struct grd_outdated *outdated, struct grd_node *history, const grd_tensor *t);
-/* Called during a search: adds one tensor to the result. False, with MemoryError, on failure. */
+/* Called during a search. Appends `item` to outdated->items. False, with MemoryError, on failure. */
 bool grd_outdated_add(struct grd_outdated *outdated, struct grd_outdated_item item);
-/* Called during a search: searches the histories of a saved tensor and of its base too. False, with the error raised, on failure. */
+/* Called during a search. Adds the grad_fn of a saved tensor, and the grad_fn of its base, to the nodes that are searched. False, with the error
+ * raised, on failure. */
 bool grd_outdated_search_saved(struct grd_outdated *outdated, const grd_tensor *saved);
-/* Replaces the tensors that were found by their aliases. */
+/* Replaces each tensor that the search found by its alias, in the node that saved the tensor. */
 void grd_outdated_replace(struct grd_outdated *outdated);
-/* Frees the arrays and drops what they own. Called without any lock held: freeing a tensor may call functions of the user. */
+/* Frees the arrays of `outdated` and drops the replaced tensors and the nodes in `held`. The caller may not hold a lock, because freeing a tensor
+ * may call functions of the user. */
 void grd_outdated_end(const struct grd_outdated *outdated);
 
 #endif

@@ -1,5 +1,5 @@
-/* A pass before it runs: which nodes are below the outputs and how many edges lead to each; and the slots it runs with.
- * Nothing is called here but the addition of two gradients for one slot. Invariants: pass.h. */
+/* Prepares a backward pass: finds the nodes that can be reached from the outputs, and counts the edges that lead to each node. Also adds up the
+ * gradients that arrive at each output of a node while the pass runs. The invariants are in pass.h. */
 #include "autograd/gradient.h"
 #include "autograd/pass.h"
 #include "core/tensor.h"
@@ -46,7 +46,8 @@ bool grd_pass_grow(struct grd_pass *pass)
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
-/* Called when the search has finished the node below an edge: marks the edge as needed if that node wants gradients. */
+/* Called when the search has finished the node `below`, to which edge number `edge` of `above` leads. If gradients at `below` are used, marks the
+ * edge and the node `above` as needed. */
 static inline void note_need(struct grd_entry *above, uint32_t edge, const struct grd_entry *below)
 {
     if (!grd_entry_wanted(below))
@@ -55,8 +56,8 @@ static inline void note_need(struct grd_entry *above, uint32_t edge, const struc
     above->needed = true;
 }
 
-/* Searches the edges of an entry up to the first that leads to a node not searched yet, and returns the entry of that node. Returns `current` if no
- * edge is left, and GRD_NO_ENTRY on failure. */
+/* Searches the edges of the node of entry number `current`, up to the first edge that leads to a node which has not been searched, and returns
+ * the number of the entry of that node. Returns `current` if no such edge is left, and GRD_NO_ENTRY on failure. */
 static inline int32_t search_edges(struct grd_pass *pass, int32_t current)
 {
     const struct grd_node *node = pass->entries[current].node;
@@ -122,10 +123,12 @@ bool grd_pass_sum(struct grd_pass *pass, grd_tensor **slot, grd_tensor *grad)
 {
     grd_tensor *old = *slot, *sum;
     const bool apart =
-        pass->create || grd_is_batch(old) || grd_is_batch(grad); /* one that is no batch tensor cannot take those of a batch */
+        /* Not in place if the sum is recorded, or inside vmap: a tensor that is the same for the whole batch cannot hold a sum with one that is
+         * not. */
+        pass->create || grd_is_batch(old) || grd_is_batch(grad);
     if (!apart && grd_is_exclusive(old))
         sum = grd_object_keep(grd_add_(old, grad));
-    else if (!apart && grd_is_exclusive(grad)) /* a sum of two has no order */
+    else if (!apart && grd_is_exclusive(grad)) /* addition is commutative, so either tensor may hold the sum */
         sum = grd_object_keep(grd_add_(grad, old));
     else
         sum = grd_object_keep(grd_add(old, grad));

@@ -1,12 +1,12 @@
-/* A backward pass, as the three files of the engine share it: the nodes it found, how many gradients each still waits for, the gradients that have
- * arrived, and the queues of nodes that are ready to run.
+/* Declares the state of a backward pass: the nodes it found, how many gradients each node still waits for, the gradients that have arrived, and
+ * the queues of nodes that are ready to run. A slot is the pointer to the sum of the gradients that have arrived for one output of a node.
  *
- * Lives in pass.c: the table of nodes, the search, the slots. In engine.c: the queue, and running nodes, with and without threads. In
- * backward.c: the public calls, from outputs to a pass. inplace.c searches a history as a pass does.
+ * pass.c has the table of nodes, the search and the slots. engine.c has the queues, and runs nodes with and without threads. backward.c has the
+ * public functions, which set up passes. outdated.c uses only the table and the search.
  * Invariants
- * - Nodes are borrowed: the outputs, which the caller of the pass keeps, own all of them.
- * - A slot owns its gradient, and references move from a formula's result to a slot to a leaf. The last owner of a gradient may
- *   write into it. */
+ * - A pass borrows its nodes. The outputs of the pass own all of them, and the caller keeps the outputs.
+ * - A slot owns its gradient. The reference moves from the result of a formula to a slot and from the slot to a leaf, so that the last owner of a
+ *   gradient may write into it. */
 #ifndef GRD_AUTOGRAD_PASS_H
 #define GRD_AUTOGRAD_PASS_H
 
@@ -21,21 +21,25 @@
 enum { GRD_INLINE_ENTRIES = 16, GRD_INLINE_TABLE = 32, GRD_INLINE_READY = 16 };
 enum { GRD_NO_ENTRY = -1 };
 
-/* A node in the pass. */
+/* The data of the pass about one node, with the gradients that have arrived at the node. An element of pass->entries. */
 struct grd_entry {
     struct grd_node *node;
     union {
-        grd_tensor *one; /* the only slot of a node with one output */
-        grd_tensor **many;
+        grd_tensor *one;   /* for a node with one output: the sum of the gradients that have arrived, NULL if there are none */
+        grd_tensor **many; /* for a node with several outputs: one such sum per output, in an array that is allocated when the first
+                            * gradient arrives */
     } grads;
-    int32_t dependencies; /* edges whose gradient has not arrived yet */
-    int32_t capture;      /* index of the first capture at this node, or GRD_NO_ENTRY */
-    int32_t from;         /* the entry the search came from; its own index until the search reaches it */
-    uint32_t edge;        /* the next edge to search */
-    uint64_t needs;       /* bit i: the gradient of edge i is needed; edges from 63 on share bit 63 */
-    bool needed;          /* the node must run; otherwise its gradients are only captured */
+    int32_t dependencies; /* number of edges that lead to the node and along which no gradient has arrived yet */
+    /* Index in pass->captures of the first input of grd_grad whose gradient arrives at this node, or GRD_NO_ENTRY. */
+    int32_t capture;
+    /* Index of the entry of the node from which the search reached this one; until then its own index; GRD_NO_ENTRY where a search began. */
+    int32_t from;
+    uint32_t edge;  /* index, among the edges of `node`, of the next edge that the search follows */
+    uint64_t needs; /* bit i: the gradient of edge i is needed; edges from 63 on share bit 63 */
+    bool needed;    /* the node must run; otherwise only its hooks run and its gradients are returned by grd_grad */
 };
 
+/* An element of a heap: the index of a node in pass->entries and the sequence number of the node. */
 struct grd_ready {
     uint64_t sequence;
     int32_t entry;
@@ -48,13 +52,14 @@ struct grd_heap {
     struct grd_ready inline_items[GRD_INLINE_READY];
 };
 
-/* An input of grd_grad: its gradient is captured when it arrives at output `output` of the node. */
+/* An input of grd_grad. Its gradient is copied to pass->captured when the gradient of output number `output` of the input's node is complete. */
 struct grd_capture {
     uint32_t output;
-    int32_t next;
-    int64_t input;
+    int32_t next;  /* index in pass->captures of the next input whose gradient arrives at the same node, or GRD_NO_ENTRY */
+    int64_t input; /* index of the input among the inputs of grd_grad */
 };
 
+/* A thread that runs all nodes of one device type. */
 struct grd_worker {
     struct grd_pass *pass;
     pthread_t thread;
@@ -65,23 +70,25 @@ struct grd_worker {
 struct grd_pass {
     struct grd_entry *entries;
     int64_t n, capacity;
-    int32_t *table; /* hash table from node to entry, open addressing; a free place is GRD_NO_ENTRY */
-    uint64_t mask;
-    struct grd_capture *captures;
-    grd_tensor **captured; /* one per input, owned */
-    bool retain, create, stop;
-    bool unhooked_inputs; /* tensor hooks are not called where gradients are captured */
-    bool careful;         /* use the slow loop, since nodes may need a worker thread or results are checked for NaN */
-    /* Used only with worker threads. */
+    int32_t *table;               /* hash table with open addressing, from a node to its index in `entries`; GRD_NO_ENTRY if free */
+    uint64_t mask;                /* length of the table minus 1 */
+    struct grd_capture *captures; /* one per input of grd_grad; NULL if the pass adds gradients to all leaves */
+    grd_tensor **captured;        /* one gradient per input of grd_grad, owned; NULL until the gradient arrives */
+    bool retain, create, stop;    /* retain: keep saved values after the pass; create: record the pass; stop: an error has occurred, so all
+                                   * threads must end */
+    bool unhooked_inputs;         /* tensor hooks are not called at the nodes of the inputs of grd_grad */
+    bool careful;                 /* use the slow loop, since nodes may need a worker thread or results are checked for NaN */
+    /* The members from `workers` to `changed` are used only by the slow loop. */
     struct grd_worker *workers;
     int nworkers;
-    int64_t outstanding; /* entries ready or running */
+    int64_t outstanding; /* number of nodes, of all threads together, that are ready or running */
     struct grd_error_state error;
+    /* The settings of the calling thread when the pass began, with which the worker threads run too. */
     struct grd_level level;
-    uint32_t include, exclude, grad_off; /* these four are the calling thread's when the pass began: it goes on while workers start */
+    uint32_t include, exclude, grad_off;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct grd_heap heap; /* for the calling thread */
+    struct grd_heap heap; /* the nodes that are ready and that the calling thread has to run */
     int32_t inline_table[GRD_INLINE_TABLE];
     struct grd_entry inline_entries[GRD_INLINE_ENTRIES];
 };
@@ -107,20 +114,22 @@ static inline void grd_pass_init(struct grd_pass *pass, bool retain, bool create
     pass->error = (struct grd_error_state){0};
 }
 
-/* The slow path of grd_pass_done: drops the slots of a failed pass and frees allocated tables. */
+/* The slow path of grd_pass_done: if the pass failed (`ok` is false), drops the gradients that have arrived at nodes. Frees the arrays `entries`
+ * and `table` if they were allocated. */
 void grd_pass_clear(struct grd_pass *pass, bool ok);
 
-/* Ends a pass. Drops the gradients that a failed pass left in the slots. */
+/* Ends a pass. If the pass failed, drops the gradients that have arrived at nodes that did not run. */
 static inline void grd_pass_done(struct grd_pass *pass, bool ok)
 {
     if (GRD_UNLIKELY(!ok || pass->entries != pass->inline_entries))
         grd_pass_clear(pass, ok);
 }
 
-/* Makes room for more entries. False, with MemoryError, on failure. */
+/* Doubles the number of nodes that the pass has memory for. False, with MemoryError, on failure. */
 bool grd_pass_grow(struct grd_pass *pass);
 
-/* Returns the place of a node in the table, or the free place to insert it at. Multiplies by 2^64 / golden ratio: nodes lie at multiples of 64. */
+/* Returns the index in pass->table at which the node is, or at which it can be inserted. The hash is the product of the node's address and 2^64 /
+ * golden ratio, without the low 20 bits. Addresses of nodes are multiples of 64, so the low bits of the product hardly differ. */
 static inline uint64_t grd_pass_place(const struct grd_pass *pass, const struct grd_node *node)
 {
     uint64_t place = ((uint64_t)(uintptr_t)node * 0x9e3779b97f4a7c15u >> 20) & pass->mask;
@@ -129,12 +138,13 @@ static inline uint64_t grd_pass_place(const struct grd_pass *pass, const struct 
     return place;
 }
 
+/* Returns the index of the node in pass->entries, or GRD_NO_ENTRY if the node is not in the pass. */
 static inline int32_t grd_pass_find(const struct grd_pass *pass, const struct grd_node *node)
 {
     return pass->table[grd_pass_place(pass, node)];
 }
 
-/* Returns the entry of a node, which is created if there is none. GRD_NO_ENTRY, with MemoryError, on failure. */
+/* Returns the index of the node in pass->entries, and adds the node to the pass if it is not there. GRD_NO_ENTRY, with MemoryError, on failure. */
 static inline int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node)
 {
     uint64_t place = grd_pass_place(pass, node);
@@ -160,30 +170,36 @@ static inline int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *nod
     return index;
 }
 
-/* True if gradients that arrive at the entry are needed or captured. */
+/* True if the gradients that arrive at the node of this entry are used: the node must run, or grd_grad returns one of them. */
 static inline bool grd_entry_wanted(const struct grd_entry *entry)
 {
     return entry->needed || entry->capture != GRD_NO_ENTRY;
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
-/* Searches depth first from one entry and counts dependencies. On the way back marks for each node the edges whose gradient is needed. False on
- * failure. */
+/* Searches the nodes that can be reached from the node of entry number `root` of pass->entries, depth first, and counts for each node the edges
+ * that lead to it. When all nodes behind the edges of a node have been searched, marks which of these edges need a gradient. False, with
+ * MemoryError, on failure. */
 bool grd_pass_discover(struct grd_pass *pass, int32_t root);
 
 /* ---- Slots ------------------------------------------------------------------------------------------------------------------------ */
+/* Returns the array of the gradients that have arrived at a node, one pointer per output. NULL if the node has several outputs and no gradient
+ * has arrived. */
 static inline grd_tensor **grd_entry_slots(struct grd_entry *entry)
 {
     return entry->node->noutputs == 1 ? &entry->grads.one : entry->grads.many;
 }
 
-/* Adds a gradient, whose reference it takes, to the gradient in a slot. False, with the error raised, on failure. */
+/* Adds `grad` to *slot, the sum of the gradients that have arrived for an output of a node, which is not NULL. Takes the reference to `grad`.
+ * False, with the error raised, on failure. */
 bool grd_pass_sum(struct grd_pass *pass, grd_tensor **slot, grd_tensor *grad);
-/* Allocates the slots of a node with several outputs. False, with MemoryError, on failure. */
+/* Allocates the array for the gradients that arrive at a node with several outputs. False, with MemoryError, on failure. */
 bool grd_entry_make_slots(struct grd_entry *entry);
+/* Drops the gradients that have arrived at a node with several outputs, and frees their array. */
 void grd_entry_drop_many(struct grd_entry *entry);
 
-/* Stores a gradient, whose reference it takes, in a slot, or adds it to the gradient there. False, with the error raised, on failure. */
+/* Adds `grad` to the gradient that has arrived for output number `output` of entry->node, and takes the reference to `grad`. False, with the
+ * error raised, on failure. */
 static inline bool grd_pass_give(struct grd_pass *pass, struct grd_entry *entry, uint32_t output, grd_tensor *grad)
 {
     if (GRD_UNLIKELY(entry->node->noutputs != 1 && entry->grads.many == NULL) && !grd_entry_make_slots(entry)) {
@@ -197,6 +213,7 @@ static inline bool grd_pass_give(struct grd_pass *pass, struct grd_entry *entry,
     return true;
 }
 
+/* Drops the gradients that have arrived at entry->node. */
 static inline void grd_entry_drop_slots(struct grd_entry *entry)
 {
     if (GRD_UNLIKELY(entry->node->noutputs != 1)) {
@@ -209,7 +226,9 @@ static inline void grd_entry_drop_slots(struct grd_entry *entry)
 }
 
 /* ---- Running (engine.c) ---------------------------------------------------------------------------------------------------------------- */
-/* Runs all nodes that are reachable from the roots. False, with the error raised, on failure; slots may then still hold gradients. */
+/* Runs all needed nodes that can be reached from the nodes of the outputs, whose indices in pass->entries are `roots`. The gradients of the
+ * outputs have been given to these nodes before. False, with the error raised, on failure; gradients that have arrived at nodes may then remain
+ * to be dropped. */
 bool grd_pass_run(struct grd_pass *pass, const int32_t *roots, int64_t nroots);
 
 #endif

@@ -1,11 +1,12 @@
-/* Moves references out of the pool of the current scope. */
+/* Takes references to tensors out of the pool of this thread. The pool is the stack of the references that open scopes (grd_scope) own. */
 #ifndef GRD_AUTOGRAD_POOL_H
 #define GRD_AUTOGRAD_POOL_H
 
 #include "base/object.h"
 #include "core/tensor.h"
 
-/* Returns an owned reference to the tensor. Takes the pool's own reference if that is among the last entries above the mark, else adds one. */
+/* Returns `t` with a reference that the caller owns. If one of the last few references in this thread's pool (the stack of the references that
+ * open scopes own) is to `t` and lies above `mark`, takes this reference out of the pool. Otherwise adds a reference. */
 static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
 {
     enum { SEARCHED = 8 };
@@ -20,7 +21,8 @@ static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
     return grd_object_keep(t);
 }
 
-/* Releases the pool entries above the mark. Inline, since there are often none. */
+/* Drops the references in this thread's pool above `mark`, i.e. frees the temporary tensors that were made since the pool had that height.
+ * Inlined, since often there are none and only the check runs. */
 static inline void grd_pool_release_above(int64_t mark)
 {
     if (grd_thread.pool_top > mark)

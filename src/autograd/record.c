@@ -1,7 +1,8 @@
-/* Records operator calls: the boxed kernel of the AUTOGRAD key, the same for all operators.
+/* The boxed kernel of the AUTOGRAD dispatch key, which records the calls of all operators.
  *
- * It runs the operator for the keys below. If an input requires a gradient, the results get a node (op_node.c) as their grad_fn.
- * Invariant: everything that can fail is done before an operator writes in place; afterwards only pointers are set. */
+ * The kernel runs the operator for the keys below AUTOGRAD. If an argument requires a gradient, the results get a node (op_node.c) as their
+ * grad_fn.
+ * Invariant: before an operator writes in place, the kernel has done everything that can fail. After the write it only sets pointers. */
 #include "autograd/derivative.h"
 #include "autograd/inplace.h"
 #include "autograd/node.h"
@@ -12,7 +13,8 @@
 #include "core/tensor.h"
 #include "gen/uses/autograd/record.h"
 
-/* ---- What requires a gradient ---------------------------------------------------------------------------------------------------- */
+/* ---- Arguments that require a gradient ------------------------------------------------------------------------------------------- */
+/* True if the value is a tensor that requires a gradient, or a list that contains such a tensor. */
 static bool any_needs_grad(const grd_value *value)
 {
     if (value->kind == GRD_KIND_TENSOR)
@@ -37,7 +39,8 @@ static inline uint64_t find_needs(const struct grd_derivative *d, const grd_valu
     return needs;
 }
 
-/* True if no argument without a formula requires a gradient. `out` is exempt, since it is overwritten. False, with the error raised, otherwise. */
+/* Checks that no argument without a gradient formula requires a gradient. Argument 0 is exempt if it is `out`, since it is overwritten. False, with
+ * NotImplementedError raised, on failure. */
 static bool check_others(const grd_op *op, const grd_tensor *out, const grd_value *args)
 {
     for (unsigned others = op->derivative->others; others != 0; others &= others - 1) {
@@ -49,7 +52,7 @@ static bool check_others(const grd_op *op, const grd_tensor *out, const grd_valu
 }
 
 /* ---- Calls that return a result ------------------------------------------------------------------------------------------------------ */
-/* Runs the operator for the keys below, with recording off for the operators that it calls. */
+/* Runs the operator for the dispatch keys below AUTOGRAD. Recording is off meanwhile, so the operators that it calls are not recorded. */
 static inline void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     uint32_t exclude = grd_thread.exclude;
@@ -58,7 +61,7 @@ static inline void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out,
     grd_thread.exclude = exclude;
 }
 
-/* True if the result `t` is one of the arguments, which then keeps its own history. */
+/* True if `t` is one of the arguments. An argument that the operator returns as its result keeps its own history. */
 static inline bool is_argument(const struct grd_op_call *call, const grd_tensor *t)
 {
     const struct grd_derivative *d = call->derivative;
@@ -71,6 +74,7 @@ static inline bool is_argument(const struct grd_op_call *call, const grd_tensor 
     return false;
 }
 
+/* True if the value is a tensor with the storage of `t`, or a list that contains such a tensor. */
 static bool shares_storage(const grd_value *value, const grd_tensor *t)
 {
     if (value->kind == GRD_KIND_TENSOR)
@@ -81,8 +85,8 @@ static bool shares_storage(const grd_value *value, const grd_tensor *t)
     return false;
 }
 
-/* Returns result i of a composite. If it is a view of a temporary of the composite, returns a tensor without base instead, since nothing is recorded
- * for that base. */
+/* Returns result i of the call, which is a view. A composite operator may have made it as a view of a temporary tensor. Then first replaces it by
+ * a tensor without base, since nothing is recorded for the temporary. */
 static __attribute__((noinline)) grd_tensor *own_result(const struct grd_op_call *call, int64_t i)
 {
     grd_tensor *result = call->results[i];
@@ -92,8 +96,8 @@ static __attribute__((noinline)) grd_tensor *own_result(const struct grd_op_call
     return call->op->composite ? (call->results[i] = grd_new_detached(result)) : result;
 }
 
-/* Makes result i of a call an output of the node, if the result carries a gradient. Creates the node for the first such result, which takes the
- * node's first reference. */
+/* Makes result i of a call an output of the node, if the result carries a gradient. For the first such result this creates the node, and the
+ * result takes the first reference to the node. May leave an error pending. */
 GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
 {
     grd_tensor *result = call->results[i];
@@ -108,6 +112,7 @@ GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **
     grd_give_history(result, *node, (uint32_t)i);
 }
 
+/* Records the results of an operator that has several results or returns a list. */
 static __attribute__((noinline)) void record_several(struct grd_op_call *call, grd_value *ret_results)
 {
     const grd_op *op = call->op;
@@ -136,7 +141,7 @@ static inline void record_results(const grd_op *op, const grd_value *args, uint6
 }
 
 /* ---- Calls that write -------------------------------------------------------------------------------------------------------------------- */
-/* True if a formula that the backward pass may need reads the argument that is about to be overwritten, whatever its name. */
+/* True if a formula that the backward pass may need reads the old value of the tensor that an in-place call overwrites. */
 static bool reads_self(const struct grd_op_call *call)
 {
     for (int i = 0; i < call->derivative->nsaves; i++) {
@@ -148,7 +153,8 @@ static bool reads_self(const struct grd_op_call *call)
     return false;
 }
 
-/* The backward function of a write whose operator has no derivative: writes no gradients, since the new value depends on no input. */
+/* The backward function of an in-place call of an operator without a derivative. Computes no gradient, because the new value does not depend on a
+ * differentiable argument. */
 static void no_gradient(const struct grd_backward *b)
 {
     (void)b;
@@ -156,6 +162,7 @@ static void no_gradient(const struct grd_backward *b)
 
 static const struct grd_derivative constant = {.node_name = "NotDifferentiableBackward0", .backward = no_gradient};
 
+/* Runs an in-place call that overwrites `self`, and gives `self` its new grad_fn. */
 static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyset keys, grd_tensor *self, const grd_value *args,
                                                      uint64_t needs, grd_value *ret_results)
 {
@@ -165,14 +172,14 @@ static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyse
         run_below(op, keys, self, args, ret_results);
         return;
     }
-    if (op->is_view && self->base != NULL) { /* its grad_fn is regenerated as an as_strided of the base */
+    if (op->is_view && self->base != NULL) { /* view_refresh.c gives `self`, now another view of its base, a grad_fn when it is read */
         run_below(op, keys, self, args, ret_results);
         return;
     }
     const struct grd_derivative *d = op->derivative != NULL ? op->derivative : &constant;
     grd_value written;
     grd_set_tensor(&written, self);
-    if (op->is_view) /* the node is made for the view that `self` turns into */
+    if (op->is_view) /* the node must describe the sizes that `self` has after the call, so call the operator out of place first */
         run_below(op, keys, NULL, args, &written);
     struct grd_op_call call = {op, d, args, &written.v.tensor, 1, needs, NULL};
     if (reads_self(&call))

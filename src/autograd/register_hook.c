@@ -1,11 +1,11 @@
-/* Registers hooks of tensors and nodes. A hook of a tensor belongs to the node that receives the gradient of the tensor; for a leaf that is its
- * AccumulateGrad. */
+/* Implements the public functions that register hooks of tensors and nodes. A hook of a tensor is added to the node that receives the gradient of
+ * the tensor, i.e. its grad_fn or, for a leaf, its AccumulateGrad. */
 #include "autograd/edge.h"
 #include "autograd/hook_list.h"
 #include "autograd/variable.h"
 #include "core/given.h"
 
-/* Adds a hook to the node that receives the gradient of the tensor. */
+/* Adds a hook to the node that receives the gradient of `t`, and returns its handle. 0, with the error raised, on failure. */
 static uint64_t add_to_tensor(grd_tensor *t, struct grd_hook description)
 {
     struct grd_edge edge;

@@ -1,5 +1,5 @@
 /* Saves values for backward formulas, and checks their versions when they are unpacked.
- * Invariant: between grd_saved_begin and the release of the node no other thread drops the tensors that a run works with. */
+ * Invariant: while a run uses saved tensors, i.e. between grd_saved_begin and the release of the node, no other thread drops them. */
 #include "autograd/copy_slices.h"
 #include "autograd/derivative.h"
 #include "autograd/dual.h"
@@ -63,6 +63,7 @@ void grd_saved_drop_other(struct grd_saved *saved)
     }
 }
 
+/* True if the version of `t` is still `expected`. False, with RuntimeError raised, otherwise. */
 static bool check_version(const struct grd_saved *saved, struct grd_node *node, grd_tensor *t, uint32_t expected)
 {
     uint32_t version = grd_version_of(t);
@@ -81,7 +82,8 @@ static bool check_version(const struct grd_saved *saved, struct grd_node *node, 
         grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
-/* For create_graph: returns the node's own saved output with its grad_fn restored. grd_failed on failure. */
+/* `saved` is the alias, without history, of output number `output` of the node. Returns a tensor like `saved` whose grad_fn is the node, so that
+ * with create_graph a second derivative flows through the output. grd_failed on failure. */
 static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32_t output)
 {
     if (!grd_dtype_carries(saved->dtype))
@@ -92,6 +94,8 @@ static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32
     return !grd_pending() && grd_give_history(t, grd_node_keep(node), output) && grd_tangent_share(t, saved) ? t : grd_failed;
 }
 
+/* Makes the saved list of tensors ready for the formula. Checks the version of each tensor. While this thread records, replaces the list by
+ * tensors with their grad_fn if it consists of outputs of the node. False, with the error raised, on failure. */
 static bool restore_list(const struct grd_saved *saved, struct grd_node *node, grd_tensors *list)
 {
     for (int64_t i = 0; i < list->n; i++)
@@ -117,6 +121,8 @@ bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd
     return !grd_pending();
 }
 
+/* Keeps the saved tensors alive until the innermost grd_scope closes, to which each of them gets a reference. False, with the error raised, on
+ * failure. */
 static bool pool_tensors(const struct grd_saved *saved, int n)
 {
     bool ok = true;
@@ -151,8 +157,10 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
     return freed ? grd_raise_freed() : ok;
 }
 
-/* ---- Overwritten ------------------------------------------------------------------------------------------------------------- */
-/* Adds the tensor in *slot if it was or will be written, or searches its history. Skips a tensor without history or base that only the node owns. */
+/* ---- Overwritten tensors ----------------------------------------------------------------------------------------------------- */
+/* Adds the saved tensor *slot to `outdated` if it was written since it was saved (its version was `version` then) or lies in the storage
+ * `written`. Otherwise searches the history of the tensor. Skips an outdated tensor without history and base that only the node owns, since it
+ * cannot be in a reference cycle. False, with the error raised, on failure. */
 static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, const struct grd_storage *written,
                     struct grd_outdated *outdated)
 {
@@ -172,12 +180,12 @@ bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int
 {
     bool ok = true;
     grd_spin_lock(&node->lock);
-    n = node->freed ? 0 : n; /* the values of a freed node belong to the thread that runs it, which drops them */
+    n = node->freed ? 0 : n; /* if a run has taken the saved values, the thread of that run drops them */
     for (int i = 0; i < n && ok; i++) {
         grd_value *value = &saved[i].value;
         if (value->kind == GRD_KIND_TENSOR && saved[i].output < 0 && !saved[i].borrowed)
             ok = look_at(node, &value->v.tensor, saved[i].version, written, outdated);
-        grd_tensor **list = (grd_tensor **)(uintptr_t)value->v.tensors.data; /* the array is in the node's block, hence writable */
+        grd_tensor **list = (grd_tensor **)(uintptr_t)value->v.tensors.data; /* the list is in the node's own memory, hence writable */
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n && ok; k++)
             ok = look_at(node, &list[k], saved[i].versions[k], written, outdated);
     }

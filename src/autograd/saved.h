@@ -1,23 +1,26 @@
-/* Values that a node saved for its backward formula, with the versions of the tensors at that time. */
+/* Saves values in a node for its backward formula, together with the versions that saved tensors have at that time. */
 #ifndef GRD_AUTOGRAD_SAVED_H
 #define GRD_AUTOGRAD_SAVED_H
 
 #include "autograd/node.h"
 #include "autograd/spin.h"
 
+/* One saved value. `version` and `output` are set only for tensors, `versions` only for lists of tensors. */
 struct grd_saved {
     grd_value value;
-    uint32_t *versions; /* for a list of tensors: the version of each */
-    uint32_t version;
-    int16_t output; /* index of the output of this node that is saved, for a list the first; -1 if it is no output */
-    bool borrowed;  /* the reference is not owned here: the node keeps the tensor alive in another way */
+    uint32_t *versions; /* for a list: the version that each tensor had when it was saved */
+    uint32_t version;   /* for a tensor: the version that it had when it was saved */
+    int16_t output;     /* index of the tensor among the outputs of this node (0 for the list of all outputs); -1 if it is not an output */
+    bool borrowed;      /* the node owns no reference to the tensor, because one of its edges keeps the tensor alive */
 };
 
-/* Saves a reference to the tensor, or an alias without history if it is one of the node's own outputs. False, with the error raised, on failure. */
+/* Saves a reference to the tensor or, if the tensor is the node's own output number `output`, an alias without history. `output` is -1 for other
+ * tensors. False, with the error raised, on failure. */
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
 /* Drops a saved list of tensors or a saved generator. */
 void grd_saved_drop_other(struct grd_saved *saved);
 
+/* Drops the references of a saved value. */
 static inline void grd_saved_drop(struct grd_saved *saved)
 {
     if (GRD_UNLIKELY(saved->value.kind == GRD_KIND_TENSORS || saved->value.kind == GRD_KIND_GENERATOR)) {
@@ -30,10 +33,12 @@ static inline void grd_saved_drop(struct grd_saved *saved)
     }
 }
 
-/* Checks the versions and writes the value that the formula reads. If grad mode is on, the node's own outputs get their grad_fn back. False, with the
- * error raised, on failure. */
+/* Checks the versions of the tensors in *value, which is a copy of the saved value. While this thread records, replaces saved outputs of the node
+ * itself by tensors with their grad_fn. False, with the error raised, on failure. */
 bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *value);
 
+/* Makes *value, a copy of the saved value, ready for the formula, as grd_saved_restore does. Returns at once for values other than tensors and
+ * for arguments that were not written since they were saved. False, with the error raised, on failure. */
 static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *value)
 {
     const grd_tensor *t = value->v.tensor;
@@ -42,13 +47,15 @@ static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_no
         return true;
     return grd_saved_restore(saved, node, value);
 }
-/* grd_saved_begin for a node with saved values that it keeps after the run (retain_graph). */
+/* Copies the n saved values of a node to ret_values, and keeps the saved tensors alive during the run, by references that the innermost grd_scope
+ * owns. For a pass that retains the graph. False, with the error raised, on failure, e.g. if the saved values were freed. */
 bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n, grd_value *ret_values);
-/* "Trying to backward through the graph a second time …". Returns false. */
+/* Raises the RuntimeError "Trying to backward through the graph a second time ...". Returns false. */
 bool grd_raise_freed(void);
 
-/* Starts a run of the node and copies the saved values to ret_values. False, with RuntimeError, if they were freed. Without `retain` marks them as
- * freed; with `retain` the pool gets references to the tensors, so that another thread may free them meanwhile. */
+/* Starts a run of the node and copies its n saved values to ret_values. False, with RuntimeError, if the saved values were freed. Without
+ * `retain` the saved values now count as freed. With `retain` the innermost grd_scope gets a reference to each saved tensor, since another thread
+ * may free the saved values during the run. */
 static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
     if (node->keeps && retain)
@@ -66,8 +73,8 @@ static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved
     return true;
 }
 
-/* Adds to `outdated` the saved tensors whose storage is about to be written, and those that were written since they were saved. False, with
- * the error raised, on failure. */
+/* Adds to `outdated` the saved tensors in the storage `written`, which is about to be overwritten, and the saved tensors that were written since they
+ * were saved. False, with the error raised, on failure. */
 bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
                              struct grd_outdated *outdated);
 

@@ -1,4 +1,4 @@
-/* Reads and replaces the gradients in slots. */
+/* Reads and replaces the gradients in slots, which hold the .grad of tensors. */
 #include "autograd/slot.h"
 
 #include "base/memory.h"

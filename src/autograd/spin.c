@@ -1,4 +1,4 @@
-/* The slow path of spin locks. */
+/* Waits for spin locks that another thread holds. */
 #include "autograd/spin.h"
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* Spin locks, held for a few instructions or for one accumulation. */
+/* Declares spin locks. A spin lock is held for a few instructions, or for the addition of a gradient to .grad. */
 #ifndef GRD_AUTOGRAD_SPIN_H
 #define GRD_AUTOGRAD_SPIN_H
 
@@ -13,12 +13,13 @@ static inline void grd_spin_init(struct grd_spin *spin)
     atomic_flag_clear_explicit(&spin->flag, memory_order_relaxed);
 }
 
+/* Takes the lock if it is free; returns false if another thread holds it. */
 static inline bool grd_spin_try(struct grd_spin *spin)
 {
     return !atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire);
 }
 
-/* Waits for a lock that is held, and takes it: the slow path of grd_spin_lock. */
+/* The slow path of grd_spin_lock: waits until the lock is free and takes it. */
 void grd_spin_wait(struct grd_spin *spin);
 
 static inline void grd_spin_lock(struct grd_spin *spin)

@@ -12,11 +12,12 @@
 #include "core/print.h"
 #include "dispatch/op.h"
 
+/* Returns the name of the grad_fn of `t` for printing; NULL if there is none, and "Invalid" if it cannot be computed. */
 static const char *print_grad_fn(const grd_tensor *t)
 {
     const bool asks = !grd_pending();
     const struct grd_node *node = grd_grad_fn((grd_tensor *)(uintptr_t)t);
-    if (asks && grd_pending()) { /* of a view whose base was overwritten; whoever prints did not ask for it */
+    if (asks && grd_pending()) { /* the grad_fn of a view could not be refreshed after a write to its base; printing must not fail */
         grd_error_clear();
         return "Invalid";
     }
@@ -32,6 +33,8 @@ void grd_autograd_init(void)
     grd_print_grad_fn = print_grad_fn;
     grd_print_tangent = grd_tangent_find;
     grd_hooks_init();
-    grd_inplace_init(); /* after the hooks, because its lock is held while hooks are dropped */
+    /* After grd_hooks_init: the locks must be registered in this order, so that a fork takes the lock of inplace.c before the lock of the hooks,
+     * as a thread does that drops hooks while it holds the lock of inplace.c. */
+    grd_inplace_init();
     grd_view_refresh_init();
 }

@@ -1,6 +1,6 @@
-/* Levels of forward mode, and the tangents that belong to them.
- * Invariant: a grd_tangent is in the list of its level while it holds a tensor. Lists and tangents change under one lock, which is never held while
- * something is freed. */
+/* Begins and ends the dual levels of forward mode (grd_enter_dual_level), and stores the tangents that belong to them.
+ * Invariant: a grd_tangent that holds a tensor is in the list of its dual level. The lists and tangents of all threads change under one lock. No
+ * tensor is freed under the lock, because freeing may call functions of the user. */
 #include "autograd/tangent.h"
 
 #include "base/fork.h"
@@ -11,12 +11,12 @@
 
 struct grd_dual_level {
     struct grd_object object;
-    struct grd_tangent *first;
+    struct grd_tangent *first; /* the list of the tangents that belong to this dual level */
     bool ended;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* The level that this thread has entered, owned; NULL if there is none. */
+/* The dual level that this thread has entered, owned; NULL if there is none. */
 static _Thread_local struct grd_dual_level *current;
 
 void grd_tangent_init(void)
@@ -26,7 +26,8 @@ void grd_tangent_init(void)
 }
 
 /* ---- Lists ----------------------------------------------------------------------------------------------------------------------- */
-/* Removes the tangent from `self` and from the list of its level, and returns it, owned by the caller; NULL if there is none. The lock is held. */
+/* Removes the tangent from `self`, and `self` from the list of its dual level. Returns the tangent, owned by the caller; NULL if there is none.
+ * The caller holds the lock. */
 static grd_tensor *take(struct grd_tangent *self)
 {
     grd_tensor *tangent = self->tensor;
@@ -39,8 +40,8 @@ static grd_tensor *take(struct grd_tangent *self)
     return tangent;
 }
 
-/* Stores a tangent in `self` and in the list of the level. False, with nothing stored, if the level has ended. Adds no reference. The lock
- * is held. */
+/* Stores a tangent in `self`, and adds `self` to the list of the dual level. False, with nothing stored, if the level has ended. Adds no
+ * reference to the tangent. The caller holds the lock. */
 static bool put(struct grd_tangent *self, grd_tensor *tangent, struct grd_dual_level *level)
 {
     if (level->ended)

@@ -1,6 +1,6 @@
-/* The autograd data of tensors: histories, the grd_autograd_meta object, and the AccumulateGrad of leaves.
- * Most tensors have none (t->autograd is NULL). The result of a recorded operator points to its node. Only leaves that require a gradient, results
- * that are not output 0, and tensors with hooks, a retained gradient or a tangent have a grd_autograd_meta.
+/* Manages the autograd data of tensors: the grad_fn, the struct grd_autograd_meta, and the AccumulateGrad of leaves.
+ * Most tensors have no such data (t->autograd is NULL). The t->autograd of a recorded result is its grad_fn. Only leaves that require a gradient,
+ * results that are not output 0, and tensors with a retained gradient or a tangent have a grd_autograd_meta.
  * Invariant: a leaf that grd_set_requires_grad marked has a grd_autograd_meta, so that threads that share the leaf only read t->autograd. */
 #include "autograd/gradient.h"
 #include "autograd/hook_list.h"
@@ -19,11 +19,12 @@
 
 /* ---- Histories ---------------------------------------------------------------------------------------------------------------- */
 /* Note [Replaced histories]
- * Recording reads t->autograd without a lock and then takes a reference to the node it found. So a node that another thread may have just read must
- * not be freed. While there are several threads, a tensor that gets another history therefore gets a grd_autograd_meta, whose lock protects the grad_fn, and
- * the grd_autograd_meta keeps the node that t->autograd pointed to before. There is at most one such node per tensor. */
+ * Recording reads t->autograd without a lock and then takes a reference to the node it found, so a node that another thread may have just read
+ * must not be freed. Therefore, while there are several threads, a tensor whose grad_fn is replaced gets a grd_autograd_meta. The lock in this
+ * struct protects the new grad_fn, and the member `retired` keeps the node alive that t->autograd pointed to before. There is at most one such
+ * node per tensor. */
 
-/* Makes t->autograd point to the node, if it is NULL or a node that no other thread can be reading. False, with nothing changed, otherwise. */
+/* If t->autograd is NULL, or a node that no other thread can be reading, makes it point to `node`. Otherwise returns false and changes nothing. */
 static bool replace_directly(grd_tensor *t, struct grd_node *node)
 {
     struct grd_object *old = grd_autograd_of(t);
@@ -33,14 +34,15 @@ static bool replace_directly(grd_tensor *t, struct grd_node *node)
     if (!__atomic_compare_exchange_n(&t->autograd, &old, &node->object, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
         return false;
     if (old != NULL && !grd_thread_is_alone())
-        grd_pool_push(old); /* a second thread began meanwhile */
+        /* Another thread has started meanwhile and may be reading `old`, so it is freed later, when the innermost grd_scope closes. */
+        grd_pool_push(old);
     else
         grd_object_drop(old);
     return true;
 }
 
-/* Stores a new grad_fn and returns the old one; the caller holds meta->lock. Writes to ret_drops whether the caller has to drop the old one: it is
- * kept as `retired` if another thread may be reading it. */
+/* Stores a new grad_fn and returns the old one. The caller holds meta->lock. Sets *ret_drops to true if the caller has to drop the old grad_fn, and
+ * to false if another thread may be reading the old grad_fn, which meta->retired then owns. */
 static struct grd_node *exchange_grad_fn(struct grd_autograd_meta *meta, struct grd_node *node, uint32_t output, uint32_t version,
                                          bool *ret_drops)
 {
@@ -113,19 +115,19 @@ struct grd_node *grd_retired_history_of(const grd_tensor *t)
 }
 
 /* ---- AccumulateGrad ----------------------------------------------------------------------------------------------------------- */
-enum {
-    USUAL_ROOM = 8
-}; /* number of dimensions for which memory is allocated at least, so that a leaf may change its shape without an allocation */
+/* The array `sizes` gets memory for at least this number of dimensions, so that a leaf may change its shape without an allocation. */
+enum { USUAL_ROOM = 8 };
 
+/* The AccumulateGrad of a leaf: the node that adds gradients to the leaf's .grad. */
 struct accumulator {
     struct grd_node node;
-    grd_tensor *variable; /* owns this node */
-    int64_t *sizes;       /* of the leaf; owned */
-    int64_t room;         /* number of elements that `sizes` has memory for */
+    grd_tensor *variable; /* the leaf, which owns this AccumulateGrad */
+    int64_t *sizes;       /* a copy of the leaf's sizes; owned */
+    int64_t room;         /* number of elements for which `sizes` has memory */
 };
 
-/* True if the memory of `grad` may become the leaf's first gradient: nobody else can see it, and `grad` has the strides that a new gradient of the leaf
- * would have. */
+/* True if `grad` can become the leaf's .grad without a copy. Nobody else may see the memory of `grad`, and `grad` must have the strides that a
+ * new .grad of the leaf would have. */
 static bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
 {
     if (grd_is_recording() || !grd_is_exclusive(grad))
@@ -135,8 +137,8 @@ static bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
     return memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(int64_t)) == 0;
 }
 
-/* Returns a tensor that can become the .grad of the leaf, owned by the caller: `given` without a base if its memory can be taken, otherwise a copy with
- * the strides of the leaf. */
+/* Returns a tensor with the elements of `given` that can become the .grad of the leaf, owned by the caller. It shares the memory of `given` if
+ * can_be_taken allows it, otherwise it is a copy with the strides of the leaf. */
 static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *given)
 {
     if (can_be_taken(given, leaf))
@@ -145,8 +147,8 @@ static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *given)
     return grd_object_keep(grd_pending() ? copy : grd_copy_(copy, given));
 }
 
-/* Adds `grad` to the gradient `old` that was read from the slot, or stores it if that is NULL. False, with the slot unchanged, if another thread has
- * replaced the gradient meanwhile. True after an error, too. */
+/* Adds `grad` to `old`, the .grad that was read from the slot, or stores `grad` if `old` is NULL. False, with the slot unchanged, if another
+ * thread has replaced the .grad meanwhile. True if an error was raised, since the caller must not try again. */
 static bool try_to_accumulate(struct grd_grad_slot *slot, grd_tensor *old, grd_tensor *leaf, grd_tensor *grad)
 {
     if (old != NULL && !grd_is_recording()) {
@@ -160,7 +162,7 @@ static bool try_to_accumulate(struct grd_grad_slot *slot, grd_tensor *old, grd_t
     return grd_pending();
 }
 
-/* Adds `grad` to the .grad of the leaf; starts again whenever another thread has replaced .grad. */
+/* Adds `grad` to the .grad of the leaf. Tries again whenever another thread has replaced .grad. */
 static void accumulate(struct grd_autograd_meta *meta, grd_tensor *leaf, grd_tensor *grad)
 {
     bool done = false;
@@ -173,7 +175,8 @@ static void accumulate(struct grd_autograd_meta *meta, grd_tensor *leaf, grd_ten
     grd_spin_unlock(&meta->accumulating);
 }
 
-/* Runs an AccumulateGrad with any gradient, and its hooks. A leaf that no longer requires a gradient is left as it is. */
+/* The general case of accumulator_run: adds any gradient to the .grad of the leaf, unless the leaf no longer requires one. Then runs the hooks
+ * that are called after accumulation. */
 static __attribute__((noinline)) void accumulator_run_any(struct grd_node *node, const struct grd_run *run)
 {
     grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = grd_needs_grad(leaf) ? *run->grads : NULL;
@@ -186,8 +189,8 @@ static __attribute__((noinline)) void accumulator_run_any(struct grd_node *node,
         grd_hooks_run_accumulated(&node->hooks, leaf);
 }
 
-/* Runs an AccumulateGrad. Handles the most frequent case, a contiguous first gradient that nobody else can see, and leaves all others to
- * accumulator_run_any. */
+/* The run function of AccumulateGrad. Handles the most frequent case, a contiguous gradient that nobody else can see for a leaf without .grad, and
+ * leaves all other cases to accumulator_run_any. */
 static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 {
     grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = *run->grads;
@@ -216,7 +219,7 @@ static void free_accumulator(struct grd_node *node)
     grd_free(node, node->size);
 }
 
-/* Copies the shape, dtype and device of the leaf to the output of its node. False, with MemoryError, on failure. */
+/* Sets the description of the node's output to the shape, dtype and device of the leaf. False, with MemoryError, on failure. */
 static bool describe_leaf(struct accumulator *self)
 {
     const grd_tensor *leaf = self->variable;
@@ -235,22 +238,16 @@ static bool describe_leaf(struct accumulator *self)
     return true;
 }
 
-/* True if the output of the node describes the leaf. False if the leaf now has more dimensions than `sizes` has memory for; meta_reshaped handles every
- * other change of the leaf's shape. */
-static inline bool is_described(const struct accumulator *self)
-{
-    return self->variable->ndim <= self->room;
-}
-
-/* Called after the leaf's shape has changed, when no other thread and no pass uses the leaf: updates the output of its node. If there is too little
- * memory for the sizes, grd_accumulator_of updates it when the leaf is used next. */
+/* Called after the leaf's shape has changed, when no other thread and no pass uses the leaf. Updates the description of the node's output. If the
+ * leaf has more dimensions than `sizes` has memory for, grd_accumulator_of updates the description when the leaf is used next. */
 static void meta_reshaped(struct grd_object *object)
 {
     struct accumulator *self = (struct accumulator *)__atomic_load_n(&((struct grd_autograd_meta *)object)->accumulator, __ATOMIC_ACQUIRE);
-    if (self != NULL && is_described(self))
+    if (self != NULL && self->variable->ndim <= self->room)
         describe_leaf(self);
 }
 
+/* Returns a new AccumulateGrad for the leaf. NULL, with MemoryError, on failure. */
 static struct grd_node *new_accumulator(grd_tensor *leaf)
 {
     struct grd_node *node = grd_node_new(&accumulator_class, "AccumulateGrad", sizeof(struct accumulator), 0, 1, 0);
@@ -268,8 +265,7 @@ static struct grd_node *new_accumulator(grd_tensor *leaf)
     return NULL;
 }
 
-/* Returns the leaf's AccumulateGrad after creating or updating it. NULL, with the error raised, on failure. */
-static __attribute__((noinline)) struct grd_node *renew_accumulator(grd_tensor *leaf)
+struct grd_node *grd_accumulator_renew(grd_tensor *leaf)
 {
     struct grd_autograd_meta *meta = grd_autograd_meta_ensure(leaf);
     if (meta == NULL)
@@ -278,17 +274,10 @@ static __attribute__((noinline)) struct grd_node *renew_accumulator(grd_tensor *
     struct grd_node *node = meta->accumulator;
     if (node == NULL)
         __atomic_store_n(&meta->accumulator, node = new_accumulator(leaf), __ATOMIC_RELEASE);
-    else if (!is_described((struct accumulator *)node) && !describe_leaf((struct accumulator *)node))
+    else if (node->outputs[0].ndim != leaf->ndim && !describe_leaf((struct accumulator *)node))
         node = NULL;
     grd_spin_unlock(&meta->lock);
     return node;
-}
-
-struct grd_node *grd_accumulator_of(grd_tensor *leaf)
-{
-    const struct grd_autograd_meta *meta = grd_autograd_meta_get(leaf);
-    struct grd_node *node = meta != NULL ? __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE) : NULL;
-    return node != NULL && is_described((struct accumulator *)node) ? node : renew_accumulator(leaf);
 }
 
 grd_tensor *grd_node_variable(const grd_node *node)
@@ -322,8 +311,7 @@ struct grd_autograd_meta *grd_autograd_meta_ensure(grd_tensor *t)
     struct grd_object *object = grd_autograd_of(t);
     if (object != NULL && !grd_node_is(object))
         return (struct grd_autograd_meta *)object;
-    if (grd_is_batch(t) &&
-        !grd_raise(GRD_ERROR_RUNTIME, "vmap: a batch tensor has no history of its own: that of its physical tensor counts"))
+    if (grd_is_batch(t) && !grd_raise(GRD_ERROR_RUNTIME, "vmap: a batch tensor has no autograd history; its physical tensor has it"))
         return NULL;
     struct grd_autograd_meta *meta = grd_alloc_zeroed(sizeof *meta);
     if (meta == NULL)
@@ -333,14 +321,14 @@ struct grd_autograd_meta *grd_autograd_meta_ensure(grd_tensor *t)
     grd_spin_init(&meta->slot.lock);
     grd_spin_init(&meta->lock);
     grd_spin_init(&meta->accumulating);
-    if (object != NULL) { /* the tensor's reference to the node moves to the meta */
+    if (object != NULL) { /* t->autograd is the grad_fn; the reference to it moves from the tensor to the meta */
         meta->grad_fn = meta->direct = (struct grd_node *)object;
         meta->view_version = meta->grad_fn->view_version;
     }
     if (!__atomic_compare_exchange_n(&t->autograd, &object, &meta->object, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         meta->grad_fn = NULL;
         grd_object_drop(meta);
-        return grd_autograd_meta_ensure(t); /* another thread has stored its own grd_autograd_meta or a node */
+        return grd_autograd_meta_ensure(t); /* another thread has stored a grd_autograd_meta or a node meanwhile */
     }
     return meta;
 }

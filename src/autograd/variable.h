@@ -1,4 +1,4 @@
-/* The autograd data of a tensor: its .grad, its grad_fn, and whether it requires a gradient. */
+/* Declares the autograd data of a tensor: its .grad, its grad_fn, and whether it requires a gradient. */
 #ifndef GRD_AUTOGRAD_VARIABLE_H
 #define GRD_AUTOGRAD_VARIABLE_H
 
@@ -9,48 +9,57 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 
-/* t->autograd is NULL, or a grd_autograd_meta, or the node itself if the tensor is output 0 of that node and needs no other autograd data. */
+/* The autograd data of a tensor. t->autograd is NULL, or the grad_fn if the tensor is output 0 of this node and needs no other data, or otherwise a
+ * grd_autograd_meta. */
 struct grd_autograd_meta {
     struct grd_object object;
-    /* The history. Changed under `lock`, so that a reader takes a reference of the node together with its output. */
-    struct grd_node *grad_fn; /* owned */
-    uint32_t output;
-    uint32_t view_version;
-    struct grd_node *direct;  /* the node that t->autograd was before the meta, while it still is the grad_fn; not owned */
-    struct grd_node *retired; /* the node `direct` after it was replaced as grad_fn; owned: Note [Replaced histories] */
-    struct grd_grad_slot slot;
-    struct grd_retained *retained; /* owned; set once, and cleared by grd_detach_ */
-    struct grd_node *accumulator;  /* made once, under `lock` */
+    /* The five members below change only under `lock`, so that a reader gets a grad_fn and the output number that belongs to it. */
+    struct grd_node *grad_fn; /* owned; NULL for a leaf */
+    uint32_t output;          /* index of the tensor among the outputs of grad_fn */
+    uint32_t view_version;    /* if the tensor is a view: the version of its storage when grad_fn was set */
+    /* The node that t->autograd pointed to before it pointed to this object. Borrowed; NULL after another grad_fn has replaced this node. */
+    struct grd_node *direct;
+    /* The node that `direct` pointed to before it was replaced. Owned, because another thread may still be reading it (Note [Replaced
+     * histories]). */
+    struct grd_node *retired;
+    struct grd_grad_slot slot;     /* the .grad of a leaf */
+    struct grd_retained *retained; /* the .grad of a non-leaf tensor after retain_grad(); owned, set once and cleared by grd_detach_ */
+    struct grd_node *accumulator;  /* the AccumulateGrad of a leaf; NULL until it is needed */
     struct grd_spin lock;
-    struct grd_spin accumulating; /* held for an addition to the gradient, so that none is lost */
+    struct grd_spin accumulating; /* held during an addition to .grad, so that two threads do not add to the same old value */
     struct grd_tangent tangent;
 };
 
+/* Reads t->autograd atomically, because another thread may be setting it. */
 static inline struct grd_object *grd_autograd_of(const grd_tensor *t)
 {
     return __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the grd_autograd_meta of a tensor, or NULL if it has none. grd_autograd_meta_ensure creates it then (NULL, with the error raised, on failure). */
+/* Returns the grd_autograd_meta of a tensor, or NULL if it has none. */
 static inline struct grd_autograd_meta *grd_autograd_meta_get(const grd_tensor *t)
 {
     struct grd_object *object = grd_autograd_of(t);
     return object != NULL && !grd_node_is(object) ? (struct grd_autograd_meta *)object : NULL;
 }
+/* Returns the grd_autograd_meta of a tensor, and creates it if there is none. NULL, with the error raised, on failure. */
 struct grd_autograd_meta *grd_autograd_meta_ensure(grd_tensor *t);
 
-/* Returns what retain_grad() stored for a non-leaf tensor, or NULL. */
+/* Returns the grd_retained with the .grad of a non-leaf tensor on which retain_grad() was called, or NULL. */
 static inline struct grd_retained *grd_retained_of(const struct grd_autograd_meta *meta)
 {
     return __atomic_load_n(&meta->retained, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the grad_fn and output as recorded, even if the base of a view was written since; owned by the caller, or NULL. */
+/* Returns the grad_fn of `t`, owned by the caller, or NULL for a leaf, and writes the index of `t` among the outputs of this node to ret_output.
+ * Does not update the grad_fn of a view whose base was written in place since; grd_current_grad_fn does. */
 struct grd_node *grd_history_of(const grd_tensor *t, uint32_t *ret_output);
-/* Returns the retired node of Note [Replaced histories], owned by the caller, or NULL. */
+/* Returns the node that an earlier replacement of the grad_fn of `t` has kept alive for readers on other threads, owned by the caller, or NULL if
+ * there is none. See Note [Replaced histories] in variable.c. */
 struct grd_node *grd_retired_history_of(const grd_tensor *t);
 
-/* True if a grad_fn is recorded for the tensor. */
+/* True if the tensor has a grad_fn. If the base of a view was written in place, the grad_fn of the view may be out of date; it is not updated
+ * here. */
 static inline bool grd_has_history(const grd_tensor *t)
 {
     const struct grd_object *object = grd_autograd_of(t);
@@ -58,16 +67,18 @@ static inline bool grd_has_history(const grd_tensor *t)
            (grd_node_is(object) || __atomic_load_n(&((const struct grd_autograd_meta *)object)->grad_fn, __ATOMIC_RELAXED) != NULL);
 }
 
-/* True if the tensor requires a gradient. A view does so if its base does. */
+/* True if the tensor requires a gradient. A view requires one also if its base does. */
 static inline bool grd_needs_grad(const grd_tensor *t)
 {
     return grd_marked_requires_grad(t) || (t->base != NULL && grd_marked_requires_grad(t->base) && grd_dtype_carries(t->dtype));
 }
 
-/* Makes the tensor, which other threads may use, output `output` of the node, whose reference it takes. False, with the error raised, on failure. */
+/* Makes `node` the grad_fn of `t`, a tensor that other threads may use; `t` becomes output number `output` of the node. Takes the reference to
+ * `node`. False, with the error raised, on failure. */
 bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output);
 
-/* Does what grd_replace_history does, for a new tensor that no other thread can see yet. */
+/* Makes `node` the grad_fn of `t`, a new tensor that no other thread can see yet; `t` becomes output number `output` of the node. Takes the
+ * reference to `node`. Faster than grd_replace_history. False, with the error raised, on failure. */
 static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
     if (GRD_UNLIKELY(output != 0 || t->autograd != NULL))
@@ -78,8 +89,17 @@ static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32
     return true;
 }
 
-/* Returns the AccumulateGrad of a leaf, creating it if there is none. The leaf owns it. NULL, with the error raised, on failure. */
-struct grd_node *grd_accumulator_of(grd_tensor *leaf);
+/* Creates the AccumulateGrad of a leaf, or updates the rank and sizes that the node stores for its output, and returns the node, which the leaf
+ * owns. This is the slow path of grd_accumulator_of. NULL, with the error raised, on failure. */
+struct grd_node *grd_accumulator_renew(grd_tensor *leaf);
+
+/* Returns the AccumulateGrad of a leaf, and creates it if there is none. The leaf owns the node. NULL, with the error raised, on failure. */
+static inline struct grd_node *grd_accumulator_of(grd_tensor *leaf)
+{
+    const struct grd_autograd_meta *meta = grd_autograd_meta_get(leaf);
+    struct grd_node *node = meta != NULL ? __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE) : NULL;
+    return node != NULL && node->outputs[0].ndim == leaf->ndim ? node : grd_accumulator_renew(leaf);
+}
 
 /* True if this thread records operators: grad mode is on and the AUTOGRAD key is not excluded. */
 static inline bool grd_is_recording(void)

@@ -1,23 +1,27 @@
-/* The place of a view in its base, by which the same view of another tensor can be made. */
+/* Describes which elements of its base a view has, so that the same view of another tensor can be made. */
 #ifndef GRD_AUTOGRAD_VIEW_PLACE_H
 #define GRD_AUTOGRAD_VIEW_PLACE_H
 
 #include "core/tensor.h"
 
+/* Describes a view relative to its base. The dtypes of view and base may differ: the view may show a complex base as real numbers, or a real base
+ * as complex numbers. */
 struct grd_view_place {
-    grd_dtype
-        dtype; /* of the view: that of the base, or the complex dtype whose parts the base's elements are, or the dtype of such parts */
-    grd_dims sizes, strides; /* of the view */
-    int64_t shift; /* from the first element of the base to the first of the view; counts real numbers if one of the two is complex */
-    bool turned;   /* exactly one of view and base has the conjugate or negative bit */
+    /* The dtype of the view: the base's dtype, or its real dtype if the base is complex, or the complex dtype if the base is real. */
+    grd_dtype dtype;
+    grd_dims sizes, strides; /* the sizes and strides of the view */
+    int64_t shift;           /* offset of the view from the start of the base, in elements; in real numbers if only one of the two dtypes
+                              * is complex */
+    bool turned;             /* the view has the conjugate or negative bit and the base has not, or the reverse */
 };
 
-/* Returns the place of `view` in `base`, whose memory it shares. Borrows the sizes and strides of the view. */
+/* Returns the description of `view` relative to `base`, whose memory it shares. Borrows the sizes and strides of the view. */
 struct grd_view_place grd_view_place_of(const grd_tensor *view, const grd_tensor *base);
-/* Returns the view of `base` at the place, made by operators, so that autograd records it. `base` has the sizes, strides and dtype of the base that
- * the place was taken from. */
+/* Returns the view of `base` that `place` describes. It is made by operators, so autograd records it. `base` must have the sizes, strides and dtype
+ * of the tensor that was passed to grd_view_place_of as base. */
 grd_tensor *grd_view_at(grd_tensor *base, const struct grd_view_place *place);
-/* Returns the view of `base` that `view` is of its own base, which has the sizes and strides of `base`. Made by operators. */
+/* `view` is a view of another tensor, which has the sizes and strides of `base`. Returns the view of `base` at the same place, i.e. with the same
+ * sizes, strides and offset. It is made by operators, so autograd records it. */
 grd_tensor *grd_view_like(grd_tensor *base, const grd_tensor *view);
 
 #endif

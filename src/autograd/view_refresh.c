@@ -1,4 +1,4 @@
-/* Gives a view a new grad_fn after its base was written: Note [Views and in-place] in inplace.c. */
+/* Gives a view a new grad_fn after its base was written in place. Note [Views and in-place] in inplace.c says when this is necessary. */
 #include "autograd/view_refresh.h"
 
 #include "autograd/node.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* ---- Views that may not be written --------------------------------------------------------------------------------------------------- */
-/* Returns the length of a node's name without "Backward0", i.e. of the name of the function. */
+/* Returns the length of the function's name in the name of its node, e.g. 3 for "MulBackward0". */
 static int length_of_function(const char *node_name)
 {
     static const char suffix[] = "Backward";
@@ -24,8 +24,9 @@ static int length_of_function(const char *node_name)
     return n >= length && memcmp(node_name + n - length, suffix, length) == 0 ? (int)(n - length) : (int)strlen(node_name);
 }
 
-/* Raises the error for a view that may not be written. `node` is its grad_fn, or NULL if it was made in no_grad mode; `how` continues "is a view" and
- * may be empty; `then` is the last sentence of the text. Returns false. */
+/* Raises RuntimeError for a view that may not be written, and returns false. The view is output number `output` of its grad_fn `node`, which is
+ * NULL if the view was made in no_grad mode. `indirect` is true if not the view itself is written but its base or another view of the base. The
+ * text is "... is a view", then `how`, which may be empty, and at the end the sentence `then`. */
 static bool raise_special_view(const struct grd_node *node, uint32_t output, const char *how, bool indirect, const char *then)
 {
     const char *what = indirect ? "its base or another view of its base has been" : "is being";
@@ -74,13 +75,14 @@ bool grd_refuse_other_dtype(const grd_tensor *view)
 }
 
 /* ---- Refreshing ------------------------------------------------------------------------------------------------------------------------ */
-/* True if the grad_fn of the view belongs to the present version of its storage. */
+/* True if the storage of the view has not been written since the view got its grad_fn. */
 static bool is_current(const grd_tensor *view)
 {
     const struct grd_object *object = grd_autograd_of(view);
     if (!grd_has_history(view)) {
-        /* Made without recording, or before the base required a gradient. Another thread that writes the base for the first time gives it
-         * a history after the version: a view that was made in between has the new version and is out of date nevertheless. */
+        /* The view was made without recording, or before its base required a gradient. The version alone does not show that such a view is
+         * current: if another thread writes the base for the first time, the version changes before the base gets a grad_fn. A view that was made
+         * in between has the new version but needs a grad_fn. */
         const bool may_have_none = grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_has_history(view->base);
         return !grd_needs_grad(view->base) || (may_have_none && view->view_version == grd_version_of(view));
     }
@@ -93,8 +95,8 @@ static bool is_current(const grd_tensor *view)
     return version == grd_version_of(view);
 }
 
-/* Makes the view anew from its base by operators, which are recorded whatever the grad mode of the thread is, and returns the grad_fn of the result.
- * The caller owns it. NULL, with the error raised, on failure. */
+/* Makes the view again from its base, by operators that are recorded even in no_grad mode, and returns the grad_fn of the result, owned by the
+ * caller. NULL, with the error raised, on failure. */
 static struct grd_node *replay_on_base(const grd_tensor *view, uint32_t *ret_output)
 {
     const struct grd_view_place place = grd_view_place_of(view, view->base);
@@ -129,7 +131,7 @@ bool grd_view_refresh(grd_tensor *view)
     if (node == NULL)
         return false;
     pthread_mutex_lock(&refreshing);
-    const bool refreshed = is_current(view); /* by another thread */
+    const bool refreshed = is_current(view); /* another thread has refreshed the view meanwhile */
     const bool ok = refreshed || grd_replace_history(view, node, output);
     pthread_mutex_unlock(&refreshing);
     if (refreshed)

@@ -1,18 +1,20 @@
-/* Views whose base was written: a new grad_fn for them, and which of them may not be written or refreshed. */
+/* Gives views a new grad_fn after their base was written in place, and refuses views for which this is not allowed. */
 #ifndef GRD_AUTOGRAD_VIEW_REFRESH_H
 #define GRD_AUTOGRAD_VIEW_REFRESH_H
 
 #include "core/tensor.h"
 
-/* Gives the view a grad_fn that leads to its base, if the base was written in place since the view got its present one. False, with RuntimeError, if
- * that is forbidden. */
+/* If the base of the view was written in place since the view got its grad_fn, gives the view a new grad_fn that leads to the base. False, with
+ * RuntimeError, if the view may not get a new grad_fn. */
 bool grd_view_refresh(grd_tensor *view);
-/* True, or false with RuntimeError if the view is one of several results of one operator, was made in no_grad mode, or by a custom function: its
- * history may not be rewritten. `indirect`: the write went through the base or another view. */
+/* True if the view may be written in place, or get a new grad_fn because its base was written (`indirect`). False, with RuntimeError, for a view
+ * that is one of several results of an operator, that was made in no_grad mode, or that a custom function made. */
 bool grd_refuse_special_view(const grd_tensor *view, bool indirect);
-/* True, or false with RuntimeError if the dtype of the view is neither that of its base nor that of the real or complex numbers in the same memory.
- * Also refuses real parts of a base with the conjugate bit: the imaginary parts in memory have the other sign. */
+/* True if the view has the dtype of its base, or one dtype is complex and the other is the dtype of its real and imaginary parts. False, with
+ * RuntimeError, for other dtypes. Also false for a view of the real and imaginary parts if the base has the conjugate bit, because the imaginary
+ * parts in memory then have the wrong sign. */
 bool grd_refuse_other_dtype(const grd_tensor *view);
+/* Makes fork wait until no thread holds the lock of view_refresh.c. Called once, when the library is loaded. */
 void grd_view_refresh_init(void);
 
 #endif

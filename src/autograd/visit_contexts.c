@@ -1,7 +1,8 @@
-/* Tells the garbage collector of a language binding which of its contexts are kept alive by a tensor or node alone.
+/* Tells the garbage collector of a language binding which contexts (objects of the user that belong to hooks and custom functions) only a given
+ * tensor or node keeps alive.
  *
- * A node with one reference is owned by what led to it, so the part of the graph that is visited is a tree. Its nodes wait in a list through
- * `next`: a chain of any length takes constant stack. */
+ * Only nodes with a single reference are visited. The node or tensor from which such a node was reached is its only owner, so the visited nodes
+ * form a tree. The nodes that are still to be visited are linked in a list by grd_node.next, so a long chain of nodes needs no stack. */
 #include "autograd/hook_list.h"
 #include "autograd/hooks.h"
 #include "autograd/node.h"
@@ -9,7 +10,7 @@
 #include "core/given.h"
 #include "core/tensor.h"
 
-/* Adds the node to the list of nodes to visit, if it has a single owner. */
+/* Adds the node to the list of nodes to visit, if it has a single owner. With more owners something else also keeps its contexts alive. */
 static void wait(struct grd_node *node, struct grd_node **waiting)
 {
     if (node == NULL || !grd_object_unique(node->owner))
@@ -18,6 +19,8 @@ static void wait(struct grd_node *node, struct grd_node **waiting)
     *waiting = node;
 }
 
+/* Calls `visit` for the contexts of the nodes in the list `waiting`, and of all nodes that can be reached from them and have a single owner.
+ * Returns the first value other than 0 that `visit` returns, or 0. */
 static int visit_below(struct grd_node *waiting, grd_context_visitor *visit, void *arg)
 {
     while (waiting != NULL) {

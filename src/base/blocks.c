@@ -1,8 +1,8 @@
-/* Where free blocks are, and how they move; see blocks.h.
+/* Allocates and frees memory blocks; see blocks.h.
  *
- * A block goes through three places: the free lists of a thread (small and medium blocks, no lock), then its slab (slabs.c) or, above
- * 32 KiB, the free extents (extents.c), and from there the system. A block's class follows from the size asked for, so the size given back
- * is all that is needed to find it. */
+ * A freed block of at most 64 KiB goes into a free list of its thread, which needs no lock. If that list is full, the block goes back to its slab
+ * (slabs.c) or, above 32 KiB, to the free extents (extents.c), and from there to the system. A block has no header: its size class follows from
+ * the size requested, which the caller passes again when it frees the block. */
 #include "base/blocks.h"
 
 #include <stdlib.h>
@@ -18,12 +18,13 @@
 #include "base/slabs.h"
 
 enum {
-    LIST_BYTES = 64 * 1024, /* a thread's free list of one small class holds about this much at most */
-    MEDIUM_BYTES = 128 * 1024,
-    REFILL_BYTES = 8 * 1024
+    LIST_BYTES = 64 * 1024,    /* most bytes in a thread's free list of one small size class */
+    MEDIUM_BYTES = 128 * 1024, /* most bytes in a thread's free list of one medium size class */
+    REFILL_BYTES = 8 * 1024    /* bytes that move from a slab to a thread's empty free list in one call */
 };
 
-/* Every block is one of the system: so AddressSanitizer and memcheck see it, or it can wait in quarantine. */
+/* True if no free block is cached. Then the system allocates and frees every block, so that AddressSanitizer and memcheck see it, and the debug
+ * mode "lifetimes" can keep it in quarantine. */
 static bool checked = GRD_BLOCKS_SANITIZED;
 
 size_t grd_block_size(size_t size)
@@ -37,7 +38,7 @@ size_t grd_block_size(size_t size)
 
 static void *take_small(unsigned class)
 {
-    /* The list is empty unless failures are watched, or the thread is new. */
+    /* This function is usually called when this thread's free list is empty. While grd_memory_watched is set, every allocation comes here. */
     struct grd_block_list *list = &grd_thread.small[class];
     if (list->head == NULL) {
         if (grd_thread_get_cold() == NULL)
@@ -55,7 +56,8 @@ static void *take_small(unsigned class)
     return block;
 }
 
-/* Hands the first n blocks of a list of this thread over. */
+/* Moves the first `n` blocks of `list`, a free list of this thread, to their slabs, which all threads share. A slab is a run of pages that is cut
+ * into blocks of one size, and `slab_class` is the size class of these blocks. */
 static void share(struct grd_block_list *list, unsigned slab_class, int64_t n)
 {
     void *first = list->head, *last = NULL;
@@ -70,6 +72,8 @@ static void share(struct grd_block_list *list, unsigned slab_class, int64_t n)
     grd_slab_give(slab_class, first);
 }
 
+/* Frees a block of the small size class `class` into this thread's free list. If the list is full, first moves half of the blocks that it can hold to
+ * their slabs, which all threads share. */
 static void give_small(void *block, unsigned class)
 {
     struct grd_block_list *list = &grd_thread.small[class];
@@ -84,13 +88,15 @@ static void give_small(void *block, unsigned class)
 
 /* ---- Medium and large blocks -------------------------------------------------------------------------------------------------- */
 
-/* This thread's list of free blocks of a class; NULL where there is none. */
+/* Returns this thread's free list for the medium size class number `index`. Returns NULL for a larger class, and for a thread whose state in
+ * base/cold.h is not allocated. */
 static struct grd_block_list *medium_list(unsigned index)
 {
     return index < GRD_MEDIUM_CLASSES && grd_thread.cold != NULL ? &grd_thread.cold->medium[index] : NULL;
 }
 
-/* Sets *ret_zero when the block is known to be all zero. */
+/* Returns a block of at least `size` bytes, where `size` is more than GRD_SMALL_MAX, or NULL if there is no memory. Sets *ret_zero to true if all
+ * bytes of the block are known to be zero. */
 static void *take_large(size_t size, bool *ret_zero)
 {
     const struct grd_size_class class = grd_size_class_of(size);
@@ -107,6 +113,8 @@ static void *take_large(size_t size, bool *ret_zero)
     return grd_extent_take(class.size, 64, ret_zero);
 }
 
+/* Gives a freed block of size class `class` back to the memory that all threads share. This is the block's slab or, if the block is too large for a
+ * slab, the free extents. */
 static void give_shared(void *block, struct grd_size_class class)
 {
     if (class.index < GRD_MEDIUM_SLAB_CLASSES) {
@@ -148,7 +156,7 @@ static void *system_alloc(size_t size)
 static void system_free(void *block, size_t size)
 {
 #if GRD_BLOCKS_SANITIZED
-    /* A wrong size is a bug of the library that AddressSanitizer cannot see. */
+    /* A wrong `size` is a bug of this library, which must be detected here: AddressSanitizer does not notice it, because free() takes no size. */
     size_t allocated = malloc_usable_size(block);
     if (allocated != (size > 0 ? size : 1)) {
         fprintf(stderr, "grd_free: a block of %zu bytes is freed as one of %zu\n", allocated, size);

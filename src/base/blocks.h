@@ -1,6 +1,6 @@
-/* Free blocks and where they come from: the free lists of a thread, slabs and extents, which all threads share, the system. For memory.c alone, which
- * counts what is in use; errors are raised there. Under AddressSanitizer, memcheck and
- * GRADUS_DEBUG=lifetimes nothing is cached, so that each of them sees every block. */
+/* Allocates and frees memory blocks for memory.c, which counts the bytes in use and raises errors. Free blocks are in the free lists of each
+ * thread, and in slabs (slabs.h) and extents (extents.h), which all threads share. Under AddressSanitizer, memcheck and GRADUS_DEBUG=lifetimes no
+ * free block is cached: every block comes directly from the system, so that these tools see it. */
 #ifndef GRD_BASE_BLOCKS_H
 #define GRD_BASE_BLOCKS_H
 
@@ -13,25 +13,28 @@
 #include "base/small_blocks.h"
 
 enum {
-    GRD_BLOCK_MAX_LOG = GRD_BLOCKS_SANITIZED ? 39 : GRD_EXTENT_MAX_LOG /* AddressSanitizer ends the process when asked for more */
+    /* Logarithm to base 2 of the bytes of the largest block. AddressSanitizer aborts at a larger request. */
+    GRD_BLOCK_MAX_LOG = GRD_BLOCKS_SANITIZED ? 39 : GRD_EXTENT_MAX_LOG
 };
 #define GRD_BLOCK_MAX ((size_t)1 << GRD_BLOCK_MAX_LOG)
 
-/* Finds out who watches the blocks; run by the library's constructor after grd_debug_init, before anything is allocated. */
+/* Decides whether free blocks are cached. Called by the library's constructor after grd_debug_init, before anything is allocated. */
 void grd_blocks_init(void);
 
-/* Bytes of the block that serves a size. */
+/* Returns the number of bytes in the block that grd_block_take returns for `size` bytes, which can be more than `size`. */
 size_t grd_block_size(size_t size);
-/* A block for `size` bytes, at most GRD_BLOCK_MAX; NULL when there is none even without what is cached. Sets *ret_zero when the block
- * is known to be all zero, and leaves it alone otherwise. */
+/* Returns a block for `size` bytes, at most GRD_BLOCK_MAX. Returns NULL if the system has no memory left, even after all free extents were
+ * returned to it. Sets *ret_zero to true if all bytes of the block are known to be zero, and leaves *ret_zero unchanged otherwise. */
 void *grd_block_take(size_t size, bool *ret_zero);
+/* Frees a block that grd_block_take returned for the same `size`. */
 void grd_block_give(void *block, size_t size);
 
-/* Opens the lists of this thread. */
+/* Sets how many blocks each free list of this thread can hold. The lists of small blocks are in grd_thread, and those of medium blocks in `cold`. */
 void grd_blocks_start(struct grd_thread_cold *cold);
-/* Hands all free blocks of this thread over to their slabs and to the free extents. */
+/* Moves all blocks in this thread's free lists to the memory that all threads share, which consists of slabs (slabs.h) and free extents
+ * (extents.h). */
 void grd_blocks_share(void);
-/* Gives free blocks of this thread, and those in no thread's list, back to the system. */
+/* Returns to the system the memory that is free: the blocks in this thread's free lists, the unused slabs and the free extents. */
 void grd_blocks_trim(void);
 
 #endif

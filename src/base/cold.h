@@ -1,4 +1,5 @@
-/* The state of a thread that is used rarely: made on first use, freed when the thread ends (thread_start.c). */
+/* Declares the cold state of a thread, i.e. the state that is rarely used. It is allocated on first use and freed when the thread ends
+ * (thread_start.c). */
 #ifndef GRD_BASE_COLD_H
 #define GRD_BASE_COLD_H
 
@@ -7,41 +8,43 @@
 
 #include "base/thread.h"
 
-/* Blocks of 1 KiB to 64 KiB, four sizes for each power of two. */
+/* The number of medium size classes. Medium blocks have more than 1 KiB and at most 64 KiB, in four sizes for each power of two. */
 enum { GRD_MEDIUM_CLASSES = 24 };
 
-/* What is known about an error besides its code. */
+/* The text and the cause of an error. The error's code is in grd_thread.error. */
 struct grd_error_detail {
-    char *message;         /* malloc'ed; NULL when memory was out */
-    size_t context_length; /* of the names that contexts have put before the error's own text in `message` */
-    int system;            /* errno behind the error, or 0 */
+    char *message;         /* allocated with malloc; NULL if there was no memory for the text */
+    size_t context_length; /* bytes at the start of `message` that are operator names and ": ", put there by grd_error_add_context */
+    int system;            /* errno of the system call that failed, or 0 if there was none */
 };
 
+/* Identifies a scope in the reports of GRADUS_DEBUG=lifetimes. */
 struct grd_scope_trace {
-    int64_t number;     /* of all scopes of the process, counted from 1; 0: no scope */
-    int32_t depth;      /* 1 for one that lies in no other */
-    const void *opener; /* where in the program it was opened */
+    int64_t number;     /* the scopes of the process are numbered from 1; 0 if there is no scope */
+    int32_t depth;      /* 1 for an outermost scope, 2 for a scope inside it, and so on */
+    const void *opener; /* return address of the call that opened the scope */
 };
 
-/* What a thread is doing, for reports of GRADUS_DEBUG=lifetimes (trace.h). */
+/* The operator that a thread runs and the scope that it closes, for reports of GRADUS_DEBUG=lifetimes (trace.h). */
 struct grd_trace {
-    const char *running;            /* the innermost operator that has a name for its user; NULL: none */
-    struct grd_scope_trace closing; /* the scope that is being closed */
+    const char *running;            /* name of the innermost running operator whose name has no leading '_'; NULL if there is none */
+    struct grd_scope_trace closing; /* the scope that is being closed; its number is 0 if no scope is being closed */
 };
 
 struct grd_thread_cold {
-    struct grd_error_detail error; /* of the pending error */
+    struct grd_error_detail error; /* text and cause of the pending error */
     struct grd_trace trace;
-    struct grd_block_list medium[GRD_MEDIUM_CLASSES];
-    /* The allocator's list of threads. */
+    struct grd_block_list medium[GRD_MEDIUM_CLASSES]; /* free lists of memory blocks in the medium size classes */
+    /* Links in the allocator's list of all threads that have a struct grd_thread_cold (memory.c). `owner` points to the other, often used state
+     * of the same thread. */
     struct grd_thread_state *owner;
     struct grd_thread_cold *next, *previous;
 };
 
-/* Returns this thread's cold state, or NULL, with no error raised, if memory is out. */
+/* Returns this thread's cold state, allocating it if needed. Returns NULL, with no error raised, if there is no memory. */
 struct grd_thread_cold *grd_thread_get_cold(void);
 
-/* Adds a thread to the allocator: opens its free lists and includes its counters in the sums (memory.c). */
+/* Adds this thread to the allocator: its free lists may then hold blocks, and its counters are included in the sums over all threads (memory.c). */
 void grd_memory_thread_start(struct grd_thread_cold *cold);
 
 #endif

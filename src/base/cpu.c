@@ -1,6 +1,7 @@
-/* cpuid, affinity and cgroups. Nothing here fails: what cannot be read does not restrict.
- * cgroup files: https://docs.kernel.org/admin-guide/cgroup-v2.html, levels: the x86-64 psABI. */
-#define _GNU_SOURCE /* sched_getaffinity */
+/* Reads cpuid, the affinity mask and the limits of cgroups. Nothing here fails: a limit that cannot be read counts as no limit. The files of
+ * cgroups are described at https://docs.kernel.org/admin-guide/cgroup-v2.html. The instruction-set levels x86-64-v2 to x86-64-v4 are described in
+ * the x86-64 psABI. */
+#define _GNU_SOURCE /* for sched_getaffinity */
 #include "base/cpu.h"
 
 #include <limits.h>
@@ -25,6 +26,7 @@ static bool has_all(uint32_t word, uint32_t bits)
     return (word & bits) == bits;
 }
 
+/* Returns the low half of the register XCR0, whose bits tell which vector registers the operating system saves. */
 static uint32_t saved_by_system(void)
 {
     uint32_t low, high;
@@ -87,7 +89,8 @@ const char *grd_isa(void)
 
 /* ---- cgroups -------------------------------------------------------------------------------------------------------- */
 
-/* The cgroup of this process for a controller ("" for version 2), "/a/b". False when there is none. */
+/* Writes the path of this process's cgroup, such as "/a/b", to `ret_path`, which has room for `size` bytes. `controller` selects the cgroup: "cpu" or
+ * "memory", or "" for cgroup version 2. Returns false if there is none. */
 static bool cgroup_path(const char *controller, char *ret_path, size_t size)
 {
     FILE *file = fopen("/proc/self/cgroup", "re");
@@ -96,7 +99,7 @@ static bool cgroup_path(const char *controller, char *ret_path, size_t size)
     char line[PATH_MAX + 256];
     bool found = false;
     while (!found && fgets(line, sizeof line, file) != NULL) {
-        /* "4:cpu,cpuacct:/a/b" or "0::/a/b" */
+        /* A line is like "4:cpu,cpuacct:/a/b" (cgroup version 1) or "0::/a/b" (version 2). */
         char *list = strchr(line, ':');
         char *path = list != NULL ? strchr(list + 1, ':') : NULL;
         if (path == NULL)
@@ -118,7 +121,8 @@ static bool cgroup_path(const char *controller, char *ret_path, size_t size)
     return found;
 }
 
-/* Up to two numbers of a file in a cgroup directory; returns how many stand there. */
+/* Reads up to two numbers from the file root/path/name of a cgroup. Returns how many numbers it read, which is 0 or negative if the file has none
+ * or does not exist. */
 static int read_numbers(const char *root, const char *path, const char *name, double *ret_first, double *ret_second)
 {
     char full[2 * PATH_MAX];
@@ -131,12 +135,14 @@ static int read_numbers(const char *root, const char *path, const char *name, do
     return n;
 }
 
-/* Where a restriction stands: a number, divided by the one behind it or by that of another file if there is one. */
+/* Tells where the files of a cgroup contain a limit. The limit is the first number in the file root/<cgroup>/name. It is divided by the number in
+ * the file root/<cgroup>/divisor or, if `divisor` is NULL, by the second number in the first file, if there is one. `controller` is "" for cgroup
+ * version 2. */
 struct restriction {
     const char *controller, *root, *name, *divisor;
 };
 
-/* The value of one cgroup, or a negative number for no restriction. */
+/* Returns the limit that `r` describes of the cgroup at `path`, or a negative number if the cgroup has no such limit. */
 static double value_of(const struct restriction *r, const char *path)
 {
     double value, divisor = 1, none;
@@ -146,7 +152,7 @@ static double value_of(const struct restriction *r, const char *path)
     return divisor > 0 ? value / divisor : -1;
 }
 
-/* The least value among the cgroup and those around it, up to the root of what this process sees. */
+/* Returns the smallest of the number `least` and the limits of this process's cgroup and of its ancestors. */
 static double least_value(struct restriction restriction, double least)
 {
     char path[PATH_MAX];
@@ -174,7 +180,7 @@ int grd_cpu_count(void)
     count = least_value((struct restriction){"cpu", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"}, count);
 #endif
     int whole = (int)count;
-    whole += whole < count; /* a quota of 1.5 cores keeps two threads busy */
+    whole += whole < count; /* round up: a quota of 1.5 cores keeps two threads busy */
     return whole > 1 ? whole : 1;
 }
 

@@ -1,4 +1,4 @@
-/* GRADUS_DEBUG is read here and nowhere else: a mode is a row of the table. */
+/* Reads the debug modes in GRADUS_DEBUG. To add a mode, add a row to the table `modes`. */
 #include "base/debug.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* What the environment variable GRADUS_DEBUG asks for: words separated by commas, each a check that is too dear to be made always. */
+/* The debug modes of the environment variable GRADUS_DEBUG, which is a list of words separated by commas. Each mode turns on a check that is too
+ * slow to be always on. */
 #ifndef GRD_BASE_DEBUG_H
 #define GRD_BASE_DEBUG_H
 
@@ -8,23 +9,26 @@
 #include "base/thread.h"
 
 enum grd_debug {
-    GRD_DEBUG_LIFETIMES = 1, /* "lifetimes": use of what its scope or last owner has destroyed is an error */
-    GRD_DEBUG_RACES = 2      /* "races": a call that needs what it changes for itself is an error while another thread uses it */
+    GRD_DEBUG_LIFETIMES = 1, /* "lifetimes": the use of a destroyed object is an error */
+    GRD_DEBUG_RACES = 2      /* "races": a call that changes an object while another thread uses it is an error */
 };
 
-/* The modes that are on, as a bit set. Constant once the library is loaded. */
+/* The bit set of the debug modes that are on, as values of enum grd_debug. It does not change after the library is loaded. */
 extern GRD_HIDDEN uint32_t grd_debug_modes;
 
-/* Marks of scopes that are below it are closed on the slow way: those that cannot be, and all of them in the mode LIFETIMES. So a scope is closed as fast as ever. */
+/* grd_scope_close checks a scope if its mark, the height of the scope pool when the scope was opened, is below this number. Usually the number is 0,
+ * so that only invalid marks are checked. In the mode LIFETIMES it is INT64_MAX, so that all scopes are checked. In this way a single comparison
+ * decides, which keeps the closing of a scope fast. */
 extern GRD_HIDDEN int64_t grd_debug_least_mark;
 
-/* True while the mode is on: a test that costs two instructions when it is not. */
+/* True if `mode` is on. The test costs two instructions when the mode is off. */
 static inline bool grd_debugging(enum grd_debug mode)
 {
     return GRD_UNLIKELY((grd_debug_modes & mode) != 0);
 }
 
-/* Reads GRADUS_DEBUG; run once, first of all, by the library's constructor. A word that is no mode is reported on standard error. */
+/* Reads GRADUS_DEBUG. The library's constructor calls this function once, before the other initializing functions. An unknown word is reported on
+ * standard error. */
 void grd_debug_init(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* The pending error of a thread. The flag is hot (grd_thread.error), the text is cold.
- * Invariant: raising never fails. With no memory for the text, the error has the fixed text of its code. */
+/* Keeps the pending error of each thread. Its code is in grd_thread.error, its text in the rarely used state of the thread (struct
+ * grd_thread_cold in base/cold.h). Invariant: raising an error never fails. If there is no memory for the text, the error has the fixed text of
+ * its code. */
 #include "base/error.h"
 
 #include <stdarg.h>
@@ -18,7 +19,7 @@ static const struct {
 #undef ERROR_CLASS
 };
 
-/* NULL when memory is out. */
+/* Returns the formatted text, allocated with malloc, or NULL if there is no memory. */
 static GRD_PRINTF(1, 0) char *format_text(const char *format, va_list arguments)
 {
     va_list again;
@@ -33,7 +34,7 @@ static GRD_PRINTF(1, 0) char *format_text(const char *format, va_list arguments)
     return text;
 }
 
-/* Takes the message over. */
+/* Sets the text and the cause of this thread's pending error. Takes ownership of detail.message. */
 static void set_detail(struct grd_error_detail detail)
 {
     struct grd_thread_cold *cold = grd_thread_get_cold();
@@ -91,7 +92,7 @@ void grd_error_set(grd_error_code code, const char *format, ...)
     va_end(arguments);
 }
 
-/* True for texts like "name(): …" and "name: …". */
+/* True if `text` begins with `name` followed by "(" or ":", as in "name(): ..." and "name: ...". */
 static bool begins_with_name(const char *text, const char *name)
 {
     const size_t length = strlen(name);

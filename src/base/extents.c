@@ -1,14 +1,15 @@
-/* Free extents and the system; see extents.h.
+/* Allocates extents (runs of pages), from free extents or from the system, and keeps free extents for reuse; see extents.h.
  *
- * A free extent keeps its pages, since the page faults of a new one cost more than most operators on it. It is found by its size, in the
- * list of the largest class it can serve, and by its age. How much is kept follows from what was in use: Note [What is kept].
+ * A free extent keeps its pages, because the page faults of a new extent take longer than most operators that work on it. Each free extent is in
+ * two lists: one for the largest size class that the extent can serve, and one of all free extents by age. Note [What is kept] says how many
+ * bytes are kept free.
  *
  * Invariants
- * - Every extent begins and ends at a page, and consists of pages mapped for reading and writing: neighbours can be joined, and any part
- *   returned to the system, no matter how they were mapped.
- * - `in_use` and `kept` are the bytes of all extents that are taken and that are free.
- * - No other lock is taken and no system call is made under `lock`. */
-#define _GNU_SOURCE /* madvise, MAP_ANONYMOUS */
+ * - Every extent begins and ends at a page boundary, and its pages are mapped for reading and writing. So adjacent extents can be joined, and a
+ *   part of an extent can be unmapped, no matter which calls mapped the pages.
+ * - `in_use` is the number of bytes of all allocated extents, `kept` the number of bytes of all free extents.
+ * - While `lock` is held, no other lock is taken and no system call is made. */
+#define _GNU_SOURCE /* for madvise and MAP_ANONYMOUS */
 #include "base/extents.h"
 
 #include <pthread.h>
@@ -21,28 +22,28 @@
 
 enum {
     HUGE_PAGE = 2 * 1024 * 1024,
-    CHUNK = 1024 * 1024,       /* smaller extents are cut from one of this size */
-    LEEWAY = 64 * 1024 * 1024, /* is kept in any case, unless there is a limit */
-    EPOCH_TURNS = 16,
+    CHUNK = 1024 * 1024,       /* bytes; a smaller extent is cut from an extent of this size */
+    LEEWAY = 64 * 1024 * 1024, /* bytes of free extents that are kept in any case, unless a limit is lower */
+    EPOCH_TURNS = 16,          /* an epoch ends when this many times its peak use has been allocated in it: Note [What is kept] */
     CLASSES = 40 + (GRD_EXTENT_MAX_LOG - 20) * 16,
     WORDS = (CLASSES + 63) / 64
 };
 
-/* At the beginning of every free extent. */
+/* The header at the start of every free extent. */
 struct extent {
-    struct extent *next, *previous; /* in the list of its class */
-    struct extent *newer, *older;
-    struct extent *following; /* in lists made for a moment: by address, or to be returned */
+    struct extent *next, *previous; /* neighbours in the list of its size class; NULL at the ends */
+    struct extent *newer, *older;   /* neighbours in the list of all free extents by age; NULL at the ends */
+    struct extent *following;       /* next extent in a temporary list, e.g. one sorted by address */
     size_t size;
     unsigned class;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct extent *lists[CLASSES];
-static uint64_t filled[WORDS]; /* bit i: lists[i] is not empty */
+static uint64_t filled[WORDS]; /* bit i is 1 if lists[i] is not empty */
 static struct extent *newest, *oldest;
 static size_t kept, in_use;
-static _Atomic int64_t limit = INT64_MAX; /* for `kept`; set by the user */
+static _Atomic int64_t limit = INT64_MAX; /* largest value of `kept`, in bytes, that the user allows */
 static _Atomic int64_t mapped_bytes, most_mapped_bytes;
 
 static size_t page_size(void)
@@ -75,12 +76,13 @@ void grd_extents_reset_most_held(void)
 
 static void unmap(void *start, size_t size)
 {
-    /* Fails where the process would have too many mappings: then at least the pages go. */
+    /* munmap fails if the process would get too many mappings. Then madvise at least releases the memory of the pages. */
     if (size > 0 && munmap(start, size) != 0)
         madvise(start, size, MADV_DONTNEED);
 }
 
-/* Both sizes are multiples of the page's. */
+/* Maps `size` bytes at an address that is a multiple of `align`. Returns this address, or NULL if there is no memory. Both arguments are
+ * multiples of the page size. */
 static void *map(size_t size, size_t align)
 {
     if (align < HUGE_PAGE && size >= 2 * (size_t)HUGE_PAGE)
@@ -107,6 +109,7 @@ static void *map(size_t size, size_t align)
     return start;
 }
 
+/* Unmaps the extents (runs of pages) of a list whose members are linked by `following`. */
 static void return_to_system(struct extent *extents)
 {
     while (extents != NULL) {
@@ -121,19 +124,22 @@ static void return_to_system(struct extent *extents)
 /* ---- How much is kept --------------------------------------------------------------------------------------------------------
  * Note [What is kept]
  *
- * What is taken and what is free are together at most a quarter more than what was in use lately at most, and LEEWAY: a program that
- * repeats itself, such as a training loop, finds its blocks again, and one that has freed its memory or takes ever other sizes holds
- * little more than it needed. "Lately" is measured by use, not by time: an epoch ends when EPOCH_TURNS times its greatest use has been
- * taken, and this epoch and the one before count. Faulting in once what is given back too early then costs a few percent of the work
- * done with as many bytes taken. A user's limit and a quarter of the machine's memory bound what is kept from above. */
+ * Allocated and free extents together have at most 1.25 times the recent peak of `in_use`, plus LEEWAY. So a program that repeats itself, such as
+ * a training loop, finds its extents again, and a program that has freed its memory or that always allocates new sizes holds little more than it
+ * needs.
+ * "Recent" is measured in allocated bytes, not in time. An epoch ends when the bytes allocated in it are more than EPOCH_TURNS times its peak
+ * (plus LEEWAY), and the recent peak is the larger of the peaks of this epoch and the one before. If an extent is unmapped too early, its pages
+ * must be faulted in again about once in an epoch, which costs a few percent of the time that a program needs to use all bytes allocated in the
+ * epoch.
+ * The number of free bytes is also bounded by the user's limit and by a quarter of the machine's memory. */
 
 static struct epoch {
-    size_t most;   /* `in_use` at its greatest */
-    size_t before; /* the same of the epoch before */
-    size_t taken;
+    size_t most;   /* peak of `in_use` in the present epoch, in bytes; Note [What is kept] says when an epoch ends */
+    size_t before; /* peak of `in_use` in the epoch before this one */
+    size_t taken;  /* bytes allocated since this epoch began */
 } epoch;
 
-/* Under `lock`. */
+/* Counts `size` bytes as allocated. The caller holds `lock`. */
 static void note_taken(size_t size)
 {
     in_use += size;
@@ -144,14 +150,15 @@ static void note_taken(size_t size)
         epoch = (struct epoch){.most = in_use, .before = epoch.most};
 }
 
-/* The bound from above, which may be asked for without the lock only. */
+/* Returns the upper bound of `kept` that follows from the user's limit and the machine's memory. May not be called while `lock` is held, because
+ * grd_system_memory reads files. */
 static size_t upper_bound(void)
 {
     const int64_t memory = grd_system_memory() / 4, wanted = atomic_load_explicit(&limit, memory_order_relaxed);
     return (size_t)(wanted < memory ? wanted : memory);
 }
 
-/* How many bytes may be kept beside what is in use; under `lock`. */
+/* Returns how many bytes of free extents may be kept, at most `bound`; see Note [What is kept]. The caller holds `lock`. */
 static size_t room(size_t bound)
 {
     const size_t most = epoch.most > epoch.before ? epoch.most : epoch.before;
@@ -161,14 +168,15 @@ static size_t room(size_t bound)
 
 /* ---- Lists of free extents; under `lock` ------------------------------------------------------------------------------------ */
 
-/* The largest class an extent can serve. */
+/* Returns the number of the largest size class whose blocks fit into `size` bytes. */
 static unsigned class_served(size_t size)
 {
     const struct grd_size_class class = grd_size_class_of(size);
     return class.size == size ? class.index : class.index - 1;
 }
 
-/* Adds an extent just above `older` by age; NULL: as the oldest. */
+/* Adds a free extent (a run of pages) to the list of its size class, and to the list by age as the next newer extent after `older`. If `older` is
+ * NULL, the extent becomes the oldest one. */
 static void add_extent(void *start, size_t size, struct extent *older)
 {
     struct extent *extent = start;
@@ -197,7 +205,8 @@ static void remove_extent(struct extent *extent)
     kept -= extent->size;
 }
 
-/* Removes the oldest extents until at most `bytes` are kept, and returns them as a list. */
+/* Removes the oldest free extents (runs of pages) from the lists until at most `bytes` bytes are kept. Returns the removed extents as a list linked
+ * by `following`. */
 static struct extent *remove_oldest(size_t bytes)
 {
     struct extent *removed = NULL;
@@ -210,7 +219,8 @@ static struct extent *remove_oldest(size_t bytes)
     return removed;
 }
 
-/* Takes a free extent, but for what lies before a multiple of `align` and behind `size` bytes from there: these parts keep its age. */
+/* Allocates `size` bytes of a free extent, starting at the first multiple of `align` in it, and returns their address. The bytes of the extent before
+ * and behind the allocated ones remain free extents of the same age. */
 static void *cut(struct extent *extent, size_t size, size_t align)
 {
     char *start = (char *)round_up((uintptr_t)extent, align);
@@ -224,9 +234,9 @@ static void *cut(struct extent *extent, size_t size, size_t align)
     return start;
 }
 
-/* ---- Finding one; under `lock` ----------------------------------------------------------------------------------------------- */
+/* ---- Finding a free extent; under `lock` ------------------------------------------------------------------------------------- */
 
-/* The newest extent of the smallest class from `class` on that has any. */
+/* Returns the first free extent in the first non-empty list of the size classes from `class` on. Returns NULL if all these lists are empty. */
 static struct extent *first_from(unsigned class)
 {
     uint64_t word = class < CLASSES ? filled[class / 64] & ~UINT64_C(0) << class % 64 : 0;
@@ -236,7 +246,8 @@ static struct extent *first_from(unsigned class)
     return NULL;
 }
 
-/* One of the class asked for; failing that, the smallest larger one of at most `most` bytes. */
+/* Returns a free extent that contains `size` bytes at a multiple of `align`. It prefers an extent in the size class of `size`. Otherwise it takes
+ * one of the next larger class that has any, if this extent has at most `most` bytes. Returns NULL if there is none. */
 static struct extent *find(size_t size, size_t align, size_t most)
 {
     struct extent *extent = lists[grd_size_class_of(size).index];
@@ -246,6 +257,7 @@ static struct extent *find(size_t size, size_t align, size_t most)
     return extent != NULL && extent->size <= most ? extent : NULL;
 }
 
+/* Merges two lists of extents that are sorted by address and linked by `following`. Returns the merged list. */
 static struct extent *merge_by_address(struct extent *a, struct extent *b)
 {
     struct extent *first = NULL, **end = &first;
@@ -259,7 +271,8 @@ static struct extent *merge_by_address(struct extent *a, struct extent *b)
     return first;
 }
 
-/* All free extents as a list by address: merge sort, as a counter in base 2 whose digit i is a sorted list of 2^i extents. */
+/* Returns all free extents as a list sorted by address and linked by `following`. This merge sort works like a binary counter: digits[i] is
+ * either empty or a sorted list of 2^i extents, and two lists of the same length are merged into a carry to the next digit. */
 static struct extent *sort_by_address(void)
 {
     struct extent *digits[64] = {NULL}, *sorted = NULL;
@@ -276,7 +289,8 @@ static struct extent *sort_by_address(void)
     return sorted;
 }
 
-/* Takes the first neighbours that are `size` bytes together; what the last has beyond them stays. NULL when there are none. */
+/* Allocates the first group, in order of address, of adjacent free extents that together have at least `size` bytes. Returns the address of the
+ * group. The bytes of the last extent beyond `size` remain free. Returns NULL if there is no such group. */
 static void *join(size_t size)
 {
     if (kept < size)
@@ -305,7 +319,8 @@ static void *join(size_t size)
 
 /* ---- Taking and giving --------------------------------------------------------------------------------------------------------- */
 
-/* Maps an extent; of a chunk that is larger, the rest is kept. */
+/* Maps an extent of `size` bytes at a multiple of `align`, followed by `rest` bytes that become a free extent. Returns the address of the first
+ * extent, or NULL if there is no memory. */
 static void *map_extent(size_t size, size_t align, size_t rest)
 {
     char *extent = map(size + rest, align);
@@ -317,8 +332,9 @@ static void *map_extent(size_t size, size_t align, size_t rest)
     return extent;
 }
 
-/* As long as there is room a size that is not there is mapped, so that a program that repeats itself has its sizes ready. Without room it
- * is made of what is there, by cutting or joining, and failing that the oldest extents make room. */
+/* While fewer bytes are kept than allowed, an extent of a size for which no extent is free is mapped from the system, so that a program that repeats
+ * itself soon finds all its sizes. When as many bytes are kept as allowed, the extent is cut from a larger free extent or joined from adjacent ones.
+ * If that fails, the oldest free extents are unmapped to make room. */
 void *grd_extent_take(size_t size, size_t align, bool *ret_zero)
 {
     const size_t page = page_size(), bound = upper_bound();
@@ -362,6 +378,7 @@ void grd_extent_give(void *extent, size_t size)
     return_to_system(old);
 }
 
+/* Unmaps the oldest free extents until at most `bytes` bytes are kept. */
 static void shrink(size_t bytes)
 {
     pthread_mutex_lock(&lock);

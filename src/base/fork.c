@@ -1,4 +1,5 @@
-/* The list of locks that are held around a fork, the newest first. Invariant: it does not change once the library is loaded. */
+/* Keeps the list of locks that are held around a fork, the last registered lock first. Invariant: the list does not change after the library is
+ * loaded. */
 #include "base/fork.h"
 
 #include "base/cold.h"
@@ -19,7 +20,9 @@ static void give_locks(void)
 
 void grd_hold_around_fork(struct grd_held_lock *held)
 {
-    grd_thread_get_cold(); /* the allocator's locks come first, when the first thread joins it */
+    /* Makes the allocator register its locks first. Around a fork they are then taken after `held`, in the order of code that allocates while it
+     * holds `held`. */
+    grd_thread_get_cold();
     if (newest == NULL)
         pthread_atfork(take_locks, give_locks, give_locks);
     held->older = newest;

@@ -1,5 +1,6 @@
-/* Included by files of kernels and of generated functions. The tables that unwind their frames are for debuggers alone, and go where debug information goes: a stripped
- * library, which does not have them, is smaller by a tenth. Nothing is thrown through them: no kernel calls anybody back, and a callback must return (gradus/runtime.h). */
+/* Moves the unwind tables of a source file into its debug information. Files of kernels and of generated functions include this header. Only
+ * debuggers need these tables, because no exception passes through such functions: no kernel calls user code, and a callback must return normally
+ * (gradus/runtime.h). Stripping the debug information then makes the library a tenth smaller. */
 #ifndef GRD_BASE_FRAMES_H
 #define GRD_BASE_FRAMES_H
 

@@ -1,13 +1,15 @@
-/* The eight-bit floats. e4m3fn: 4 exponent bits of bias 7, 3 mantissa bits, no infinity, 0x7f is NaN.
- * e5m2: 5 exponent bits of bias 15, 2 mantissa bits, IEEE. The sixteen-bit formats are inline in half.h. */
+/* Converts between float and the 8-bit floating-point formats. e4m3fn has 4 exponent bits with bias 7, 3 mantissa bits, no infinity, and NaN as
+ * 0x7f. e5m2 has 5 exponent bits with bias 15 and 2 mantissa bits, with infinity and NaN as in IEEE 754. The 16-bit formats are inline in half.h. */
 #include "base/half.h"
 
-/* |x| as its float bits `a`, less than 2^16, rounded to nearest even; the carry may run into the next exponent. */
+/* Returns the 8-bit encoding of a float that is at least 0 and less than 2^16, rounded to nearest even. `a` is the float's bits. `mantissa` and
+ * `bias` describe the format. A carry out of the mantissa correctly increases the exponent. */
 static uint8_t encode(uint32_t a, int mantissa, int bias)
 {
     int shift = 23 - mantissa;
     if (a < (uint32_t)(128 - bias) << 23) {
-        /* Subnormal: the sum has its unit in the last place where the result has it. */
+        /* For a subnormal result, adding `magic` as a float rounds `a` correctly, because the last bit of the sum has the value of the last bit
+         * of the result. */
         uint32_t magic = (uint32_t)(151 - bias - mantissa) << 23;
         return (uint8_t)(grd_float_bits(grd_float_from_bits(a) + grd_float_from_bits(magic)) - magic);
     }
@@ -15,6 +17,16 @@ static uint8_t encode(uint32_t a, int mantissa, int bias)
     return (uint8_t)((a - ((uint32_t)(127 - bias) << 23) + half_below) >> shift);
 }
 
+/* Returns the 8-bit encoding of x. Floats with an absolute value from `limit` (given as its bits) on have the encoding `above`, with the sign of
+ * x. NaN is 0x7f with the sign of x. */
+static uint8_t encode_any(float x, uint32_t limit, uint8_t above, int mantissa, int bias)
+{
+    const uint32_t u = grd_float_bits(x), a = u & 0x7fffffff;
+    const uint8_t magnitude = a > 0x7f800000 ? 0x7f : a >= limit ? above : encode(a, mantissa, bias);
+    return (uint8_t)((u >> 24) & 0x80) | magnitude;
+}
+
+/* Returns the float value of the 8-bit encoding `v` of a finite number. */
 static float decode(uint8_t v, int mantissa, int bias)
 {
     uint32_t sign = (uint32_t)(v & 0x80) << 24;
@@ -34,12 +46,9 @@ float grd_from_float8_e4m3fn(uint8_t v)
 
 uint8_t grd_to_float8_e4m3fn(float x)
 {
-    uint32_t u = grd_float_bits(x), a = u & 0x7fffffff;
-    uint8_t sign = (uint8_t)((u >> 24) & 0x80);
-    if (a > 0x7f800000)
-        return sign | 0x7f;
-    /* There is no infinity: everything from the largest number, 448, on becomes that, as in PyTorch from 2.13. */
-    return (uint8_t)(sign | (a >= 0x43e00000 ? 0x7e : encode(a, 3, 7)));
+    /* The format has no infinity. Numbers above 448, the largest finite number, become 448, as in PyTorch since version 2.13. 0x43e00000 is the
+     * float 448, and 0x7e is its encoding. */
+    return encode_any(x, 0x43e00000, 0x7e, 3, 7);
 }
 
 float grd_from_float8_e5m2(uint8_t v)
@@ -51,9 +60,7 @@ float grd_from_float8_e5m2(uint8_t v)
 
 uint8_t grd_to_float8_e5m2(float x)
 {
-    uint32_t u = grd_float_bits(x), a = u & 0x7fffffff;
-    uint8_t sign = (uint8_t)((u >> 24) & 0x80);
-    if (a > 0x7f800000)
-        return sign | 0x7f;
-    return (uint8_t)(sign | (a >= 0x47800000 ? 0x7c : encode(a, 2, 15)));
+    /* Floats of 2^16 or more (0x47800000) become infinity (0x7c). Smaller floats above the largest finite number round to infinity by the carry
+     * in encode(). */
+    return encode_any(x, 0x47800000, 0x7c, 2, 15);
 }

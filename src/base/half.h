@@ -1,4 +1,5 @@
-/* Conversions between float and the formats below it, round to nearest even, as PyTorch's. Inline: kernels use them. */
+/* Converts between float and the smaller floating-point formats, rounding to nearest even as PyTorch does. The conversions of the 16-bit formats
+ * are inline, because kernels call them for each element. */
 #ifndef GRD_BASE_HALF_H
 #define GRD_BASE_HALF_H
 
@@ -31,16 +32,17 @@ static inline uint16_t grd_to_bfloat16(float x)
     return x != x ? 0x7fc0 : rounded;
 }
 
-/* Branch-free, so that loops over it vectorise. */
+/* Converts a float16, given as its bits, to float. The function has no branches, so that compilers vectorise loops that call it. */
 static inline float grd_from_float16(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16;
     uint32_t rest = (uint32_t)(h & 0x7fff) << 13;
-    /* Normal, infinite and NaN values: move the exponent from bias 15 to 127 (twice for all-ones). */
+    /* For normal, infinite and NaN values, change the exponent from bias 15 to bias 127. An exponent of all ones is changed twice, so that all
+     * its bits are ones again. */
     uint32_t exponent = rest & 0x0f800000;
     uint32_t normal = rest + 0x38000000 + (exponent == 0x0f800000 ? 0x38000000 : 0);
-    uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0; /* as processors that convert make a NaN */
-    /* Zero and subnormal values: an exact float subtraction normalises them. */
+    uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0; /* sets the quiet bit of a NaN, as processors' conversion instructions do */
+    /* For zero and subnormal values, an exact subtraction of floats normalises the number. */
     uint32_t subnormal = grd_float_bits(grd_float_from_bits(rest + 0x38800000) - grd_float_from_bits(0x38800000));
     return grd_float_from_bits(sign | (exponent == 0 ? subnormal : normal | quiet));
 }
@@ -50,7 +52,7 @@ static inline uint16_t grd_to_float16(float x)
     uint32_t u = grd_float_bits(x);
     uint32_t sign = (u >> 16) & 0x8000;
     uint32_t a = u & 0x7fffffff;
-    /* Subnormal results: adding 0.5 leaves the rounded mantissa in the low bits. */
+    /* For subnormal results, adding 0.5 leaves the rounded mantissa in the low bits. */
     uint32_t subnormal = grd_float_bits(grd_float_from_bits(a) + 0.5f) - 0x3f000000;
     uint32_t normal = (a - 0x38000000 + 0xfff + ((a >> 13) & 1)) >> 13;
     uint32_t finite = a < 0x38800000 ? subnormal : normal;
@@ -58,7 +60,7 @@ static inline uint16_t grd_to_float16(float x)
     return (uint16_t)(sign | (a >= 0x47800000 ? special : finite));
 }
 
-/* Table-sized formats, out of line. */
+/* The conversions of the 8-bit formats, declared below, are not inline (half.c). */
 float grd_from_float8_e4m3fn(uint8_t v);
 uint8_t grd_to_float8_e4m3fn(float x);
 float grd_from_float8_e5m2(uint8_t v);

@@ -1,9 +1,10 @@
-/* Functions that are always inlined. */
+/* Defines GRD_INLINE, the mark of functions that are always inlined. */
 #ifndef GRD_BASE_INLINE_H
 #define GRD_BASE_INLINE_H
 
-/* Always inlined: small functions on the path of every call, and parts of loops, which the compiler specialises for arguments that are constants at
- * the call. Builds that count branches leave the choice to the compiler, or each place of a call would have branches of its own. */
+/* Marks a function that is always inlined. It is for small functions that every operator call runs, and for bodies of loops that the compiler
+ * specialises for constant arguments. In builds that measure coverage the compiler decides what to inline, because otherwise the branches of the
+ * function would be counted once per call site. */
 #ifdef GRD_COVERAGE
 #define GRD_INLINE static inline
 #else

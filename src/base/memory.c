@@ -1,9 +1,9 @@
-/* The host allocator: how many bytes are in use, and whether there may be more. Where the blocks come from is in blocks.c.
+/* The host allocator: counts the bytes in use and refuses allocations beyond the memory limit. blocks.c provides the memory blocks.
  *
  * Invariants
- * - The sum of the shared counters and the counters of all threads is what is in use. A thread tells the shared counters when its own go
- *   beyond GRD_MEMORY_SLACK, or at every allocation while a limit is set.
- * - No lock is held while an error is raised, nor, but around a fork, while another is taken. */
+ * - The memory in use is the sum of the shared counters and the counters of all threads. A thread adds its counters to the shared ones when they
+ *   exceed GRD_MEMORY_SLACK, and at every allocation while a limit is set.
+ * - No lock is held while an error is raised. Except around a fork, no lock is held while another lock is taken. */
 #include "base/memory.h"
 
 #include <pthread.h>
@@ -21,7 +21,8 @@
 
 /* ---- Counters ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the bytes that a block counts for: those of its class if it is small, else those that were asked for. */
+/* Returns the number of bytes that a block of `size` bytes adds to the memory in use: the size of its size class if the block is small, otherwise
+ * `size` rounded up to a multiple of 64. */
 static inline int64_t counted_size(size_t size)
 {
     return (int64_t)(size <= GRD_SMALL_MAX ? grd_small_size(grd_small_class(size)) : (size + 63) / 64 * 64);
@@ -58,30 +59,36 @@ static void raise_peak(int64_t bytes)
         continue;
 }
 
-/* The halves of grd_thread.memory_counted. */
+/* Returns the number of bytes in `counted`, a value of grd_thread.memory_counted. It is the lower 32 bits. */
 static int64_t counted_bytes(int64_t counted)
 {
     return (int32_t)counted;
 }
 
+/* Returns the number of blocks in `counted`, a value of grd_thread.memory_counted. It is the upper 32 bits. */
 static int64_t counted_blocks(int64_t counted)
 {
     return (counted - counted_bytes(counted)) / (INT64_C(1) << 32);
 }
 
-/* Tells the shared counters. Its own are cleared first: a reader in between counts too little, and so never fails an
- * allocation that fits. */
+/* Adds this thread's counter to the shared counters and sets it to 0. Another thread may sum all counters between these two steps. The order of the
+ * steps depends on the sign of the counter, so that this sum is never too large. If it were, an allocation that fits into the memory limit would be
+ * refused. */
 void grd_memory_publish(void)
 {
-    int64_t counted = load(&grd_thread.memory_counted);
+    const int64_t counted = load(&grd_thread.memory_counted), bytes = counted_bytes(counted);
     raise_peak(load(&shared_bytes) + grd_thread.memory_high);
     grd_thread.memory_high = 0;
+    if (bytes < 0)
+        add(&shared_bytes, bytes);
     store(&grd_thread.memory_counted, 0);
-    add(&shared_bytes, counted_bytes(counted));
+    if (bytes > 0)
+        add(&shared_bytes, bytes);
     add(&shared_blocks, counted_blocks(counted));
 }
 
-/* A block more or less; large ones are told to all at once. */
+/* Counts one block of `bytes` bytes as allocated (`sign` 1) or freed (`sign` -1). For a block of more than GRD_MEMORY_SLACK bytes the shared
+ * counters change at once, for a smaller one only this thread's counter. */
 static void count(int sign, int64_t bytes)
 {
     if (bytes > GRD_MEMORY_SLACK) {
@@ -90,13 +97,14 @@ static void count(int sign, int64_t bytes)
         add(&shared_blocks, sign);
         return;
     }
-    grd_thread_get_cold(); /* so that the counters of this thread are seen */
+    grd_thread_get_cold(); /* adds this thread to the list that sum_counters reads */
     if (sign > 0)
         grd_count_alloc((size_t)bytes);
     else
         grd_count_free((size_t)bytes);
 }
 
+/* Writes the sums of the shared counters and the counters of all threads: the bytes and the number of blocks in use. */
 static void sum_counters(int64_t *ret_bytes, int64_t *ret_blocks)
 {
     pthread_mutex_lock(&threads_lock);
@@ -118,7 +126,7 @@ static void update_watched(void)
     atomic_store(&grd_memory_watched, load(&limit_bytes) > 0 || load(&fail_countdown) > 0);
 }
 
-/* True if the failure a test ordered is due. */
+/* True if a test has ordered, with grd_memory_fail_at, that this allocation fails. */
 static bool ordered_to_fail(void)
 {
     int64_t left = load(&fail_countdown);
@@ -134,7 +142,9 @@ static bool ordered_to_fail(void)
     return false;
 }
 
-/* Checks and counts an allocation while watched. False, with MemoryError, when it may not be. */
+/* Counts an allocation of `size` bytes while grd_memory_watched is set. Returns false, with MemoryError and nothing counted, if a test makes the
+ * allocation fail or if it would exceed the limit. The shared counters may still contain blocks that other threads have freed, so all counters are
+ * summed before an allocation is refused. */
 static bool admit(size_t size)
 {
     if (ordered_to_fail())
@@ -143,7 +153,7 @@ static bool admit(size_t size)
     int64_t counted = counted_size(size), total = add(&shared_bytes, counted), limit = load(&limit_bytes);
     if (limit > 0 && total > limit) {
         int64_t blocks;
-        sum_counters(&total, &blocks); /* other threads may have freed and not told */
+        sum_counters(&total, &blocks); /* includes blocks that other threads have freed without changing the shared counters */
         if (total > limit) {
             add(&shared_bytes, -counted);
             return grd_raise(GRD_ERROR_MEMORY, "cannot allocate %zu bytes: %lld are in use and the limit is %lld", size,
@@ -155,6 +165,8 @@ static bool admit(size_t size)
     return true;
 }
 
+/* Allocates a block of `size` bytes and counts it. Returns NULL, with MemoryError, on failure. Sets *ret_zero to true if all bytes of the block
+ * are known to be zero, otherwise to false. */
 static __attribute__((noinline)) void *take(size_t size, bool *ret_zero)
 {
     *ret_zero = false;
@@ -219,7 +231,7 @@ void *grd_realloc(void *block, size_t old_size, size_t new_size)
 {
     if (block == NULL)
         return grd_alloc(new_size);
-    /* Within a class the block stays, unless it must be counted against a limit. */
+    /* The block is reused in place if both sizes have the same size class and add the same number of bytes to the count of memory in use. */
     if (!GRD_BLOCKS_SANITIZED && new_size <= GRD_BLOCK_MAX && grd_block_size(old_size) == grd_block_size(new_size) &&
         counted_size(old_size) == counted_size(new_size))
         return block;
@@ -248,10 +260,14 @@ bool grd_reserve(void *list, int64_t n, int64_t *capacity, size_t item)
 
 /* ---- What is kept ------------------------------------------------------------------------------------------------------ */
 
-static _Atomic int64_t cache_limit = -1; /* negative: the default */
+/* The largest numbers of bytes of free extents (runs of pages) that are kept for reuse. cache_limit is set by grd_memory_set_cache_limit; while it is
+ * negative, default_cache_limit applies, the value of the environment variable GRADUS_CACHE_LIMIT. A negative default_cache_limit means that this
+ * variable is not set. */
+static _Atomic int64_t cache_limit = -1;
 static int64_t default_cache_limit = -1;
 
-/* Bytes of a text such as "512M": digits, and K, M, G or T for powers of 1024; -1 for any other text. */
+/* Returns the number of bytes that a text such as "512M" means. The text is digits, optionally followed by K, M, G or T for a power of 1024.
+ * Returns -1 for any other text. */
 static int64_t parse_bytes(const char *text)
 {
     static const char units[] = "KMGT";
@@ -271,7 +287,7 @@ static void read_default_cache_limit(void)
     default_cache_limit = text != NULL ? parse_bytes(text) : -1;
 }
 
-/* The cache limit in force; negative: none. */
+/* Returns the limit that applies now to the bytes of free extents that are kept for reuse, or a negative number if there is none. */
 static int64_t current_cache_limit(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -280,7 +296,8 @@ static int64_t current_cache_limit(void)
     return set >= 0 ? set : default_cache_limit;
 }
 
-/* Under a limit of what is in use at most half of it is kept. */
+/* Sets how many bytes of free extents may be kept for reuse: at most current_cache_limit() and, while a memory limit is set, at most half of the
+ * memory limit. */
 static void limit_cache(void)
 {
     const int64_t set = current_cache_limit(), in_use = load(&limit_bytes);
@@ -292,8 +309,8 @@ static void limit_cache(void)
 
 /* ---- Threads and forks ------------------------------------------------------------------------------------------------- */
 
-/* The child has only this thread. What the others held stays counted as in use; their free lists may have been in
- * the middle of a change and are given up. */
+/* Runs in the child of a fork, where only the forking thread exists. The blocks of the other threads stay counted as in use. The free lists of
+ * these threads are given up, because a thread may have been changing its lists at the time of the fork. */
 static void after_fork(void)
 {
     struct grd_thread_cold *self = NULL;

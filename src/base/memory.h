@@ -1,6 +1,6 @@
-/* The host allocator. Small blocks come from free lists of the thread; large ones from a size-classed cache shared by all.
- * Every byte the library owns comes from here, so that it is counted, limited, and can be failed by a test.
- * Counted for the limit: small blocks by their class, larger ones by the size asked for. */
+/* The host allocator. Small blocks of memory come from free lists of the thread, large ones from free blocks that all threads share. All objects
+ * of the library are allocated here, so that their memory is counted and limited, and a test can make each allocation fail. A small block counts
+ * as the size of its size class, a larger one as the size requested. */
 #ifndef GRD_BASE_MEMORY_H
 #define GRD_BASE_MEMORY_H
 
@@ -8,23 +8,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `size` bytes, aligned to 64 when size >= 64 and to 16 below. NULL, with MemoryError pending, on failure. size 0 is allowed.
- * Not zeroed. */
+/* Returns a block of `size` bytes, which may be 0. It is not zeroed, and aligned to 64 bytes if size >= 64 and to 16 otherwise. Returns NULL,
+ * with MemoryError pending, on failure. */
 void *grd_alloc(size_t size);
-/* Zeroed. */
+/* Returns a block as grd_alloc does, with all bytes 0. */
 void *grd_alloc_zeroed(size_t size);
-/* Frees a block of grd_alloc; `size` is the size asked for (checked under AddressSanitizer). NULL is allowed. Any thread may free. */
+/* Frees a block that grd_alloc returned; does nothing for NULL. `size` must be the size that was requested for the block (checked under
+ * AddressSanitizer). Any thread may free a block. */
 void grd_free(void *block, size_t size);
-/* Grows or shrinks, keeping the contents; NULL with the block untouched on failure. */
+/* Changes the size of a block from `old_size` to `new_size` bytes, keeping its contents, and returns its new address. Returns NULL, with
+ * MemoryError and the block unchanged, on failure. */
 void *grd_realloc(void *block, size_t old_size, size_t new_size);
 
-/* Makes room for `n` items in the growing block that `list`, the address of a pointer, leads to. False, with MemoryError and the block untouched,
- * on failure. */
+/* Gives a growable array room for `n` items of `item` bytes each. `list` is the address of the pointer to the array, and *capacity the number of
+ * items that the array has room for. Returns false, with MemoryError and the array unchanged, on failure. */
 bool grd_reserve(void *list, int64_t n, int64_t *capacity, size_t item);
 
-/* Called by a thread that ends, while it has its state: hands its free lists over. */
+/* Moves the blocks in this thread's free lists to the memory that all threads share, and adds the thread's counters to the shared counters.
+ * Called when the thread ends, while its state still exists. */
 void grd_memory_thread_exit(void);
-/* Sets the function that grd_memory_trim calls first, which drops what is kept for later calls. */
+/* Sets the function that grd_memory_trim calls first. This function frees memory that the library caches for later calls. */
 void grd_memory_on_trim(void (*release)(void));
 
 #endif

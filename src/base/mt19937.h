@@ -1,5 +1,5 @@
-/* The engine mt19937 (Matsumoto and Nishimura, 1998): 624 words of state, renewed all at once, each tempered when it is taken.
- * Inline, so that the kernels can draw many words with the instructions of their level. */
+/* The random number engine mt19937 (Matsumoto and Nishimura, 1998). Its state of 624 words is renewed as a whole, and each word is tempered when
+ * it is drawn. The functions are inline, so that kernels draw many words with the instruction set they are compiled for. */
 #ifndef GRD_BASE_MT19937_H
 #define GRD_BASE_MT19937_H
 
@@ -7,11 +7,12 @@
 
 enum { GRD_MT19937_WORDS = 624, GRD_MT19937_SHIFT = 397 };
 
-/* left + next is 625 once a word was drawn; a new engine has left 1 and next 0. */
+/* The state of an engine. `left` + `next` is 625 after a word was drawn. A newly seeded engine has `left` 1 and `next` 0, so it is renewed before
+ * the first word is drawn. */
 struct grd_mt19937 {
     uint32_t state[GRD_MT19937_WORDS];
-    int left; /* one more than the words still to be taken */
-    int next; /* index of the next one */
+    int left; /* number of words that are not drawn yet, plus 1 */
+    int next; /* index in `state` of the next word to be drawn */
 };
 
 static inline uint32_t grd_mt19937_twist(uint32_t u, uint32_t v)
@@ -20,6 +21,7 @@ static inline uint32_t grd_mt19937_twist(uint32_t u, uint32_t v)
     return (mixed >> 1) ^ (-(v & 1) & UINT32_C(0x9908b0df));
 }
 
+/* Replaces the engine's 624 words by the next 624 words of the sequence, none of which is drawn yet. */
 static inline void grd_mt19937_renew(struct grd_mt19937 *engine)
 {
     enum { N = GRD_MT19937_WORDS, M = GRD_MT19937_SHIFT };

@@ -1,5 +1,6 @@
-/* The pool of pooled references: a stack per thread, on which a scope is a mark.
- * Invariant: slots below pool_top hold one reference each; dropping one may push and pop above, never below. */
+/* The scope pool of a thread: a stack of references to objects. A scope is a mark, the height of the stack when the scope was opened. Invariant:
+ * each entry of the stack below pool_top holds one reference. Dropping a reference may push and pop entries above it, but does not change entries
+ * below it. */
 #include "base/object.h"
 
 #include "base/cold.h"
@@ -23,7 +24,7 @@ void grd_object_end_waiting(void)
 bool grd_pool_grow(void)
 {
     enum { FIRST = 256 };
-    /* The thread must be known before it owns anything, so that its end drops the pool. */
+    /* Allocate the thread's cold state first, because the pool is freed only at the end of a thread that has one. */
     if (grd_thread_get_cold() == NULL)
         return grd_raise(GRD_ERROR_MEMORY, "cannot allocate the state of a thread");
     const int64_t wanted = grd_thread.pool_capacity == 0 ? FIRST : 2 * grd_thread.pool_capacity;
@@ -49,7 +50,8 @@ void grd_pool_release(int64_t mark)
 bool grd_pool_return_slow(int64_t mark, void *object)
 {
     void **pool = grd_thread.pool;
-    /* An object that is returned again and again does not fill the pool. */
+    /* Nothing is moved if the object is immortal, or if pool[mark - 1], which the enclosing scope owns, already refers to it. So a loop that returns
+     * the same object again and again does not fill the pool. */
     if (grd_object_immortal(object) || (mark > 0 && pool[mark - 1] == object)) {
         grd_pool_release(mark);
         return true;
@@ -71,7 +73,8 @@ bool grd_pool_return_many(int64_t mark, void *const *objects, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         grd_object_keep(objects[i]);
-    /* The list itself may live in the scope: put the references on top first, then close the gap below them. */
+    /* `objects` may be in memory that is freed when the references from `mark` on are dropped. So this function first pushes the references to the
+     * objects on top of the pool, then swaps them down to index `mark`, and then drops the rest. */
     int64_t first = grd_thread.pool_top;
     bool ok = true;
     for (int64_t i = 0; i < n; i++)

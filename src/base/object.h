@@ -1,7 +1,9 @@
-/* Reference-counted objects and the scope pool that owns temporaries.
- * Invariant: an object's first member is struct grd_object; its count is the number of owners, pool slots included. Owners of a kind that
- * must be told apart count for more than 1, with a number of their own above bit 32.
- * An immortal object is made with the count GRD_IMMORTAL, which then never changes. */
+/* Reference-counted objects, and the scope pool of each thread: the stack of references to temporaries that the thread's open scopes own.
+ * Invariants
+ * - The first member of an object is struct grd_object. Its reference count is the number of owners, where each entry of the pool is an owner.
+ * - Owners of a special kind, such as views, add a larger number to the count, their weight, so that the count tells how many owners are of this
+ *   kind.
+ * - An immortal object has the reference count GRD_IMMORTAL, which never changes. */
 #ifndef GRD_BASE_OBJECT_H
 #define GRD_BASE_OBJECT_H
 
@@ -12,16 +14,18 @@
 #include "base/thread.h"
 #include "gradus/runtime.h"
 
-/* An object whose count is negative is never destroyed. */
+/* The reference count of an immortal object. An object with a negative count is never destroyed. */
 #define GRD_IMMORTAL INT64_MIN
 
 struct grd_object;
 
 struct grd_object_type {
     const char *name;
-    void (*destroy)(struct grd_object *object);  /* called when the last owner is gone */
-    void (*finish)(struct grd_object *object);   /* frees an object that grd_object_end has put off; NULL for types that never are */
-    void (*reshaped)(struct grd_object *object); /* its owner has other sizes or another dtype now; NULL for types that do not care */
+    void (*destroy)(struct grd_object *object); /* called when the last owner has dropped the object */
+    /* frees an object whose end grd_object_end has deferred; NULL for types that do not use grd_object_end */
+    void (*finish)(struct grd_object *object);
+    /* for an object that holds metadata: called when the sizes or dtype of the data that it describes change in place; may be NULL */
+    void (*reshaped)(struct grd_object *object);
 };
 
 struct grd_object {
@@ -34,7 +38,7 @@ static inline bool grd_object_immortal(const void *object)
     return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_relaxed) < 0;
 }
 
-/* An owner that counts for `weight`: 1, or that of its kind. */
+/* Adds an owner to an object by increasing its reference count by `weight`: 1, or the weight of a special kind of owner. Returns the object. */
 static inline void *grd_object_keep_as(void *object, int64_t weight)
 {
     if (GRD_LIKELY(!grd_object_immortal(object)))
@@ -42,7 +46,8 @@ static inline void *grd_object_keep_as(void *object, int64_t weight)
     return object;
 }
 
-/* A sole owner skips the locked decrement: nobody else can reach the object. */
+/* Removes an owner that counts `weight` in the reference count, and destroys the object if it has no other owner. If the object has only this owner,
+ * the atomic decrement is skipped, because no other thread can reach the object. */
 static inline void grd_object_drop_as(void *object, int64_t weight)
 {
     struct grd_object *o = object;
@@ -62,6 +67,7 @@ static inline void grd_object_drop(void *object)
         grd_object_drop_as(object, 1);
 }
 
+/* True if the object has exactly one owner, and that owner counts `weight` in the reference count (1, or the weight of a special kind of owner). */
 static inline bool grd_object_owned_as(const void *object, int64_t weight)
 {
     return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_acquire) == weight;
@@ -72,23 +78,26 @@ static inline bool grd_object_unique(const void *object)
     return grd_object_owned_as(object, 1);
 }
 
-/* The destroy of an object that is immortal, should its count ever come to 0. */
+/* The `destroy` function of immortal objects. Should the reference count of such an object ever become 0, this function sets it to GRD_IMMORTAL
+ * again. */
 void grd_object_stay(struct grd_object *object);
 
 /* Note [Chains of owners]
- * Objects own objects that own objects, through gradients, graphs and hooks, as long as memory lasts. If each object freed what it owns by a
- * nested call, a long chain would overflow the stack. So every chain contains objects (nodes, metas, storages that are lent) whose destroy is
- * grd_object_end: while one of them is being freed by a thread, others wait in a list of that thread. Everything between two of them has a
- * bounded depth. */
+ * Gradients, graphs and hooks form chains of objects in which each owns the next one. A chain can be as long as memory allows. If each object
+ * freed the next by a nested call, a long chain would overflow the stack.
+ * Therefore the `destroy` functions of nodes of the graph, autograd metadata, and storages with lent memory call grd_object_end. While a thread
+ * frees one of these objects, others that lose their last owner wait in a list of the thread. Between two of these objects a chain has only a
+ * bounded number of other objects. */
 
-/* Frees what waits in the thread's list, until it is empty. */
+/* Frees the objects in this thread's list of waiting objects (Note [Chains of owners]) until the list is empty. */
 void grd_object_end_waiting(void);
 
-/* Frees an object by `finish`, the one of its type, or puts that off while this thread is freeing another: Note [Chains of owners]. */
+/* Frees `object` by calling `finish`, a function of its type. If this thread is already freeing an object in this way, adds `object` to the
+ * thread's list of waiting objects instead; see Note [Chains of owners]. */
 GRD_INLINE void grd_object_end(struct grd_object *object, void (*finish)(struct grd_object *object))
 {
     if (grd_thread.is_ending) {
-        /* Nobody counts a dead object's owners, so its count has room for the link. */
+        /* The reference count of an object without owners is not used any more, so it holds the link to the next waiting object. */
         atomic_store_explicit(&object->refs, (int64_t)(intptr_t)grd_thread.waiting, memory_order_relaxed);
         grd_thread.waiting = object;
         return;
@@ -100,10 +109,11 @@ GRD_INLINE void grd_object_end(struct grd_object *object, void (*finish)(struct 
     grd_thread.is_ending = false;
 }
 
-/* Grows the pool; on failure raises MemoryError and returns false. Cold. */
+/* Enlarges the array of this thread's scope pool, the stack of references that open scopes own. On failure raises MemoryError and returns false. */
 bool grd_pool_grow(void);
 
-/* Gives one reference of `object` to the innermost scope. On failure drops it and returns false. */
+/* Moves one reference to `object` from the caller to this thread's innermost scope. On failure drops the reference and returns false, with
+ * MemoryError. */
 static inline bool grd_pool_push(void *object)
 {
     if (GRD_UNLIKELY(grd_thread.pool_top == grd_thread.pool_capacity) && !grd_pool_grow()) {
@@ -114,18 +124,21 @@ static inline bool grd_pool_push(void *object)
     return true;
 }
 
+/* Returns the height of this thread's pool (the stack of references that open scopes own). This number is the mark of a scope that begins now. */
 static inline int64_t grd_pool_mark(void)
 {
     return grd_thread.pool_top;
 }
 
-/* Drops everything above the mark. */
+/* Drops all references in this thread's stack of temporaries (the pool) at index `mark` and above. */
 void grd_pool_release(int64_t mark);
 
-/* Drops everything above the mark but moves one reference of `object` out of it; takes a new one when it is not there, nor right below.
- * False, with the error raised, when the pool could not grow. */
+/* Drops all references in this thread's stack of temporaries (the pool) at index `mark` and above, but leaves one reference to `object` at `mark`, so
+ * that the enclosing scope owns it. If the stack has no reference to `object` at index mark - 1 or above, a new one is taken. Returns false, with
+ * MemoryError, if the stack could not grow. */
 bool grd_pool_return_slow(int64_t mark, void *object);
 
+/* Does what grd_pool_return_slow does. The fast path is for the case that the scope owns only one reference, and this is one to `object`. */
 static inline bool grd_pool_return(int64_t mark, void *object)
 {
     if (GRD_LIKELY(grd_thread.pool_top == mark + 1 && grd_thread.pool[mark] == object))
@@ -133,12 +146,15 @@ static inline bool grd_pool_return(int64_t mark, void *object)
     return grd_pool_return_slow(mark, object);
 }
 
-/* The same for several objects. On failure those that found no room in the pool are dropped. */
+/* Drops all references in this thread's stack of temporaries (the pool) from index `mark` on, but leaves one reference to each of the `n` objects
+ * there, so that the enclosing scope owns them. If the stack cannot grow, drops the objects that do not fit and returns false with MemoryError. */
 bool grd_pool_return_many(int64_t mark, void *const *objects, int64_t n);
 
-/* `size` bytes that live until the innermost scope closes: for result lists. Aligned to 16. NULL, with MemoryError, on failure. */
+/* Returns `size` bytes, aligned to 16, that live until the innermost scope closes. Used for lists of results, for example. Returns NULL, with
+ * MemoryError, on failure. */
 void *grd_pool_alloc(size_t size);
-/* The same for n elements of `size` bytes, at least one: an n whose bytes do not fit in size_t is a MemoryError too. */
+/* Returns memory for `n` elements of `size` bytes each (and for at least one element) that lives until the innermost scope closes. Returns NULL,
+ * with MemoryError, on failure, also if the number of bytes does not fit in size_t. */
 void *grd_pool_array(int64_t n, size_t size);
 
 #endif

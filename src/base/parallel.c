@@ -1,11 +1,11 @@
-/* The thread pool: workers that wait until a loop is posted, take pieces of it, and wait again.
+/* The thread pool. Its workers wait until a parallel loop is posted, run pieces of the loop (ranges of `grain` indices), and wait again.
  *
  * Invariants
- * - One loop at a time is posted; a loop that finds another one posted runs in its caller.
- * - A worker joins and leaves a loop under the lock, and the caller waits until all have left, so that the loop can
- *   live on its stack.
- * - The pieces do not depend on who runs them. */
-#define _GNU_SOURCE /* pthread_setname_np, sched_getcpu */
+ * - At most one loop is posted at a time. A loop that starts while another one is posted runs in its caller's thread alone.
+ * - A worker joins and leaves a loop under the lock, and the caller waits until all workers have left, so that the struct loop can be on the
+ *   caller's stack.
+ * - The boundaries of the pieces do not depend on the threads that run them. */
+#define _GNU_SOURCE /* for pthread_setname_np and sched_getcpu */
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -23,28 +23,30 @@
 
 enum {
     MAX_THREADS = 1024,
-    SHARES = 32,
+    SHARES = 32, /* largest number of shares of a loop: Note [Shares] */
     CACHE_LINE = 64,
-    LOOKS = 50 /* between two looks at the clock: a few microseconds */,
-    AWAKE = 200 * 1000 /* nanoseconds */
+    LOOKS = 50 /* tests between two calls of the clock, a few microseconds */,
+    AWAKE = 200 * 1000 /* nanoseconds that a thread spins before it sleeps: Note [Waiting awake] */
 };
 
-/* Pieces that a thread takes first. */
+/* A share of a loop: the pieces (ranges of `grain` indices) that are numbered from `next` to `end` - 1. Each thread has a share whose pieces it
+ * runs first. */
 struct share {
     _Alignas(CACHE_LINE) _Atomic int64_t next;
     int64_t end;
 };
 
 /* Note [Shares]
- * A thread takes pieces that lie one after the other, and those at the same places again in the next loop over as much: they are in its processor's caches.
- * When its own are done, it takes those that others have left. */
+ * A loop is divided into pieces of `grain` indices, and the pieces into shares of adjacent pieces, one share for each thread. A thread runs the
+ * pieces of its share in order. When the next loop works on the same data, the thread runs the same pieces again and finds their data in its
+ * processor's caches. After its own share a thread runs pieces that are left in other shares. */
 struct loop {
     int64_t begin, end, grain;
     grd_task *task;
     void *context;
-    int cpu;           /* the processor that its caller runs on */
-    int places;        /* workers that may still join; under the lock */
-    atomic_int joined; /* workers that have joined and not left; changed under the lock */
+    int cpu;           /* the processor that the caller runs on; -1 if unknown */
+    int places;        /* number of workers that may still join the loop; guarded by the lock */
+    atomic_int joined; /* number of workers that have joined the loop and not left it; changed under the lock */
     int nshares;
     struct share shares[SHARES];
 };
@@ -54,11 +56,11 @@ static struct {
     pthread_cond_t posted_cond, left_cond;
     struct loop *posted;
     int workers;
-    _Atomic uint64_t posts; /* how many loops were posted: what idle workers spin on */
+    _Atomic uint64_t posts; /* number of loops posted so far; an idle worker spins until the number changes */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .posted_cond = PTHREAD_COND_INITIALIZER, .left_cond = PTHREAD_COND_INITIALIZER};
 
-static atomic_bool busy; /* a caller owns the pool */
-static atomic_int wanted_threads;
+static atomic_bool busy;          /* true while a caller runs a loop with the pool's workers */
+static atomic_int wanted_threads; /* number of threads for a loop; 0 until it is first needed or set */
 
 /* ---- How many threads --------------------------------------------------------------------------------------------- */
 
@@ -74,7 +76,7 @@ int grd_num_threads(void)
     int chosen = valid ? (int)given : grd_cpu_count();
     if (chosen > MAX_THREADS)
         chosen = MAX_THREADS;
-    /* Another thread may have set it meanwhile: that stands. */
+    /* If another thread has set the number in the meantime, that number is returned. */
     return atomic_compare_exchange_strong(&wanted_threads, &n, chosen) ? chosen : n;
 }
 
@@ -95,7 +97,8 @@ static void run_piece(const struct loop *loop, int64_t piece)
     loop->task(begin, loop->end - begin > loop->grain ? begin + loop->grain : loop->end, loop->context);
 }
 
-/* `own`: the number of the thread. */
+/* Runs the pieces of share number `own`, which belongs to this thread, and then pieces that are left in the other threads' shares; see Note
+ * [Shares]. */
 static void run_shares(struct loop *loop, int own)
 {
     for (int i = 0; i < loop->nshares; i++) {
@@ -105,6 +108,7 @@ static void run_shares(struct loop *loop, int own)
     }
 }
 
+/* True if some piece of the loop (a range of `grain` indices) has not been started yet. */
 static bool has_pieces(const struct loop *loop)
 {
     for (int i = 0; i < loop->nshares; i++)
@@ -113,6 +117,7 @@ static bool has_pieces(const struct loop *loop)
     return false;
 }
 
+/* Divides the pieces of the loop into one share per thread, at most SHARES; see Note [Shares]. */
 static void set_shares(struct loop *loop, int64_t pieces, int threads)
 {
     loop->nshares = threads < SHARES ? threads : SHARES;
@@ -127,10 +132,11 @@ static void set_shares(struct loop *loop, int64_t pieces, int threads)
 
 /* ---- Waiting --------------------------------------------------------------------------------------------------------- */
 /* Note [Waiting awake]
- * To wake a sleeping thread takes a system call, and some 50 microseconds in a virtual machine, whose host has given the processor away meanwhile.
- * Therefore who waits for a loop, or for its end, stays awake for AWAKE nanoseconds first, as long as the gap between two operators usually is.
- * A kernel may also wake a worker on the processor of its caller, to leave others asleep, and then both share it: a worker that finds itself there
- * moves away before it joins the loop. Its caller does not wait for that. */
+ * Waking a sleeping thread takes a system call. In a virtual machine whose host has given the processor to another machine in the meantime, it
+ * takes some 50 microseconds. So a thread that waits for a loop, or for the end of one, first spins for AWAKE nanoseconds, which is longer than
+ * the usual gap between two operators.
+ * The operating system may also wake a worker on the processor of the loop's caller, to let other processors sleep. Both threads would then share
+ * that processor, so the worker moves to another processor before it joins the loop. The caller does not wait for this move. */
 
 static int64_t now(void)
 {
@@ -141,7 +147,7 @@ static int64_t now(void)
 
 typedef bool condition(void *context);
 
-/* Returns when the condition holds, or after AWAKE nanoseconds. */
+/* Spins until holds(context) is true, but for at most AWAKE nanoseconds. */
 static void wait_awake(condition *holds, void *context)
 {
     for (int64_t end = 0; !holds(context);) {
@@ -158,11 +164,13 @@ static void wait_awake(condition *holds, void *context)
     }
 }
 
+/* True if a loop was posted since `*seen`, a uint64_t, was read from pool.posts. */
 static bool is_posted(void *seen)
 {
     return atomic_load_explicit(&pool.posts, memory_order_relaxed) != *(const uint64_t *)seen;
 }
 
+/* True if all workers that joined the loop have left it. */
 static bool is_left(void *loop)
 {
     return atomic_load_explicit(&((struct loop *)loop)->joined, memory_order_relaxed) == 0;
@@ -177,7 +185,7 @@ static int current_cpu(void)
 #endif
 }
 
-/* Moves this thread to another processor, if it may use another. */
+/* Moves this thread away from processor `cpu`, if its affinity mask allows another one. */
 static void leave_cpu(int cpu)
 {
 #ifdef __linux__
@@ -193,13 +201,13 @@ static void leave_cpu(int cpu)
 #endif
 }
 
-/* Under the lock. */
+/* True if a worker can join `loop`, which may be NULL. The caller holds the lock. */
 static bool has_place(const struct loop *loop)
 {
     return loop != NULL && loop->places > 0 && has_pieces(loop);
 }
 
-/* Under the lock, which is given up meanwhile. Returns a loop that a worker can join. */
+/* Waits for a loop that a worker can join, and returns it. The caller holds the lock, which is released during the wait. */
 static struct loop *wait_for_loop(void)
 {
     for (bool stays = false;;) {
@@ -215,6 +223,7 @@ static struct loop *wait_for_loop(void)
     }
 }
 
+/* The main function of a worker thread. `number` is the worker's number, counted from 1. */
 static void *work(void *number)
 {
     grd_thread.in_parallel = true;
@@ -240,7 +249,7 @@ static void *work(void *number)
 
 /* ---- Starting ------------------------------------------------------------------------------------------------------- */
 
-/* The workers are not in the child: the next loop starts new ones. */
+/* Runs in the child of a fork, which has no workers. The child's next loop starts new ones. */
 static void in_child(void)
 {
     pthread_cond_init(&pool.posted_cond, NULL);
@@ -257,10 +266,10 @@ void grd_parallel_init(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-/* Starts what is missing of n workers, as far as the system lets us. Called by the owner of the pool. */
+/* Starts workers until there are `n`, or until the system allows no more. The caller has set `busy`. */
 static void start_workers(int n)
 {
-    /* Signals are for the program's threads. */
+    /* Block all signals in the workers, so that the threads of the program handle them. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -277,6 +286,7 @@ static void start_workers(int n)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* Makes the loop visible to the workers and wakes as many workers as may join it. */
 static void post(struct loop *loop)
 {
     pthread_mutex_lock(&pool.lock);
@@ -291,6 +301,7 @@ static void post(struct loop *loop)
     pthread_mutex_unlock(&pool.lock);
 }
 
+/* Lets no more workers join the loop, and waits until the workers that have joined it have left it. */
 static void wait_for_workers(struct loop *loop)
 {
     pthread_mutex_lock(&pool.lock);
@@ -305,7 +316,7 @@ static void wait_for_workers(struct loop *loop)
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* True when the pool was this caller's: all pieces are done. */
+/* Runs all pieces of the loop with the help of workers and returns true. If another caller uses the pool, runs nothing and returns false. */
 static bool run_in_pool(struct loop *loop, int64_t pieces, int threads)
 {
     if (atomic_exchange_explicit(&busy, true, memory_order_acquire))

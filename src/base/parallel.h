@@ -1,19 +1,19 @@
-/* The thread pool. Work is split at fixed points, so that results do not depend on the number of threads. */
+/* Declares parallel loops, which run in a thread pool. Loops are divided at fixed points, so that results do not depend on the number of threads. */
 #ifndef GRD_BASE_PARALLEL_H
 #define GRD_BASE_PARALLEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A piece of work: indices [begin, end). Must not raise errors or allocate; runs on any thread. */
+/* The body of a parallel loop: processes the indices from `begin` to `end` - 1. It must not raise errors or allocate, and runs on any thread. */
 typedef void grd_task(int64_t begin, int64_t end, void *context);
 
-/* Runs `task` over [begin, end) in pieces of exactly `grain` indices (the last may be shorter): piece k is
- * [begin + k*grain, …) whatever the number of threads. Returns when all are done. A nested call runs inline.
- * One piece, or one thread, runs in the caller without touching the pool. */
+/* Runs `task` over the indices from `begin` to `end` - 1 in pieces of exactly `grain` indices (the last one may be shorter). Piece k starts at
+ * begin + k*grain whatever the number of threads. Returns when all pieces are done. A call from inside a task runs on the calling thread alone. A
+ * loop of one piece or with one thread runs in its caller without touching the pool. */
 void grd_parallel_for(int64_t begin, int64_t end, int64_t grain, grd_task *task, void *context);
 
-/* To be called between two looks at what another thread will change. */
+/* Tells the processor that this thread spins. Called between two tests of a condition that another thread will make true. */
 static inline void grd_relax(void)
 {
 #if defined(__x86_64__)
@@ -23,7 +23,7 @@ static inline void grd_relax(void)
 #endif
 }
 
-/* The pool outlives a fork; run once, by the library's constructor. */
+/* Prepares the thread pool for forks, so that loops can run in the child process. The library's constructor calls it once. */
 void grd_parallel_init(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* AddressSanitizer is reached through functions that are only there in a program built for it, memcheck through the requests that valgrind finds in the
- * instruction stream (valgrind/valgrind.h, memcheck.h: a sequence of rotations that a processor does for nothing). */
+/* Marks memory for AddressSanitizer and memcheck. AddressSanitizer is called through weak functions, which exist only in a program built with it.
+ * Memcheck is called through instruction sequences that valgrind recognises (see valgrind/valgrind.h and memcheck.h). On a processor without
+ * valgrind these instructions change nothing. */
 #include "base/poison.h"
 
 #include <stdint.h>
@@ -7,10 +8,10 @@
 void __asan_poison_memory_region(const volatile void *address, size_t size) __attribute__((weak));
 void __asan_unpoison_memory_region(const volatile void *address, size_t size) __attribute__((weak));
 
-/* Requests of the tool "MC", in the order of memcheck.h. */
+/* Client requests to memcheck, whose tool code is "MC", in the order of memcheck.h. */
 enum memcheck_request { MAKE_NO_ACCESS, MAKE_UNDEFINED, MAKE_DEFINED, DISCARD, CHECK_IS_ADDRESSABLE, CHECK_IS_DEFINED };
 
-/* Returns the answer of memcheck, or `otherwise` where it does not run. */
+/* Returns memcheck's answer to a request about `size` bytes at `bytes`, or `otherwise` if memcheck does not run. */
 static uint64_t ask_memcheck(enum memcheck_request request, const void *bytes, size_t size, uint64_t otherwise)
 {
     const uint64_t words[6] = {((uint64_t)'M' << 24 | (uint64_t)'C' << 16) + request, (uint64_t)(uintptr_t)bytes, size, 0, 0, 0};
@@ -34,7 +35,7 @@ static uint64_t ask_memcheck(enum memcheck_request request, const void *bytes, s
 
 bool grd_poison_is_watched(void)
 {
-    /* Memcheck answers 0 for bytes that may be used; other tools of valgrind do not answer. */
+    /* Memcheck answers 0 for bytes that may be used. Other tools of valgrind leave the answer at 1. */
     char byte = 0;
     return __asan_poison_memory_region != NULL || ask_memcheck(CHECK_IS_ADDRESSABLE, &byte, 1, 1) == 0;
 }

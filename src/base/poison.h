@@ -1,16 +1,16 @@
-/* Telling AddressSanitizer and valgrind's memcheck which memory nobody may use. The library itself is built without either: the program that loads it brings
- * AddressSanitizer's functions, or runs under valgrind. */
+/* Tells AddressSanitizer and valgrind's memcheck which memory must not be used. The library itself is built without these tools:
+ * AddressSanitizer's functions come from the program that loads the library, and memcheck runs that program. */
 #ifndef GRD_BASE_POISON_H
 #define GRD_BASE_POISON_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True if one of them watches this process. */
+/* True if AddressSanitizer or memcheck watches this process. */
 bool grd_poison_is_watched(void);
-/* From now on any use of these bytes is reported. */
+/* Makes AddressSanitizer and memcheck report any use of the `size` bytes at `bytes`. */
 void grd_poison(void *bytes, size_t size);
-/* Ends that; what the bytes hold is undefined. */
+/* Ends the effect of grd_poison for these bytes. Their contents are undefined afterwards. */
 void grd_unpoison(void *bytes, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
-/* A queue of freed blocks. Its entries lie apart from the blocks, which are poisoned. */
+/* Keeps freed memory blocks in a queue, the quarantine, before they can be reused. The entries of the queue are allocated outside the blocks, because
+ * the blocks are poisoned. */
 #include "base/quarantine.h"
 
 #include <pthread.h>
@@ -36,7 +37,8 @@ static void append(struct entry *entry)
     pthread_mutex_unlock(&lock);
 }
 
-/* Takes the oldest entry out while there is too much; NULL when there is not. */
+/* If the blocks in the quarantine have more than GRD_QUARANTINE_BYTES bytes together, removes the oldest entry from the queue and returns it.
+ * Otherwise returns NULL. */
 static struct entry *take_surplus(void)
 {
     pthread_mutex_lock(&lock);
@@ -51,6 +53,7 @@ static struct entry *take_surplus(void)
     return entry;
 }
 
+/* Lets a block leave the quarantine: tells the watcher, ends the poisoning, and frees the block with `release`. */
 static void leave(void *block, size_t size, void (*release)(void *block, size_t size))
 {
     if (grd_quarantine_watcher != NULL)

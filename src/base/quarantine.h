@@ -1,4 +1,5 @@
-/* Freed blocks that are not given out again at once, while GRADUS_DEBUG=lifetimes: who uses one finds what says that it is gone. */
+/* Delays the reuse of freed memory blocks while GRADUS_DEBUG=lifetimes is set. Code that still uses a destroyed object then finds bytes which show
+ * that the object was destroyed, and not a new object. */
 #ifndef GRD_BASE_QUARANTINE_H
 #define GRD_BASE_QUARANTINE_H
 
@@ -8,19 +9,21 @@
 
 enum { GRD_QUARANTINE_BYTES = 64 * 1024 * 1024 };
 
-/* What is told of blocks that come and go, by whoever knows what was in them. */
+/* The functions that are called when a memory block enters and leaves the quarantine. They are set by core/lifetimes.c, which can tell what a
+ * block holds. */
 struct grd_quarantine_watcher {
-    size_t (*enter)(void *block); /* returns how many bytes at its start stay readable and as they are: a multiple of 8 */
+    size_t (*enter)(void *block); /* returns how many bytes at the start of the block stay readable and unchanged, a multiple of 8 */
     void (*leave)(void *block);
 };
-/* NULL: nobody. Set once, while the library is loaded. */
+/* The functions that are called when a block enters and leaves the quarantine; NULL if there are none. Set once, while the library is loaded. */
 extern GRD_HIDDEN const struct grd_quarantine_watcher *grd_quarantine_watcher;
 
-/* Run by the library's constructor. */
+/* Registers the lock of the quarantine with base/fork.h, so that the lock is free in the child process after a fork. Called by grd_blocks_init. */
 void grd_quarantine_init(void);
 
-/* Fills the block with ones, which read as NaN or -1, poisons it and keeps it; the oldest blocks leave, each by a call of `release`, until at most
- * GRD_QUARANTINE_BYTES are kept. */
+/* Puts a freed block of `size` bytes into the quarantine. The block is filled with one bits, which read as NaN or -1, and poisoned, except for
+ * its readable start. While more than GRD_QUARANTINE_BYTES bytes are kept, the oldest block leaves the quarantine: it is freed by a call of its
+ * `release`. */
 void grd_quarantine_put(void *block, size_t size, void (*release)(void *block, size_t size));
 
 #endif

@@ -1,6 +1,6 @@
-/* The generator: the same bits, in the same order, and the same saved state as PyTorch's CPU generator.
- * Invariant: the engine is only touched between grd_generator_lock and grd_generator_unlock. */
-#define _GNU_SOURCE /* getrandom */
+/* Implements the random number generator. It gives the same bits in the same order as PyTorch's CPU generator, and its saved state has the same
+ * layout. Invariant: the engine is used only between grd_generator_lock and grd_generator_unlock. */
+#define _GNU_SOURCE /* for getrandom */
 #include "base/random.h"
 
 #include <pthread.h>
@@ -41,7 +41,7 @@ static struct grd_generator default_generator = {
     .lock = ATOMIC_FLAG_INIT,
 };
 
-/* 53 bits: exact in a double, as PyTorch's. */
+/* The number has 53 bits, so that a double represents it exactly, like the seeds that PyTorch chooses. */
 uint64_t grd_random_unpredictable(void)
 {
     uint64_t seed;
@@ -55,7 +55,7 @@ uint64_t grd_random_unpredictable(void)
     return ((seed ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15)) >> 11;
 }
 
-/* The thread that held the lock is not in the child. */
+/* Runs in the child of a fork. If another thread held the lock, this thread does not exist in the child and would never unlock it. */
 static void unlock_in_child(void)
 {
     atomic_flag_clear(&default_generator.lock);
@@ -142,12 +142,12 @@ uint64_t grd_generator_initial_seed(const grd_generator *generator)
 struct saved_state {
     uint64_t seed;
     int32_t left;
-    int32_t seeded; /* 1 */
+    int32_t seeded; /* always 1 */
     uint64_t next;
-    uint64_t words[GRD_MT19937_WORDS]; /* 32 bits each */
-    double normal_x;                   /* 0 */
+    uint64_t words[GRD_MT19937_WORDS]; /* only the lower 32 bits are used */
+    double normal_x;                   /* always 0 */
     double normal_double;
-    double normal_rho; /* 0 */
+    double normal_rho; /* always 0 */
     int32_t has_normal_double;
     int32_t pad;
     float normal_float;
@@ -190,7 +190,7 @@ static bool read_state(const void *state, size_t size, struct saved_state *ret_s
     if (state == NULL)
         return grd_raise(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");
     memcpy(ret_state, state, size);
-    /* left + next is 625 once a value was drawn and 1 before: more would read beyond the words. */
+    /* A valid state has left + next = 625 after a value was drawn, and 1 before. With a larger sum the engine would read beyond its 624 words. */
     bool valid = s->seeded == 1 && s->left >= 1 && s->next <= GRD_MT19937_WORDS && (uint64_t)s->left + s->next <= GRD_MT19937_WORDS + 1;
     for (int i = 0; i < GRD_MT19937_WORDS; i++)
         valid &= s->words[i] <= UINT32_MAX;

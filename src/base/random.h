@@ -1,4 +1,4 @@
-/* The generator object. Distributions live with the operators, drawing words with the kernels. */
+/* Declares the random number generator. The distributions are in op/random_fill.c and in the kernels. */
 #ifndef GRD_BASE_RANDOM_H
 #define GRD_BASE_RANDOM_H
 
@@ -12,20 +12,22 @@
 
 struct grd_generator {
     struct grd_object object;
-    atomic_flag lock; /* held while an operator draws */
+    atomic_flag lock; /* held while an operator draws numbers from this generator */
     uint64_t seed;
     struct grd_mt19937 engine;
-    /* The spare value of a Box–Muller pair, kept across calls as PyTorch's CPU generator does. */
+    /* The unused second value of a Box-Muller pair, in double and in float, kept for the next call as PyTorch's CPU generator does. has_... is
+     * true if there is one. */
     bool has_normal_double, has_normal_float;
     double normal_double;
     float normal_float;
 };
 
-/* NULL means the default generator. Between the two the generator is the caller's alone. */
+/* Locks `generator`, or the default generator if `generator` is NULL, and returns it. Only the caller may use the generator until
+ * grd_generator_unlock. */
 struct grd_generator *grd_generator_lock(struct grd_generator *generator);
 void grd_generator_unlock(struct grd_generator *generator);
 
-/* A number of 53 bits that nobody can foresee, from the system. */
+/* Returns an unpredictable number of 53 bits from the operating system. */
 uint64_t grd_random_unpredictable(void);
 
 #endif

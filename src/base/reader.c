@@ -1,4 +1,4 @@
-/* The tokens of schemas and formulas. */
+/* Reads the tokens of operator schemas and gradient formulas; see reader.h. */
 #include "base/reader.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-enum { SHOWN = 300 }; /* characters of the text in an error */
+enum { SHOWN = 300 }; /* most characters of the text that an error message shows */
 
 static bool is_letter(char c)
 {
@@ -112,7 +112,8 @@ static const char *digits(const char *at)
     return at;
 }
 
-/* The end of the number at `at`; ret_point: it is no integer. */
+/* Returns the end of the number that starts at `at`. Sets *ret_point to true if the number has a decimal point or an exponent, otherwise to
+ * false. */
 static const char *number_end(const char *at, bool *ret_point)
 {
     const char *end = digits(at);
@@ -129,7 +130,7 @@ static const char *number_end(const char *at, bool *ret_point)
     return end;
 }
 
-/* strtod with the point of the C locale, whatever the program's is. */
+/* Returns the number at `at` as strtod does in the C locale. The program's own locale may have a decimal comma. */
 static double read_double(const char *at)
 {
     const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -1,7 +1,5 @@
-/* Reading a short text of a language: words, numbers, quoted strings, punctuation, and errors that say where.
- *
- * Not here: what the words mean. Spaces and line ends between tokens are skipped.
- * Invariant: nothing behind the terminating NUL is looked at, whatever the text is. */
+/* Reads the tokens of a short text: words, numbers, quoted strings and punctuation. White space between tokens is skipped. Errors name the
+ * position in the text. Invariant: nothing behind the terminating NUL is read, whatever the text is. */
 #ifndef GRD_BASE_READER_H
 #define GRD_BASE_READER_H
 
@@ -10,36 +8,41 @@
 #include "gradus/types.h"
 
 struct grd_reader {
+    /* `text` is the complete text. `at` points to its first character that is not read yet. */
     const char *text, *at;
-    const char *what; /* what is being read; begins the errors */
+    const char *what; /* the kind of text, e.g. "schema"; error messages begin with it */
 };
 
-/* A part of a text, not terminated. */
+/* A substring of the text being read, not NUL-terminated. */
 struct grd_span {
     const char *at;
     int length;
 };
 
+/* True if the substring equals `word`. */
 bool grd_span_is(struct grd_span span, const char *word);
 
-/* Raises ValueError "<what>: <the message> at character 17 of "…"": where the next token begins; the first character is 1. Returns false. */
+/* Raises a ValueError such as "schema: expected ')' at character 17 of "..."". The position is the start of the next token, counted from 1.
+ * Always returns false. */
 bool grd_read_fail(const struct grd_reader *reader, const char *format, ...) GRD_PRINTF(2, 3);
-/* The same for a place that was passed already. */
+/* Does what grd_read_fail does, but names the position `at`. */
 bool grd_read_fail_at(const struct grd_reader *reader, const char *at, const char *format, ...) GRD_PRINTF(3, 4);
 
-/* The next character that is not a space; NUL at the end. */
+/* Skips white space and returns the next character without reading it. Returns NUL at the end of the text. */
 char grd_read_peek(struct grd_reader *reader);
-/* Takes the punctuation if it comes next. */
+/* If the punctuation `token` comes next, reads it and returns true; otherwise returns false. */
 bool grd_read_token(struct grd_reader *reader, const char *token);
-/* Takes the word if it comes next, whole. */
+/* If the next word is `keyword`, reads it and returns true; otherwise returns false and reads nothing. */
 bool grd_read_keyword(struct grd_reader *reader, const char *keyword);
-/* Takes the punctuation, or fails: "expected ')'". */
+/* Reads the punctuation `token` and returns true. If something else comes next, raises an error such as "expected ')'" and returns false. */
 bool grd_read_expect(struct grd_reader *reader, const char *token);
-/* A letter or '_', then letters, digits and '_'. False, with no error, when something else comes next. */
+/* Reads a word, which is a letter or '_' followed by letters, digits and '_'. Returns false, with no error, if something else comes next. */
 bool grd_read_word(struct grd_reader *reader, struct grd_span *ret_word);
-/* A number without sign: INT, or FLOAT when it has a point or an exponent. False, with the error raised, when none comes or it does not fit. */
+/* Reads a number without sign. Its kind is FLOAT if it has a decimal point or an exponent, otherwise INT. Returns false, with the error raised, if no
+ * number comes next or an integer does not fit into 64 bits. */
 bool grd_read_number(struct grd_reader *reader, grd_scalar *ret_number);
-/* Reads the text between two equal quotes, the first of which comes next. No escapes. False, with the error raised, when the second is missing. */
+/* Reads a quoted string, whose first quote is the next character, and writes the text between the quotes. There are no escapes. Returns false, with
+ * the error raised, if the second quote is missing. */
 bool grd_read_string(struct grd_reader *reader, struct grd_span *ret_string);
 
 #endif

@@ -1,4 +1,5 @@
-/* Opening and closing of scopes, which are marks on the pool (object.h). */
+/* Opens and closes scopes. A scope is stored as a mark: the height, at the time it was opened, of the thread's stack of references (the pool,
+ * object.h). */
 #include "base/scope.h"
 
 #include "base/debug.h"
@@ -6,9 +7,10 @@
 #include "base/object.h"
 #include "base/trace.h"
 
+/* Opens a scope while a debug mode is on. `opener` is the return address of the call that opens it. */
 static __attribute__((noinline, cold)) grd_scope open_slow(const void *opener)
 {
-    grd_thread_get_cold(); /* from here on the thread's calls have the key that the modes need */
+    grd_thread_get_cold(); /* in the thread's first call: adds the dispatch key of the debug modes to the keys of its operator calls */
     return (grd_scope){grd_debugging(GRD_DEBUG_LIFETIMES) ? grd_trace_open(opener) : grd_pool_mark()};
 }
 
@@ -25,6 +27,7 @@ bool grd_scope_check(grd_scope scope, const char *function)
            grd_raise(GRD_ERROR_RUNTIME, "%s: the scope is not open: it, or one around it, was closed before", function);
 }
 
+/* Closes a scope in the debug mode "lifetimes". Without this mode, raises the error for an invalid scope. */
 static __attribute__((noinline, cold)) void close_slow(grd_scope scope)
 {
     if (grd_debugging(GRD_DEBUG_LIFETIMES))

@@ -1,11 +1,11 @@
-/* Slabs; see slabs.h.
+/* Cuts extents into small and medium memory blocks; see slabs.h.
  *
  * Invariants
- * - A slab begins at a multiple of its size, so a block's address tells its slab.
- * - A slab is in the list of its class exactly when a block of it is free. Blocks in a thread's free list count as in use here.
- * - A slab whose blocks are all free goes back as an extent, unless it is the only one of its list: a block that comes and goes does not
- *   make and unmake a slab each time.
- * - Extents are taken and given without the lock. */
+ * - The address of a slab is a multiple of its size, so the slab of a block follows from the block's address.
+ * - A slab is in the list of its size class exactly when it has a free block. A block in a thread's free list counts as in use here.
+ * - A slab whose blocks are all free is freed as an extent, unless it is the only slab in its list. Otherwise a block that is allocated and freed
+ *   repeatedly would make and free a slab each time.
+ * - Extents are allocated and freed without holding the lock. */
 #include "base/slabs.h"
 
 #include <pthread.h>
@@ -16,10 +16,10 @@
 enum { SMALL_SLAB = 64 * 1024, MEDIUM_SLAB = 256 * 1024, HEADER = 64 };
 
 struct slab {
-    struct slab *next, *previous; /* in the list of its class */
-    void *given;                  /* free blocks that have been in use, linked */
-    char *uncut;                  /* from here on blocks have never been used, and their pages not been touched */
-    uint32_t blocks, idle;        /* idle: how many are free */
+    struct slab *next, *previous; /* neighbours in the list of the slab's size class; NULL at the ends */
+    void *given;                  /* linked list of free blocks that have been used before */
+    char *uncut;                  /* start of the blocks that have never been used and whose pages have not been touched */
+    uint32_t blocks, idle;        /* number of blocks in the slab, and how many of them are free */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +58,7 @@ static void remove_slab(struct slab *slab, unsigned class)
         slab->next->previous = slab->previous;
 }
 
-/* Moves up to n blocks to the front of a list. */
+/* Moves `n` free blocks, of `size` bytes each, from a slab to the front of the linked list `list`. Returns the new start of the list. */
 static void *take_blocks(struct slab *slab, size_t size, int64_t n, void *list)
 {
     for (; n > 0; n--, slab->idle--) {
@@ -77,6 +77,7 @@ static void *take_blocks(struct slab *slab, size_t size, int64_t n, void *list)
 
 /* ---- Taking and giving -------------------------------------------------------------------------------------------------------- */
 
+/* Adds a new slab, an extent that is cut into blocks of one size, to the list of a size class. Returns false if there is no memory. */
 static bool make_slab(unsigned class)
 {
     bool zero;
@@ -112,7 +113,7 @@ static void *take_from_lists(unsigned class, int64_t n, int64_t *ret_taken)
 void *grd_slab_take(unsigned class, int64_t n, int64_t *ret_taken)
 {
     void *blocks = take_from_lists(class, n, ret_taken);
-    while (blocks == NULL) { /* another thread may take all blocks of a new slab */
+    while (blocks == NULL) { /* repeated, because another thread may take all blocks of the new slab first */
         if (!make_slab(class))
             return NULL;
         blocks = take_from_lists(class, n, ret_taken);
@@ -129,7 +130,7 @@ static void give_extents(struct slab *slabs, unsigned class)
     }
 }
 
-/* The slab of the last block comes first: what was used last is taken next. */
+/* The slab of each freed block moves to the front of the list of its class, so that the blocks freed last are allocated next. */
 void grd_slab_give(unsigned class, void *blocks)
 {
     struct slab *unused = NULL;
@@ -155,6 +156,7 @@ void grd_slab_give(unsigned class, void *blocks)
     give_extents(unused, class);
 }
 
+/* Frees the slabs of a size class that have no block in use, i.e. gives their extents back to extents.c. */
 static void trim_class(unsigned class)
 {
     struct slab *unused = NULL;

@@ -1,5 +1,5 @@
-/* Allocates and frees small blocks inline, from the free lists of this thread, for code that makes an object per call. A block that the lists
- * cannot serve goes to the slow functions of memory.c. All other code calls grd_alloc and grd_free. */
+/* Allocates and frees small memory blocks by inline code, from the free lists of this thread. It is meant for code that makes an object in each
+ * call; all other code calls grd_alloc and grd_free. If a list is empty or full, the slow functions of memory.c do the work. */
 #ifndef GRD_BASE_SMALL_BLOCKS_H
 #define GRD_BASE_SMALL_BLOCKS_H
 
@@ -18,24 +18,27 @@
 #define GRD_BLOCKS_SANITIZED 0
 #endif
 
-enum { GRD_SMALL_MAX = 1024 };
+enum { GRD_SMALL_MAX = 1024 }; /* bytes of the largest small block */
 
+/* Returns the number of the smallest small size class whose blocks hold `size` bytes. */
 static inline size_t grd_small_class(size_t size)
 {
     return size <= 32 ? 0 : (size + 63) / 64;
 }
 
+/* Returns the size in bytes of the blocks of small size class `class`. */
 static inline size_t grd_small_size(size_t class)
 {
     return class == 0 ? 32 : class * 64;
 }
 
-/* The first word of a free small or medium block points to the next. */
+/* Returns the block that follows a free block in its linked list. The first word of a free block points to the next one. */
 static inline void *grd_next_block(const void *block)
 {
     return *(void *const *)block;
 }
 
+/* Makes `next` the successor of a free block in its linked list. */
 static inline void grd_link_block(void *block, void *next)
 {
     *(void **)block = next;
@@ -43,22 +46,23 @@ static inline void grd_link_block(void *block, void *next)
 
 /* ---- Counting: this thread writes, others read ------------------------------------------------------------------------ */
 
-/* The most bytes that a thread counts before it adds them to the shared counters. Bytes and blocks share one counter of 64 bits. */
+/* The largest number of allocated bytes that a thread counts in its own counter before it adds them to the counters that all threads share. A thread
+ * counts bytes and blocks in the two halves of one 64-bit number. */
 enum { GRD_MEMORY_SLACK = 256 * 1024 };
 
-/* True while a memory limit is set or a test makes allocations fail: then every allocation takes the slow path. */
+/* True while a memory limit is set or a test makes allocations fail. Every allocation then takes the slow path. */
 extern GRD_HIDDEN atomic_bool grd_memory_watched;
 
-/* Adds what this thread has counted to the shared counters. */
+/* Adds this thread's counter of allocated bytes and blocks to the counters that all threads share, and sets it to 0. */
 void grd_memory_publish(void);
 
-/* Returns what a block adds to the counter: one block in the upper half, its bytes in the lower half. */
+/* Returns the number that one block of `bytes` bytes adds to a thread's counter of memory. The upper half counts blocks and the lower half bytes. */
 static inline int64_t grd_counted_block(size_t bytes)
 {
     return (INT64_C(1) << 32) + (int64_t)bytes;
 }
 
-/* Adds to the counter of this thread and returns the bytes counted. */
+/* Adds `more` to this thread's counter of memory and returns the number of bytes that the counter then holds. */
 static inline int32_t grd_count(int64_t more)
 {
     int64_t now = atomic_load_explicit(&grd_thread.memory_counted, memory_order_relaxed) + more;
@@ -82,13 +86,14 @@ static inline void grd_count_free(size_t bytes)
         grd_memory_publish();
 }
 
-/* grd_alloc and grd_free without a look at the free lists of this thread (memory.c). */
+/* The two functions below are the slow paths of grd_alloc and grd_free. They are defined in memory.c. */
 void *grd_alloc_slow(size_t size);
 void grd_free_slow(void *block, size_t size);
 
 /* ---- Taking and giving ----------------------------------------------------------------------------------------------------- */
 
-/* Returns a block for a size up to GRD_SMALL_MAX, which the caller counts, or NULL: then call grd_alloc_slow. */
+/* Returns a block of at least `size` bytes, at most GRD_SMALL_MAX, from this thread's free list without counting it. Returns NULL if the list is
+ * empty or the fast path is turned off; the caller then uses grd_alloc_slow. */
 GRD_INLINE void *grd_small_take(size_t size)
 {
     struct grd_block_list *list = &grd_thread.small[grd_small_class(size)];
@@ -100,7 +105,7 @@ GRD_INLINE void *grd_small_take(size_t size)
     return block;
 }
 
-/* grd_alloc for such a size. */
+/* Does what grd_alloc does, by inline code, for at most GRD_SMALL_MAX bytes. */
 GRD_INLINE void *grd_small_alloc(size_t size)
 {
     void *block = grd_small_take(size);
@@ -110,7 +115,7 @@ GRD_INLINE void *grd_small_alloc(size_t size)
     return block;
 }
 
-/* grd_free for a block of such a size. */
+/* Does what grd_free does, by inline code, for a block of at most GRD_SMALL_MAX bytes. */
 GRD_INLINE void grd_small_free(void *block, size_t size)
 {
     const size_t class = grd_small_class(size);

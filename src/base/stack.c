@@ -1,5 +1,6 @@
-/* Where a thread's stack ends. A thread may also run on a stack of somebody's own (a coroutine): then nothing is known. */
-#define _GNU_SOURCE /* pthread_getattr_np */
+/* Finds where a thread's stack ends. A thread may also run on a stack that the program has allocated itself (a coroutine). The end of such a
+ * stack is unknown, so there the nesting of calls is not limited. */
+#define _GNU_SOURCE /* for pthread_getattr_np */
 #include "base/stack.h"
 
 #include <pthread.h>
@@ -8,7 +9,8 @@
 #include "base/error.h"
 #include "gradus/runtime.h"
 
-/* What is left for code that does not ask: kernels, the user's functions, the way out of an error. A quarter of a small stack. */
+/* Bytes at the end of the stack that are reserved for code that does not check the stack: kernels, functions of the user, and error handling. Of
+ * a stack smaller than 4 times this number, a quarter is reserved. */
 enum { RESERVE = 256 << 10 };
 
 _Thread_local uintptr_t grd_stack_limit __attribute__((tls_model("initial-exec")));

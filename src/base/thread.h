@@ -1,7 +1,7 @@
-/* The hot state of one thread, in one small block of static TLS: everything an operator call looks at.
- * Lives here: the pending error flag, the scope pool, dispatch masks, small-block free lists.
- * Does not: what is looked at rarely, which is in struct grd_thread_cold (base/cold.h).
- * Invariant: all zero is a valid state, that of a thread the library has not seen yet. */
+/* Declares the hot state of a thread: everything that an operator call reads, in one small struct of static thread-local storage. It holds the
+ * code of the pending error, the scope pool (the references to temporaries), sets of dispatch keys and the free lists of small memory blocks. Rarely
+ * used state is in struct grd_thread_cold (base/cold.h). Invariant: a state of all zero bytes is valid, and is what a thread has before it uses the
+ * library. */
 #ifndef GRD_BASE_THREAD_H
 #define GRD_BASE_THREAD_H
 
@@ -13,59 +13,61 @@
 
 #define GRD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GRD_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* For data of other files: it is found without a table. */
+/* Marks data that several files of the library use but no other program. Such data is addressed directly, without the global offset table. */
 #define GRD_HIDDEN __attribute__((visibility("hidden")))
-/* What the compiler cannot see. */
+/* Tells the compiler that `x` is true. */
 #define GRD_ASSUME(x) ((x) ? (void)0 : __builtin_unreachable())
 #define GRD_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* Block sizes 32, 64, 128, 192, … 1024. */
+/* The number of small size classes. Their sizes are 32, 64, 128, 192, ..., 1024 bytes. */
 enum { GRD_SMALL_CLASSES = 17 };
 
-/* Free blocks of one size; the first word of each points to the next. */
+/* A linked list of free memory blocks of one size. The first word of each block points to the next one. */
 struct grd_block_list {
     void *head;
-    int64_t room; /* blocks that may still be added before some are handed to the shared list */
+    int64_t room; /* number of blocks that may still be added before some are moved to their slabs */
 };
 
 struct grd_object;
 
-/* A run of vmap on a thread (gradus/transform.h). All zero: none. */
+/* The call of vmap that a thread is in (gradus/transform.h). All members are 0 outside vmap. */
 struct grd_level {
-    uint64_t id; /* of no other level of the process */
-    int64_t size;
-    uint32_t randomness; /* grd_randomness */
+    uint64_t id;         /* a number that identifies this call of vmap in the process */
+    int64_t size;        /* number of elements in the batch */
+    uint32_t randomness; /* a value of enum grd_randomness */
 };
 
 struct grd_thread_state {
-    /* Scope pool: a stack of references; [top] is the next free slot. Grown by grd_pool_grow. */
+    /* The pool is the stack of references that this thread's open scopes own. A scope that closes drops the references that were pushed since it was
+     * opened. pool[pool_top] is the next free entry; grd_pool_grow makes room. */
     void **pool;
     int64_t pool_top, pool_capacity;
-    uint32_t error;               /* grd_error_code, 0: none */
-    uint32_t include, exclude;    /* dispatch key sets */
-    uint32_t grad_off;            /* the autograd key while grad mode is off, else 0 */
-    struct grd_thread_cold *cold; /* error text, larger free lists, …; made on first use, freed at thread exit */
+    uint32_t error;               /* grd_error_code of the pending error; 0 if there is none */
+    uint32_t include, exclude;    /* sets of dispatch keys to add to, and to remove from, the keys of each call of this thread */
+    uint32_t grad_off;            /* more keys to remove: only the autograd key while grad mode is off, otherwise none */
+    struct grd_thread_cold *cold; /* error text, larger free lists, ...; NULL until first used; freed when the thread ends */
     struct grd_level level;
-    bool in_parallel;           /* running a piece of a split task */
-    bool is_ending;             /* an object that may own a chain of others is being freed */
-    struct grd_object *waiting; /* objects to be freed after that one, linked; NULL unless is_ending */
-    /* The allocator: what this thread allocated minus what it freed since it last told the shared counters.
-     * Written by this thread only, read by others. */
-    _Atomic int64_t memory_counted; /* blocks in the upper half, bytes in the lower, both signed */
-    int32_t memory_high;            /* most bytes in that time */
-    struct grd_block_list small[GRD_SMALL_CLASSES];
+    bool in_parallel; /* true while this thread runs its part of a parallel loop */
+    /* true while this thread frees an object; objects that lose their last owner meanwhile go into `waiting` */
+    bool is_ending;
+    struct grd_object *waiting; /* objects to be freed next, as a linked list (grd_object_end); NULL if there are none */
+    /* The memory that this thread has allocated minus the memory that it has freed, since it last added its counter to the shared counters.
+     * Written by this thread only, but read by others. */
+    _Atomic int64_t memory_counted; /* number of blocks in the upper half, bytes in the lower half, both signed */
+    int32_t memory_high;            /* largest number of bytes in memory_counted since the counter was last added to the shared ones */
+    struct grd_block_list small[GRD_SMALL_CLASSES]; /* free lists of small blocks, by size class */
 };
 
 extern _Thread_local struct grd_thread_state grd_thread __attribute__((tls_model("initial-exec")));
 
-/* The dispatch keys that a thread includes from its start on. Set once, while the library is loaded. */
+/* The dispatch keys that every thread includes in its calls after its first use of the library. Set once, while the library is loaded. */
 extern GRD_HIDDEN uint32_t grd_thread_first_keys;
 
-/* Threads that have a cold state, and so may hold references. */
+/* The number of threads whose cold state (struct grd_thread_cold) is allocated. Only such a thread can hold references to objects. */
 extern _Atomic int32_t grd_thread_count;
 
-/* True if no other thread works with the library's objects. To be asked after what other threads could see has been taken away from them: a
- * thread that begins later does not find it. */
+/* True if no other thread uses objects of the library. Call this after other threads can no longer reach the data in question. Then a thread that
+ * starts later does not find the data either. */
 static inline bool grd_thread_is_alone(void)
 {
     return atomic_load(&grd_thread_count) <= 1;

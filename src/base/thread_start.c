@@ -17,7 +17,8 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool key_made;
 
-/* Destructors of pooled objects may use the library again. If they do, the state is made again and this function runs once more. */
+/* Frees the state of a thread when the thread ends. Destructors of objects in the scope pool may use the library again. If they do, the state is
+ * made again and this function runs once more. */
 static void thread_exit(void *cold)
 {
     grd_pool_release(0);
@@ -40,7 +41,7 @@ struct grd_thread_cold *grd_thread_get_cold(void)
 {
     if (GRD_LIKELY(grd_thread.cold != NULL))
         return grd_thread.cold;
-    /* calloc, because grd_alloc itself needs the state, also to report its failures. */
+    /* Uses calloc, because grd_alloc needs the thread's state, and so does raising its MemoryError. */
     struct grd_thread_cold *cold = calloc(1, sizeof *cold);
     if (cold == NULL)
         return NULL;

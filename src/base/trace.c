@@ -1,5 +1,5 @@
-/* Scopes that say which they are, for reports. */
-#define _GNU_SOURCE /* dladdr */
+/* Records the open scopes of each thread, so that a report can name the scope that destroyed an object. */
+#define _GNU_SOURCE /* for dladdr */
 #include "base/trace.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/object.h"
 
-/* Lies in the pool at the mark of its scope. */
+/* An open scope. It is an object in the thread's stack of references (the pool), below the references that the scope owns. */
 struct open_scope {
     struct grd_object object;
     struct grd_scope_trace trace;
@@ -31,6 +31,7 @@ struct grd_trace *grd_trace_get(void)
     return cold != NULL ? &cold->trace : &nothing;
 }
 
+/* Returns the open scope that was opened when this thread's pool had the height `mark`, or NULL if there is none. */
 static const struct open_scope *scope_at(int64_t mark)
 {
     const struct grd_object *object = mark >= 0 && mark < grd_thread.pool_top ? grd_thread.pool[mark] : NULL;
@@ -78,7 +79,8 @@ const char *grd_trace_describe(const struct grd_scope_trace *scope, char *ret_te
     const int n = snprintf(ret_text, GRD_SCOPE_CHARS, "scope %lld, at depth %d", (long long)scope->number, (int)scope->depth);
     if (scope->opener == NULL || dladdr(scope->opener, &info) == 0 || info.dli_fname == NULL)
         return ret_text;
-    /* The address before the one to return to lies in the call; addr2line takes it as it is. */
+    /* `opener` is a return address. The byte before it belongs to the call instruction, and addr2line accepts the address of any byte of an
+     * instruction. */
     const uintptr_t address = (uintptr_t)scope->opener - 1;
     const bool named = info.dli_sname != NULL;
     snprintf(ret_text + n, GRD_SCOPE_CHARS - (size_t)n, ", opened %s%s%s%s+%#llx%s", named ? "in " : "at ", named ? info.dli_sname : "",

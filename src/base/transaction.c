@@ -1,4 +1,4 @@
-/* The steps of a transaction, in a list. */
+/* Records the steps of transactions, and commits the steps or rolls them back; see transaction.h. */
 #include "base/transaction.h"
 
 #include <pthread.h>
@@ -15,7 +15,8 @@ struct grd_step {
 };
 
 static _Thread_local struct grd_transaction *current __attribute__((tls_model("initial-exec")));
-/* Of all threads, an inner one before its outer. Under the lock, which is held as well while steps are settled. */
+/* The open transactions of all threads, a nested transaction before the one that contains it. Guarded by the lock, which is also held while steps
+ * are committed or rolled back. */
 static struct grd_transaction *open_transactions;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -33,6 +34,7 @@ void grd_transaction_begin(struct grd_transaction *transaction)
     current = transaction;
 }
 
+/* Commits a step if `commit` is true, otherwise rolls it back. */
 static void settle(const struct grd_step_type *type, void *subject, int which, bool commit)
 {
     void (*function)(void *, int) = commit ? type->commit : type->roll_back;
@@ -40,7 +42,8 @@ static void settle(const struct grd_step_type *type, void *subject, int which, b
         function(subject, which);
 }
 
-/* The lock is held. */
+/* Removes a transaction from the list of open transactions. Commits its steps if `commit` is true, otherwise rolls them back. The caller holds
+ * the lock. */
 static void settle_all(struct grd_transaction *transaction, bool commit)
 {
     struct grd_transaction **place = &open_transactions;
@@ -79,6 +82,7 @@ bool grd_transaction_add(const struct grd_step_type *type, void *subject, int wh
     return true;
 }
 
+/* True if `transaction` was opened by this thread. */
 static bool is_own(const struct grd_transaction *transaction)
 {
     const struct grd_transaction *own = current;
@@ -87,7 +91,8 @@ static bool is_own(const struct grd_transaction *transaction)
     return own != NULL;
 }
 
-/* The transactions lie on the stacks of their threads, which a child has too. */
+/* Runs in the child of a fork and rolls back the transactions of threads that do not exist in the child. A transaction is on the stack of its
+ * thread, and the child has a copy of the memory of that stack. */
 static void roll_back_lost(void)
 {
     struct grd_transaction *next;
@@ -104,5 +109,6 @@ void grd_transaction_init(void)
 {
     static struct grd_held_lock held = {.lock = &lock};
     grd_hold_around_fork(&held);
-    pthread_atfork(NULL, NULL, roll_back_lost); /* after the locks are given back: they are in the list already */
+    /* base/fork.c has registered its fork handler before, so the locks are already released when roll_back_lost runs. */
+    pthread_atfork(NULL, NULL, roll_back_lost);
 }

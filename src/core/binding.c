@@ -1,11 +1,12 @@
-/* The object of a language binding that stands for a tensor. A tensor that owns its object has a type of its own, so that the others pay nothing
- * when they go. */
+/* Links a tensor with the object that represents it in a language binding (gradus/binding.h). A tensor that owns its binding object has its own
+ * object type, `bound_type`, so that freeing any other tensor need not test for a binding object. */
 #include "base/scope.h"
 #include "core/tensor.h"
 #include "gradus/binding.h"
 #include "core/lifetimes.h"
 #include "core/small_tensor.h"
 
+/* Destroys a tensor that owns its binding object: releases the binding object, then frees the tensor. */
 static void bound_destroy(struct grd_object *object)
 {
     grd_tensor *t = (grd_tensor *)object;
@@ -29,7 +30,8 @@ void grd_binding_set(grd_tensor *t, grd_binding *binding, bool owned)
         grd_raise(GRD_ERROR_TYPE, "grd_binding_set: argument 't' must be a tensor, not NULL");
         return;
     }
-    if (grd_object_immortal(t)) /* the failed tensor, and what is left of a dead one */
+    /* The tensor that failed calls return, or a freed tensor in debug mode (lifetimes.h); neither can own a binding. */
+    if (grd_object_immortal(t))
         return;
     t->binding = binding;
     t->object.type = binding != NULL && owned ? &bound_type : &grd_tensor_type;
@@ -45,6 +47,8 @@ bool grd_is_sole_owner(const grd_tensor *t)
     return t != NULL && grd_object_unique(t);
 }
 
+/* The slow path of grd_scope_take, for debug mode and for a scope that owns more references than the one to `t`. Closes the scope, i.e. drops all
+ * references that it owns, and returns `t` with one reference for the caller. */
 static __attribute__((noinline)) grd_tensor *take_slow(grd_scope scope, grd_tensor *t)
 {
     const bool debugging = grd_debugging(GRD_DEBUG_LIFETIMES);

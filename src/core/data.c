@@ -1,11 +1,14 @@
-/* Tensors over the storage of other tensors, without their history: aliases with a version of their own, tensors made from a storage, and tensors that
- * exchange their memory for that of another.
+/* Makes tensors that share the memory of other tensors but not their history: aliases with their own version counter (grd_alias), tensors over
+ * the storage of a given tensor (grd_from_storage), and tensors that take over the memory of another tensor (grd_set_data).
  *
  * Note [Lent data]
- * The storage of an alias borrows the data of another storage and keeps that one. A tensor that takes the memory of another gets such a
- * storage. Where it lies in a block, it goes on to own the storage there, since that holds the tensor itself: GRD_FLAG_MOVED says so.
- * A view owns its base and not its storage. So the storage that a tensor had when it moved for the first time is kept by those it moves to, while
- * there are views; views that are made afterwards own their storage (GRD_FLAG_REPLACED), and storages that nobody uses any more go. */
+ * The storage of an alias borrows the data of another storage, the lender, and owns a reference to the lender. A tensor that takes over the
+ * memory of another tensor (grd_set_data) gets such a borrowing storage.
+ * A tensor that was allocated in one block of memory with its first storage must keep that storage alive as long as it lives itself, because the
+ * storage owns the block. GRD_FLAG_MOVED says that such a tensor has another storage now.
+ * A view owns its base but usually not its storage. Therefore the storage that a tensor had before its first grd_set_data is retired: the
+ * tensor's new storage owns it (struct grd_loan) as long as the tensor has views. Views that are made later own their storage
+ * (GRD_FLAG_REPLACED), so that a storage which no tensor uses any more is freed. */
 #include "core/data.h"
 
 #include <string.h>
@@ -47,8 +50,8 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
     if (grd_is_batch(owner) && !grd_raise_batch_data())
         return grd_failed;
     if (grd_wrapper_type_of(owner) != NULL)
-        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
-    /* Complex numbers are pairs. */
+        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could share");
+    /* The address must be a multiple of the size of the corresponding real dtype, because a complex number is stored as a pair of reals. */
     if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0)
         return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
     if ((sizes.data == NULL && sizes.n > 0) || (strides.data == NULL && strides.n > 0))
@@ -57,11 +60,14 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
     if (!grd_check_within_storage(owner, grd_dtype_table[dtype].size, sizes, strides, offset))
         return grd_failed;
     grd_tensor *t = grd_new_detached_as(owner, dtype, sizes, strides, offset);
-    if (!grd_is_failed(t)) /* the memory as it is, also where the owner reads it conjugated */
+    /* Removing the key CONJUGATE makes the new tensor read the memory unchanged, even if `owner` reads its elements as conjugates. */
+    if (!grd_is_failed(t))
         t->keys &= ~(grd_keyset)(1u << GRD_KEY_CONJUGATE);
     return t;
 }
 
+/* True if grd_set_data may give `t` the memory of `source`. Otherwise returns false, with RuntimeError. If one of the two is grd_failed, which a
+ * failed call has returned, returns false without a new error. */
 static bool check_data(const grd_tensor *t, const grd_tensor *source)
 {
     const grd_dtype dtype = (grd_dtype)source->dtype;
@@ -75,7 +81,8 @@ static bool check_data(const grd_tensor *t, const grd_tensor *source)
     return true;
 }
 
-/* Exchanges sizes and strides, which lie in the tensor or in a block of their own. */
+/* Exchanges the sizes, strides, numel and ndim of two tensors. Sizes and strides are stored either inside the tensor (inline_dims) or in a
+ * separately allocated array. */
 static void swap_dims(grd_tensor *a, grd_tensor *b)
 {
     int64_t *const sizes[] = {a->sizes, b->sizes}, *const strides[] = {a->strides, b->strides};
@@ -116,7 +123,8 @@ void grd_batch_swap(grd_tensor *a, grd_tensor *b)
     grd_mark_batch(b);
 }
 
-/* Makes `t` the owner of a reference to its storage, to be handed over; the tensor itself keeps what it lies in. */
+/* Makes `t` own a reference to its storage, so that set_data can give this reference away. A view gives up its base. A tensor that was allocated
+ * together with its storage sets GRD_FLAG_MOVED and keeps a second reference to the storage, whose memory contains the tensor. */
 static void own_storage(grd_tensor *t)
 {
     if (t->base != NULL) {
@@ -132,7 +140,9 @@ static void own_storage(grd_tensor *t)
     }
 }
 
-/* Keeps for the views of `t` what its storage is, or has kept for them so far. The storage it moves to is `next`. */
+/* Called before `t` gets the storage `next`. Makes `next` own the storage that existing views of `t` use, if there are such views, so that it is
+ * not freed. That storage is the present one of `t` or, if grd_set_data has replaced the storage before, the first one. Sets GRD_FLAG_REPLACED of
+ * `t`. */
 static void retire_storage(grd_tensor *t, struct grd_storage *next)
 {
     struct grd_loan *loan = grd_loan_of(next);
@@ -145,6 +155,8 @@ static void retire_storage(grd_tensor *t, struct grd_storage *next)
     t->flags |= GRD_FLAG_REPLACED;
 }
 
+/* Makes `t` use the memory, sizes, strides and dtype of `source`, but keeps the history of `t`. The public function has checked the race detector
+ * before; all other checks are here. May leave an error pending. */
 static void set_data(grd_tensor *t, grd_tensor *source)
 {
     if (t == source || !check_data(t, source))
@@ -159,7 +171,7 @@ static void set_data(grd_tensor *t, grd_tensor *source)
         grd_mark_saved(alias);
     own_storage(t);
     retire_storage(t, alias->storage);
-    /* From here the alias stands for what `t` was, and goes with the scope. */
+    /* Exchange the memory of `t` and `alias`. The old memory then belongs to `alias`, a temporary that is freed later. */
     struct grd_storage *storage = t->storage;
     t->storage = alias->storage;
     alias->storage = storage;

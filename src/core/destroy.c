@@ -1,14 +1,16 @@
-/* The end of a tensor: its last owner has dropped it. */
+/* Destroys tensors: frees a tensor and drops what it owns when its last reference is dropped. */
 #include "core/geometry.h"
 #include "base/small_blocks.h"
 #include "core/lifetimes.h"
 #include "core/tensor.h"
 
+/* Frees any tensor without autograd state, i.e. also a view, a tensor of vmap (struct grd_batch), or a tensor with many dimensions or separately
+ * allocated data. */
 static __attribute__((noinline)) void destroy_any(grd_tensor *t)
 {
     grd_tensor *base = t->base;
     struct grd_storage *storage = t->storage;
-    /* The tensor a storage was made for lies in its block and goes with it. */
+    /* The storage that was allocated in one block with `t`, if there was one. The storage owns that block. */
     struct grd_storage *own = &((struct grd_block *)t)->storage;
     const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved, is_batch = grd_is_batch(t);
     grd_free_dims(t, t->sizes, t->ndim);
@@ -27,6 +29,7 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
         grd_small_free(t, is_batch ? sizeof(struct grd_batch) : sizeof *t);
 }
 
+/* Frees a view with at most GRD_INLINE_DIMS dimensions and without autograd state. */
 static __attribute__((noinline)) void destroy_view(grd_tensor *t)
 {
     if (grd_owns_storage_as_view(t))
@@ -37,7 +40,7 @@ static __attribute__((noinline)) void destroy_view(grd_tensor *t)
 
 static void tensor_destroy(struct grd_object *object);
 
-/* Its history goes first; then it is like any other. */
+/* Frees a tensor with autograd state. The state is dropped first; the rest is freed like any other tensor. */
 static __attribute__((noinline)) void destroy_recorded(grd_tensor *t)
 {
     grd_object_drop_as(t->autograd, 1);
@@ -45,6 +48,7 @@ static __attribute__((noinline)) void destroy_recorded(grd_tensor *t)
     tensor_destroy(&t->object);
 }
 
+/* Frees a tensor. The fast path is a tensor that was allocated in one block with its storage and data and is the only user of that block. */
 static void tensor_destroy(struct grd_object *object)
 {
     grd_tensor *t = (grd_tensor *)object;

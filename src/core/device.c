@@ -1,7 +1,8 @@
-/* The device table: cpu, meta, and what is registered at run time; memory and bytes on any of them.
+/* Keeps the table of device types, which holds cpu, meta and the devices that are registered at run time, and allocates and copies memory on any
+ * of them.
  *
- * Kernels of devices are kept here; who calls them is dispatch/device.c.
- * Invariant: reading the table takes no lock. An entry stays until it is unregistered, which is refused while memory of it is in use. */
+ * The table also stores the kernels of devices; dispatch/device.c calls these kernels. Invariant: reading the table takes no lock. An entry stays
+ * until it is unregistered, which is refused while memory of the device is allocated. */
 #include "core/device.h"
 
 #include <ctype.h>
@@ -55,7 +56,7 @@ bool grd_device_resolve(grd_device device, grd_device *ret_device)
     if (entry == NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "unknown device type %d", device.type);
     if (!grd_is_extra(device))
-        device.index = -1; /* there is one */
+        device.index = -1; /* cpu and meta have no index */
     else if (device.index < 0)
         device.index = 0;
     else if (device.index >= entry->type.count)
@@ -65,7 +66,7 @@ bool grd_device_resolve(grd_device device, grd_device *ret_device)
     return true;
 }
 
-/* The type called by the first `length` characters, or GRD_DEVICE_NONE. */
+/* Returns the device type whose name is the first `length` characters of `name`, or GRD_DEVICE_NONE. */
 static uint8_t find_type(const char *name, size_t length)
 {
     for (int i = GRD_DEVICE_CPU; i < GRD_DEVICE_COUNT; i++) {
@@ -76,7 +77,7 @@ static uint8_t find_type(const char *name, size_t length)
     return GRD_DEVICE_NONE;
 }
 
-/* Digits after the colon; false for anything else. */
+/* Writes the device index that the string `digits` spells. Returns false if `digits` is not a decimal number or the number exceeds INT8_MAX. */
 static bool read_index(const char *digits, int8_t *ret_index)
 {
     char *end;
@@ -110,6 +111,7 @@ grd_device grd_device_find(const char *name)
 
 /* ---- Registration ------------------------------------------------------------------------------------------------------ */
 
+/* Returns the index of the hash-table slot that holds the kernel for `op`, or of the free slot where that kernel would be stored. */
 static uint64_t slot_for(const struct grd_device_entry *entry, const grd_op *op)
 {
     uint64_t at = (uint64_t)(uintptr_t)op * 0x9e3779b97f4a7c15u >> 32 & entry->mask;
@@ -134,7 +136,8 @@ static void free_entry(struct grd_device_entry *entry)
     grd_free(entry, sizeof *entry);
 }
 
-/* NULL with the error raised. */
+/* Returns a new table entry for the device type `type`, with a hash table in which type->kernels[i] is the kernel for ops[i]. Returns NULL, with
+ * the error raised, if there is no memory. */
 static struct grd_device_entry *new_entry(const grd_device_type *type, const grd_op *const *ops)
 {
     struct grd_device_entry *entry = grd_alloc_zeroed(sizeof *entry);
@@ -157,7 +160,8 @@ static struct grd_device_entry *new_entry(const grd_device_type *type, const grd
     return entry;
 }
 
-/* The first free place, or GRD_DEVICE_NONE with the error raised. */
+/* Returns the first free index of the device table for a device type called `name`. Returns GRD_DEVICE_NONE, with RuntimeError, if the name is
+ * taken or the table is full. */
 static uint8_t find_place(const char *name)
 {
     if (find_type(name, strlen(name)) != GRD_DEVICE_NONE) {
@@ -167,29 +171,33 @@ static uint8_t find_place(const char *name)
     for (int i = GRD_DEVICE_FIRST_EXTRA; i < GRD_DEVICE_COUNT; i++)
         if (grd_device_at((uint8_t)i) == NULL)
             return (uint8_t)i;
-    grd_raise(GRD_ERROR_RUNTIME, "no place for device '%s': %d types of device are registered, the most there can be", name,
+    grd_raise(GRD_ERROR_RUNTIME, "cannot register device '%s': the limit of %d device types is reached", name,
               GRD_DEVICE_COUNT - GRD_DEVICE_FIRST_EXTRA);
     return GRD_DEVICE_NONE;
 }
 
-/* Allocates for a device whose plug-in failed to load but whose tensors live on: always refuses. */
+/* The allocator of a device whose plug-in failed to load. It always fails. */
 static void *allocate_nothing(grd_device device, int64_t bytes)
 {
     (void)device, (void)bytes;
     return NULL;
 }
 
+/* The release function of a device whose plug-in failed to load. The memory is lost, because the plug-in's code is no longer loaded. */
 static void forget(grd_device device, void *data, int64_t bytes)
 {
     (void)device, (void)data, (void)bytes;
 }
 
+/* The copy function of a device whose plug-in failed to load. It always raises RuntimeError. */
 static void refuse_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes)
 {
     (void)to, (void)to_device, (void)from, (void)from_device, (void)bytes;
     grd_raise(GRD_ERROR_RUNTIME, "the plug-in of this tensor's device failed to load");
 }
 
+/* Removes the device `of` from the table when the loading of its plug-in is rolled back. `place` is its index in the table. If tensors on the
+ * device are still alive, the entry stays, with functions that do not call the plug-in. */
 static void take_device(void *of, int place)
 {
     struct grd_device_entry *entry = of;
@@ -227,7 +235,8 @@ bool grd_device_add(const grd_device_type *type, const grd_op *const *ops, uint8
     return added;
 }
 
-/* Takes the entry out of the table when nothing lies there; NULL, with the error raised, otherwise. */
+/* Removes the entry of a device type from the table and returns it. Returns NULL, with RuntimeError, if there is no such device type or some of
+ * its memory is still allocated. */
 static struct grd_device_entry *take_out(uint8_t type)
 {
     struct grd_device_entry *entry = grd_device_at(type);

@@ -1,4 +1,4 @@
-/* The device table: allocation, copies and kernels of each type of device. */
+/* Declares the device table: how to find a device type, allocate and copy its memory, and find its kernels. */
 #ifndef GRD_CORE_DEVICE_H
 #define GRD_CORE_DEVICE_H
 
@@ -10,44 +10,49 @@
 #include "gradus/tensor.h"
 
 struct grd_device_slot {
-    const grd_op *op; /* NULL: free */
+    const grd_op *op; /* NULL if this slot of the hash table is free */
     grd_boxed_kernel *kernel;
 };
 
 struct grd_device_entry {
-    grd_device_type type; /* for cpu and meta only the name is set */
+    grd_device_type type; /* name, functions and kernels of the device type; for cpu and meta only the name is set */
     grd_key key;
-    bool has_data;          /* false: meta */
-    _Atomic int64_t blocks; /* allocations that have not been released */
+    bool has_data;          /* true if tensors of the device have memory; false only for meta */
+    _Atomic int64_t blocks; /* number of allocations that have not been released */
+    /* Number of slots in the hash table minus 1. The number of slots is a power of 2. */
     uint64_t mask;
-    struct grd_device_slot *slots; /* kernels by operator, open addressing */
+    struct grd_device_slot *slots; /* hash table from operators to kernels, open addressing */
     char name[32];
 };
-/* Run once, by the library's constructor, after the allocator is there. */
+/* Lets a fork wait until no thread changes the device table. Called once, by the library's constructor, after the allocator has been initialized. */
 void grd_device_init(void);
-struct grd_device_entry *grd_device_at(uint8_t type); /* NULL when unknown */
-/* Absent becomes cpu; the index -1 of cpu and meta, and one that exists of others; false, with RuntimeError, when unknown. */
+struct grd_device_entry *grd_device_at(uint8_t type); /* returns NULL if no device type has this number */
+/* Writes to *ret_device the device that an optional `device` argument denotes. GRD_DEVICE_NONE becomes cpu. The index becomes -1 for cpu and meta;
+ * for other devices an index of -1 becomes 0. Returns false, with RuntimeError, if the device does not exist. */
 bool grd_device_resolve(grd_device device, grd_device *ret_device);
-/* Adds a checked description whose kernels[i] is for ops[i]. False, with the error raised, when the name is taken or there is no place. */
+/* Adds a device type, whose description the caller has checked, to the table and writes its number to *ret_type. type->kernels[i] is the kernel for
+ * ops[i]. Returns false, with the error raised, if the name is taken, the table is full or there is no memory. */
 bool grd_device_add(const grd_device_type *type, const grd_op *const *ops, uint8_t *ret_type);
-/* Returns the kernel that a device has for an operator, or NULL. */
+/* Returns the device's kernel for `op`, or NULL if the device has none. */
 grd_boxed_kernel *grd_device_kernel_of(const struct grd_device_entry *entry, const grd_op *op);
 
-/* "cpu", "vault:0": for the arguments of one call. */
+/* The name and index of a device as text, e.g. "cpu" or "vault:0", stored in the struct itself. */
 struct grd_device_text {
     char chars[40];
 };
 struct grd_device_text grd_device_text(grd_device device);
-/* "Expected all tensors to be on the same device, but found at least two devices, vault:0 and cpu!" Always false. */
+/* Raises RuntimeError "Expected all tensors to be on the same device, but found at least two devices, vault:0 and cpu!" Always returns false. */
 bool grd_raise_devices(grd_device a, grd_device b);
 
-/* Returns memory of a device that has data, owned by the caller; NULL, with MemoryError, on failure. */
+/* Allocates memory of a device other than meta; the caller owns it. Returns NULL, with MemoryError, on failure. */
 void *grd_device_allocate(grd_device device, int64_t bytes);
+/* Frees memory that grd_device_allocate returned. `bytes` is the size that was allocated. */
 void grd_device_release(grd_device device, void *data, int64_t bytes);
-/* Copies bytes that do not overlap within one type of device, or between it and the cpu: others are brought to the cpu by the caller.
- * False, with the error raised, when the device failed. */
+/* Copies `bytes` bytes within one type of device, or between a device and the CPU. The source and the destination must not overlap. A caller that
+ * copies between two other types of device goes through CPU memory. Returns false, with the error raised, if the device's copy function failed. */
 bool grd_device_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes);
 
+/* True for a device type that was registered at run time, i.e. neither cpu nor meta. */
 static inline bool grd_is_extra(grd_device device)
 {
     return device.type >= GRD_DEVICE_FIRST_EXTRA;

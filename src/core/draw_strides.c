@@ -1,7 +1,7 @@
-/* A strided tensor as a picture: the cells of its storage beside its elements, as SVG.
+/* Draws a strided tensor as SVG, with the cells of its storage beside its elements. A cell is the part of the storage that one element occupies.
  *
- * Each element has the color of the cell it is read from, and its tooltip says the sum that leads there.
- * Invariant: tensors of the same geometry, over storages of the same size and contents, have the same picture. */
+ * Each element has the color of the storage cell that it is read from, and its tooltip shows how the index of the cell follows from the element's
+ * indices and the strides. Invariant: tensors with equal sizes, strides, offsets and storage contents have equal drawings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,48 +16,57 @@
 #include "core/wrapper.h"
 
 enum {
-    MAX_PLACES = 4096, /* the limit for elements, and for a storage whose cells are all drawn */
+    /* Largest number of drawn elements of a tensor (dots included), and of cells in a storage that is drawn completely. */
+    MAX_PLACES = 4096,
     LIST_CHARS = 512,
     VALUE_CHARS = 64,
     MARGIN = 14,
-    HEAD = 62, /* the height of the lines of text above the cells */
+    HEAD = 62, /* height of the text above the cells, in SVG units */
     HEIGHT = 42,
     MIN_WIDTH = 44,
     GAP = 4,
-    BLOCK_GAP = 16, /* between matrices */
-    SIDE_GAP = 40,  /* between the storage and the tensor */
+    BLOCK_GAP = 16, /* gap between two matrices of a tensor with more than two dimensions */
+    SIDE_GAP = 40,  /* gap between the storage and the tensor */
 };
 
+/* The state of a drawing. Coordinates and widths are in SVG user units.
+ *
+ * A place is one position along a dimension of the drawing. It shows one index of that dimension, or dots instead of the indices that are left
+ * out in the middle. */
 struct picture {
     const grd_tensor *t;
-    bool has_values, all_cells; /* all_cells: cells that no element is read from are drawn, too */
-    int64_t edge;               /* indices drawn at each end of a dimension whose middle is left out */
+    bool has_values, all_cells; /* all_cells: draw also those cells that no drawn element is read from */
+    int64_t edge;               /* number of indices drawn at each end of a dimension whose middle is left out */
     int64_t ncells, nplaces;
-    int64_t entries[GRD_MAX_DIMS]; /* places along each dimension: its drawn indices, and one for dots */
-    int64_t pitch[GRD_MAX_DIMS];   /* distance of neighbouring places, downwards or to the right */
-    int64_t *read, nread;          /* the cells that drawn elements are read from, in rising order: one entry for each element */
-    int64_t width;                 /* the width of each cell */
-    int64_t right, bottom;         /* the edges of what has been drawn */
+    /* Number of places along each dimension, where a place shows one index or dots. It is the size of the dimension, or 2 * edge + 1 if the
+     * middle of the dimension is left out. */
+    int64_t entries[GRD_MAX_DIMS];
+    int64_t pitch[GRD_MAX_DIMS]; /* distance between neighbouring places, in SVG units, to the right or downwards */
+    /* Indices of the cells that the drawn elements are read from, sorted, with one entry for each element. nread is the number of entries. The
+     * array is freed when the innermost grd_scope closes. */
+    int64_t *read, nread;
+    int64_t width;         /* width of each cell in SVG units */
+    int64_t right, bottom; /* largest x and y coordinates drawn so far */
     struct grd_text text;
 };
 
 /* ---- Places: each dimension has one for every index that is drawn, and one for the dots in its middle -------------------------------------- */
 
-/* Returns the index that is drawn at a place of a dimension; -1 for the dots. */
+/* Returns the index that is drawn at place number `place` of dimension `dim`, or -1 if the place shows dots. */
 static int64_t index_at(const struct picture *p, int dim, int64_t place)
 {
     const int64_t left_out = p->t->sizes[dim] + 1 - p->entries[dim];
     return left_out == 1 || place < p->edge ? place : place == p->edge ? -1 : place - 1 + left_out;
 }
 
-/* Goes to the next element in row-major order: counts the places up like the digits of a number. */
+/* Advances `places`, which holds a place for each dimension, to the next element in row-major order. */
 static void advance(const struct picture *p, int64_t *places)
 {
     for (int dim = p->t->ndim - 1; dim >= 0 && ++places[dim] == p->entries[dim]; dim--)
         places[dim] = 0;
 }
 
-/* Writes the index at the place of each dimension. False if one of the places has dots. */
+/* Writes to ret_indices[d] the index at places[d], for each dimension d. Returns false if one of the places shows dots. */
 static bool indices_at(const struct picture *p, const int64_t *places, int64_t *ret_indices)
 {
     bool drawn = true;
@@ -66,7 +75,7 @@ static bool indices_at(const struct picture *p, const int64_t *places, int64_t *
     return drawn;
 }
 
-/* Returns how many elements the element at these indices lies behind the tensor's first one: Σ index · stride. */
+/* Returns the distance, in elements, from the tensor's first element to the element at these indices: the sum of index * stride. */
 static int64_t distance(const struct picture *p, const int64_t *indices)
 {
     int64_t sum = 0;
@@ -75,6 +84,8 @@ static int64_t distance(const struct picture *p, const int64_t *indices)
     return sum;
 }
 
+/* Decides how many places each dimension has and whether all storage cells are drawn. Returns false, with RuntimeError, if there are more than
+ * MAX_PLACES elements to draw. */
 static bool plan_places(struct picture *p)
 {
     const grd_tensor *t = p->t;
@@ -88,8 +99,8 @@ static bool plan_places(struct picture *p)
         if (__builtin_mul_overflow(p->nplaces, p->entries[dim], &p->nplaces) || p->nplaces > MAX_PLACES)
             return grd_raise(
                 GRD_ERROR_RUNTIME,
-                "grd_draw_strides: argument 't' of sizes %s has more than %d elements to draw: draw a part of it, or let the print "
-                "options leave more out",
+                "grd_draw_strides: argument 't' of sizes %s has more than %d elements to draw: draw a slice of it, or let the print "
+                "options omit more elements",
                 grd_format_int64s(list, sizeof list, t->sizes, t->ndim), MAX_PLACES);
     }
     p->ncells = t->storage->bytes / t->itemsize;
@@ -99,8 +110,9 @@ static bool plan_places(struct picture *p)
 
 /* ---- Texts ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes the value of an element, or nothing where values are not read; returns its length. in_memory: the value as it lies in memory, which
- * is another one where the tensor is conjugated. */
+/* Writes the value at address `element` as text and returns the length of the text. Writes "" and returns 0 if values cannot be read. With
+ * `in_memory` the value is the stored one, otherwise the tensor's element, which is the conjugate of the stored value if the tensor has the key
+ * CONJUGATE. */
 static int format_value(const struct picture *p, const void *element, bool in_memory, char *ret_text)
 {
     ret_text[0] = '\0';
@@ -118,7 +130,7 @@ static int format_value(const struct picture *p, const void *element, bool in_me
     return snprintf(ret_text, VALUE_CHARS, "%.4g", grd_scalar_double(x));
 }
 
-/* Writes "1,2". */
+/* Writes the indices separated by commas, e.g. "1,2", into `buffer` of LIST_CHARS characters. Returns `buffer`. */
 static const char *format_indices(const struct picture *p, const int64_t *indices, char *buffer)
 {
     int n = 0;
@@ -128,13 +140,14 @@ static const char *format_indices(const struct picture *p, const int64_t *indice
     return buffer;
 }
 
-/* Writes the color of a cell: from blue at the beginning of the storage through green and yellow to red at its end. */
+/* Writes the color of storage cell number `cell` as "#rrggbb". Colors go from blue at the start of the storage through green and yellow to red at
+ * its end. */
 static void format_color(const struct picture *p, int64_t cell, char ret_color[8])
 {
     const double hue = 255 - 240.0 * (double)cell / (double)(p->ncells > 1 ? p->ncells - 1 : 1), lightness = 0.84,
                  reach = 0.75 * (1 - lightness);
     int channels[3];
-    for (int i = 0; i < 3; i++) { /* the formula of CSS for hsl(), saturation 75 % */
+    for (int i = 0; i < 3; i++) { /* the formula of CSS for hsl(), with saturation 75 % */
         const double k = fmod(8.0 * (i == 1) + 4.0 * (i == 2) + hue / 30, 12);
         channels[i] = (int)lround(255 * (lightness - reach * fmax(-1, fmin(fmin(k - 3, 9 - k), 1))));
     }
@@ -148,7 +161,8 @@ static const char *cell_data(const struct picture *p, int64_t cell)
     return (const char *)p->t->storage->data + cell * p->t->itemsize;
 }
 
-/* Opens the group of a cell of either side; the caller adds its tooltip and closes it by add_label. */
+/* Opens an SVG group of the class `kind`, for a storage cell or an element at the coordinates x, y. The caller adds a tooltip and calls add_label,
+ * which closes the group. */
 static void open_cell(struct picture *p, const char *kind, int64_t x, int64_t y)
 {
     p->right = x + p->width > p->right ? x + p->width : p->right;
@@ -179,11 +193,12 @@ static void add_dots(struct picture *p, int64_t x, int64_t y, const char *left_o
 
 /* ---- The storage -------------------------------------------------------------------------------------------------------------------- */
 
-/* The cells of the storage are drawn in rows of `columns`; `drawn` of them have their place. */
+/* The layout of the storage: its cells are drawn in rows of `columns` cells. `drawn` is the number of cells drawn so far. */
 struct rows {
     int64_t columns, drawn;
 };
 
+/* Writes the coordinates of the next storage cell to be drawn to *ret_x and *ret_y, and counts the cell as drawn. */
 static void place_next(const struct picture *p, struct rows *rows, int64_t *ret_x, int64_t *ret_y)
 {
     *ret_x = MARGIN + rows->drawn % rows->columns * (p->width + GAP);
@@ -191,13 +206,14 @@ static void place_next(const struct picture *p, struct rows *rows, int64_t *ret_
     rows->drawn++;
 }
 
+/* Draws storage cell number `cell`; `reads` is the number of drawn elements that are read from it. */
 static void draw_cell(struct picture *p, struct rows *rows, int64_t cell, int64_t reads)
 {
     char value[VALUE_CHARS] = "", number[VALUE_CHARS];
     int64_t x, y;
     place_next(p, rows, &x, &y);
     open_cell(p, "cell", x, y);
-    if (cell < p->ncells) /* a storage that was resized may end before what the tensor reaches */
+    if (cell < p->ncells) /* a storage that was shrunk may end before the tensor's last element, and then the cell has no value */
         format_value(p, cell_data(p, cell), true, value);
     grd_text_add(&p->text, " data-cell=\"%lld\" data-reads=\"%lld\"><title>storage cell %lld, read by %lld element%s</title>",
                  (long long)cell, (long long)reads, (long long)cell, (long long)reads, reads == 1 ? "" : "s");
@@ -206,7 +222,7 @@ static void draw_cell(struct picture *p, struct rows *rows, int64_t cell, int64_
     add_label(p, number, value);
 }
 
-/* Draws cells first to past - 1, which no drawn element is read from, or dots in their place. */
+/* Draws the storage cells from `first` to `past` - 1, which no drawn element is read from. Draws dots in their place unless all cells are drawn. */
 static void draw_unread(struct picture *p, struct rows *rows, int64_t first, int64_t past)
 {
     char text[VALUE_CHARS];
@@ -237,7 +253,7 @@ static void draw_storage(struct picture *p)
 
 /* ---- The tensor ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Adds the tooltip "[1, 2]: 0 + 1·4 + 2·1 is storage cell 6". */
+/* Adds a tooltip that shows the computation of the storage cell from the element's indices: "[1, 2]: 0 + 1*4 + 2*1 is storage cell 6". */
 static void add_sum(struct picture *p, const int64_t *indices, int64_t cell)
 {
     char list[LIST_CHARS];
@@ -249,6 +265,7 @@ static void add_sum(struct picture *p, const int64_t *indices, int64_t cell)
     grd_text_add(&p->text, " is storage cell %lld</title>", (long long)cell);
 }
 
+/* Draws the element with these indices at the coordinates x, y. */
 static void draw_element(struct picture *p, const int64_t *indices, int64_t x, int64_t y)
 {
     char above[LIST_CHARS], value[VALUE_CHARS];
@@ -261,7 +278,8 @@ static void draw_element(struct picture *p, const int64_t *indices, int64_t x, i
     add_label(p, above, value);
 }
 
-/* The last dimension goes to the right, the one before it down, the next again to the right, as columns of matrices, and so on. */
+/* Sets the distance between neighbouring places of each dimension. The last dimension runs to the right, the dimension before it downwards, the
+ * next one to the right again (as a row of matrices), and so on. */
 static void plan_pitch(struct picture *p)
 {
     const int ndim = p->t->ndim;
@@ -271,6 +289,7 @@ static void plan_pitch(struct picture *p)
     }
 }
 
+/* Draws the elements of the tensor, beginning at the x coordinate `left`. */
 static void draw_tensor(struct picture *p, int64_t left)
 {
     int64_t places[GRD_MAX_DIMS] = {0}, indices[GRD_MAX_DIMS];
@@ -295,14 +314,15 @@ static int compare_cells(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Makes cells wide enough for n characters of `size` units each. */
+/* Makes all cells wide enough for a text of `n` characters, each `size` units wide. */
 static void widen(struct picture *p, int64_t n, int64_t size)
 {
     const int64_t width = n * size + 8;
     p->width = width > p->width ? width : p->width;
 }
 
-/* Finds the cells that drawn elements are read from, and the width that the texts need. False if there is no memory. */
+/* Finds the cells that drawn elements are read from, and the cell width that the texts need. Returns false, with the error raised, if there is no
+ * memory. */
 static bool measure(struct picture *p)
 {
     int64_t places[GRD_MAX_DIMS] = {0}, indices[GRD_MAX_DIMS];
@@ -323,7 +343,8 @@ static bool measure(struct picture *p)
     return true;
 }
 
-/* Adds the whole file: the head with sizes, strides and offset, a name for each side, and the cells. */
+/* Writes the complete SVG file to *ret_text: the size of the picture, a header with sizes, strides and offset, the two captions, and the cells
+ * and elements, which are already in p->text. `left` is the x coordinate of the tensor's caption. */
 static void add_frame(const struct picture *p, int64_t left, struct grd_text *ret_text)
 {
     const grd_tensor *t = p->t;
@@ -358,14 +379,14 @@ static bool check_drawable(const grd_tensor *t)
                                         "element of the batch: draw the tensor it was made of");
 }
 
-/* Returns the text of the picture; NULL with the error raised. */
+/* Returns the text of the SVG file, allocated by malloc, which the caller owns. Returns NULL, with the error raised, on failure. */
 static char *drawn(struct picture *p)
 {
     struct grd_text whole = {0};
     char *result = NULL;
     if (!measure(p))
         return NULL;
-    p->right = MARGIN + 170; /* the name of the storage */
+    p->right = MARGIN + 170; /* room for the caption above the storage */
     p->bottom = HEAD;
     draw_storage(p);
     const int64_t left = p->right + SIDE_GAP;

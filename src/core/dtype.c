@@ -1,6 +1,7 @@
-/* The dtype table, promotion between dtypes, and the default dtype.
+/* Keeps the dtype table and the default dtype, and promotes dtypes.
  *
- * Values of a dtype are scalar.c's. Invariant: promotion is PyTorch's promote_types, refusals included. */
+ * Reading and converting single elements is in scalar.c. Invariant: promotion follows PyTorch's promote_types, also in the pairs of dtypes that
+ * it refuses, except for uint16, uint32 and uint64. */
 #include "core/dtype.h"
 
 #include "core/tensor.h"
@@ -17,6 +18,7 @@ GRD_DTYPES(CHECK_SIZE)
 
 static _Atomic uint8_t default_dtype = GRD_FLOAT32;
 
+/* Returns the table entry of a dtype; the entry of GRD_DTYPE_NONE for an invalid number. */
 static const struct grd_dtype_info *info(grd_dtype dtype)
 {
     return &grd_dtype_table[(unsigned)dtype < GRD_DTYPE_COUNT ? dtype : GRD_DTYPE_NONE];
@@ -145,12 +147,14 @@ bool grd_can_cast(grd_dtype from, grd_dtype to)
     return source == GRD_CATEGORY_BOOL || target != GRD_CATEGORY_BOOL;
 }
 
-/* These came late to PyTorch, where they promote with floating dtypes only. Here, with integers, they promote to the least dtype that holds both. */
+/* True for the unsigned dtypes of 2, 4 and 8 bytes. PyTorch promotes these dtypes only with floating-point dtypes. Gradus also promotes them with
+ * integer dtypes, to the smallest dtype that can represent the values of both dtypes. */
 static bool is_wide_unsigned(grd_dtype dtype)
 {
     return dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
 }
 
+/* Raises RuntimeError with a text made of `format` and the names of `a` and `b`. Returns GRD_DTYPE_NONE. */
 static GRD_PRINTF(1, 0) grd_dtype refuse(const char *format, grd_dtype a, grd_dtype b)
 {
     grd_raise(GRD_ERROR_RUNTIME, format, grd_dtype_type_name(a), grd_dtype_type_name(b));
@@ -162,6 +166,8 @@ static bool is_unsigned(grd_dtype dtype)
     return dtype == GRD_UINT8 || is_wide_unsigned(dtype);
 }
 
+/* Returns the smallest integer dtype that can represent the values of both `a` and `b`, of which at least one is uint16, uint32 or uint64.
+ * Returns GRD_DTYPE_NONE, with RuntimeError, if there is no such dtype (uint64 with a signed dtype). */
 static grd_dtype promote_unsigned(grd_dtype a, grd_dtype b)
 {
     static const grd_dtype wider[] = {[1] = GRD_INT16, [2] = GRD_INT32, [4] = GRD_INT64};

@@ -1,4 +1,4 @@
-/* The dtype table, and the names of dtypes in texts of errors. */
+/* Declares the dtype table, the structs of the complex dtypes, and the names of dtypes in error messages. */
 #ifndef GRD_CORE_DTYPE_H
 #define GRD_CORE_DTYPE_H
 
@@ -17,7 +17,7 @@ struct grd_dtype_info {
 extern const struct grd_dtype_info grd_dtype_table[GRD_DTYPE_COUNT];
 
 typedef struct grd_complex32 {
-    uint16_t re, im; /* float16 */
+    uint16_t re, im; /* bit patterns of two float16 numbers */
 } grd_complex32;
 typedef struct grd_complex64 {
     float re, im;
@@ -26,10 +26,11 @@ typedef struct grd_complex128 {
     double re, im;
 } grd_complex128;
 
-/* As PyTorch's errors call it: "Float", "Long", "ComplexDouble". */
+/* Returns the name of a dtype in PyTorch's error messages, e.g. "Float", "Long" or "ComplexDouble". */
 const char *grd_dtype_type_name(grd_dtype dtype);
-const char *grd_dtype_c_name(grd_dtype dtype); /* "c10::Half": the name in C++, which some texts of PyTorch have */
-/* TypeError unless it is the number of a dtype. */
+/* Returns the C++ type name of a dtype, e.g. "c10::Half", which some of PyTorch's error messages use. */
+const char *grd_dtype_c_name(grd_dtype dtype);
+/* True if `dtype` is the number of an existing dtype; otherwise raises TypeError. */
 static inline bool grd_check_dtype(grd_dtype dtype)
 {
     if (GRD_LIKELY(dtype > GRD_DTYPE_NONE && dtype < GRD_DTYPE_COUNT))
@@ -37,7 +38,7 @@ static inline bool grd_check_dtype(grd_dtype dtype)
     return grd_raise(GRD_ERROR_TYPE, "%d is not a dtype", (int)dtype);
 }
 
-/* True if tensors of this dtype can have gradients: floating point and complex. */
+/* True if tensors of this dtype can have gradients, i.e. if it is a floating-point or complex dtype. */
 static inline bool grd_dtype_carries(uint8_t dtype)
 {
     const uint8_t category = grd_dtype_table[dtype].category;

@@ -1,4 +1,4 @@
-/* Errors about sizes and strides: see geometry.h. */
+/* Raises the errors about sizes and strides that geometry.h declares. */
 #include "core/geometry.h"
 
 #include "base/text.h"

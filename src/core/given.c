@@ -1,4 +1,4 @@
-/* The error for a tensor that is NULL or gone. */
+/* Raises the error for a tensor argument that is NULL or already freed. */
 #include "core/given.h"
 
 #include "core/lifetimes.h"

@@ -1,7 +1,5 @@
-/* Elementwise iteration: what iter.h promises.
- *
- * Lives here: promotion of several inputs, overlap of tensors, the order of dimensions. Not here: the loops (iter_run.c), and what an operator
- * computes.
+/* Plans elementwise iteration; see iter.h. This file promotes the dtypes of the inputs, checks for overlap, decides the strides of the result and
+ * orders the dimensions. The loops over the elements are in iter_run.c.
  *
  * Invariant: after grd_iter_bind nothing can fail. */
 #include "core/iter.h"
@@ -31,7 +29,8 @@ static bool is_integral(grd_dtype dtype)
 
 /* ---- Promotion --------------------------------------------------------------------------------------------------------- */
 
-/* Returns the dtype that a plain number brings: the default one of its kind. */
+/* Returns the dtype with which a tensor of dtype `dtype` that was made from a Python number takes part in promotion. For a floating-point or complex
+ * number this is the default dtype of the category. */
 static grd_dtype number_dtype(grd_dtype dtype)
 {
     switch (category_of(dtype)) {
@@ -44,7 +43,8 @@ static grd_dtype number_dtype(grd_dtype dtype)
     }
 }
 
-/* Joins a dtype of higher rank with one of lower rank, which only counts when its category is above. */
+/* Promotes `high` with `low` and returns the promoted dtype. `high` is the dtype of the inputs that have priority (tensors with dimensions before
+ * zero-dimensional ones before numbers). `low` is the dtype of the others, which counts only if its category is higher. */
 static grd_dtype join_ranks(grd_dtype high, grd_dtype low)
 {
     if (high == GRD_DTYPE_NONE || low == GRD_DTYPE_NONE)
@@ -84,7 +84,10 @@ grd_dtype grd_result_type(grd_tensor *const *inputs, int n)
 }
 
 /* Note [Numbers out of range]
- * A uint8 tensor is compared with the number 300 as what it is, not as the 44 it would wrap to. */
+ * In comparisons, a number that the dtype of the tensors cannot represent is not wrapped around. For example, a uint8 tensor is compared with 300
+ * and not with 44. In this case the comparison is computed in int64, or in float64 if a uint64 tensor is compared with a negative number.
+ *
+ * Returns the dtype in which a comparison is computed, given the promoted dtype `common`. */
 static grd_dtype dtype_to_compare(const struct grd_iter_spec *spec, grd_dtype common)
 {
     if (category_of(common) != GRD_CATEGORY_INTEGER)
@@ -106,6 +109,7 @@ static grd_dtype dtype_to_compare(const struct grd_iter_spec *spec, grd_dtype co
     return common;
 }
 
+/* True if elements can be converted from dtype `from` to `to`; otherwise raises NotImplementedError. */
 static bool can_convert(grd_dtype from, grd_dtype to)
 {
     return from == to || grd_cast_kernel(from, to) != NULL ||
@@ -113,13 +117,13 @@ static bool can_convert(grd_dtype from, grd_dtype to)
                      grd_dtype_type_name(to));
 }
 
-/* Returns the dtype that the kernel reads an input as. */
+/* Returns the dtype to which input number `input` is converted for the kernel; `common` is the promoted dtype of the inputs. */
 static grd_dtype wanted_input(const struct grd_iter_spec *spec, int input, grd_dtype common)
 {
     return spec->rule == GRD_TYPE_KEEP ? (grd_dtype)spec->inputs[input]->dtype : input < spec->promote_from ? GRD_BOOL : common;
 }
 
-/* Sets compute, dtypes and wanted; `common` is what the inputs promote to. */
+/* Sets `compute`, `dtypes`, `wanted` and `converts` of `it`; `common` is the promoted dtype of the inputs. */
 GRD_INLINE void set_dtypes(struct grd_iter *it, const struct grd_iter_spec *spec, grd_dtype common)
 {
     const bool all_common = spec->rule != GRD_TYPE_KEEP && spec->promote_from == 0;
@@ -140,6 +144,7 @@ GRD_INLINE void set_dtypes(struct grd_iter *it, const struct grd_iter_spec *spec
     it->converts = different != 0;
 }
 
+/* True if all dtype conversions that the iteration needs exist; otherwise raises NotImplementedError. */
 static bool check_conversions(const struct grd_iter *it)
 {
     if (!it->converts)
@@ -157,12 +162,14 @@ static bool same_device(const grd_tensor *a, const grd_tensor *b)
     return a->device == b->device && a->device_index == b->device_index;
 }
 
+/* True for a zero-dimensional CPU tensor, which can be combined with tensors of any device. */
 static bool is_bare(const grd_tensor *t)
 {
     return t->ndim == 0 && t->device == GRD_DEVICE_CPU;
 }
 
-/* Sets the device of the result: 0-d cpu tensors go anywhere. */
+/* Sets it->device, the device of the result. Returns false, with RuntimeError, if the inputs or the out= tensor are on different devices.
+ * Zero-dimensional CPU tensors among the inputs fit any device. */
 static bool plan_device(struct grd_iter *it, const struct grd_iter_spec *spec)
 {
     const grd_tensor *chosen = spec->inputs[0];
@@ -176,7 +183,8 @@ static bool plan_device(struct grd_iter *it, const struct grd_iter_spec *spec)
     return spec->out == NULL || same_device(spec->out, chosen) || grd_raise_devices(it->device, grd_device_of(spec->out));
 }
 
-/* Sets devices and dtypes. Mostly all tensors are of one, and none is a plain number. */
+/* Sets the device and the dtypes of `it`. The usual case, in which all inputs have one dtype and device and none is a number, takes a fast path.
+ * Returns false, with the error raised, if devices or dtypes do not fit. */
 static bool plan_kinds(struct grd_iter *it, const struct grd_iter_spec *spec)
 {
     const uint64_t looked_at = GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE | grd_traits_flags(GRD_FLAG_NUMBER);
@@ -202,18 +210,20 @@ static bool plan_kinds(struct grd_iter *it, const struct grd_iter_spec *spec)
 
 /* ---- Overlap --------------------------------------------------------------------------------------------------------------- */
 
-/* One unknown of a bounded integer sum: stride > 0 times a count in [low, high]. */
+/* One term of an integer sum: stride * k, where stride > 0 and the count `k` may be any integer in [low, high]. */
 struct term {
     int64_t stride, low, high;
 };
 
+/* Returns a / b rounded down; b > 0. */
 static int64_t floor_divide(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);
 }
 
-/* True if some choice of counts makes the sum of terms fall into [low, high]. Terms are sorted by falling stride, so that few choices
- * remain at each step; a search beyond the budget counts as "no", as PyTorch lets pass what is too hard to tell. */
+/* True if the counts of the `n` terms can be chosen so that the sum of the terms is in [low, high]. The terms are sorted by decreasing stride, so
+ * that few counts remain to be tried in each recursive call. Returns false when `budget`, the number of tries left, is used up, because overlap
+ * that is too hard to prove is allowed, as in PyTorch. */
 static bool sum_reaches(const struct term *terms, int n, int64_t low, int64_t high, int *budget)
 {
     if (n == 0)
@@ -240,7 +250,9 @@ static bool sum_reaches(const struct term *terms, int n, int64_t low, int64_t hi
 
 enum { OVERLAP_BUDGET = 4096, MAX_TERMS = 2 * GRD_MAX_DIMS };
 
-/* Adds stride * [0, count - 1], or its negative, joining it with a term of the same stride. */
+/* Adds a term to the list of `n` terms, which is sorted by decreasing stride. The term stands for the values stride * k with k from 0 to `count`
+ * - 1, or for their negatives if `negative`. If the list has a term with the same stride, extends the range of that term instead. Returns the new
+ * number of terms. */
 static int add_term(struct term *terms, int n, int64_t stride, int64_t count, bool negative)
 {
     if (stride == 0 || count < 2)
@@ -273,7 +285,8 @@ bool grd_check_no_internal_overlap(const grd_tensor *written)
             return grd_raise(GRD_ERROR_RUNTIME, text);
     if (!grd_shape_may_overlap(grd_sizes(written), written->strides))
         return true;
-    /* Two indices that share an address differ by counts d with sum(d * stride) = 0; the first that is not zero may be taken positive. */
+    /* Two different elements share an address if the differences d of their indices satisfy sum(d * stride) = 0. Let i be the first dimension
+     * where d is not 0. Exchanging the two elements makes d positive in dimension i. The loop tries every i. */
     int budget = OVERLAP_BUDGET;
     for (int i = 0; i < written->ndim; i++) {
         struct term terms[MAX_TERMS];
@@ -289,7 +302,8 @@ bool grd_check_no_internal_overlap(const grd_tensor *written)
     return true;
 }
 
-/* True if both are read and written element by element at the same addresses. */
+/* True if `read`, broadcast to the sizes of `written`, has every element at the same address as the element of `written` with the same index, and
+ * elements of the same size. */
 static bool is_same_view(const grd_tensor *written, const grd_tensor *read)
 {
     if (written->data != read->data || written->offset != read->offset || written->itemsize != read->itemsize || read->ndim > written->ndim)
@@ -302,22 +316,25 @@ static bool is_same_view(const grd_tensor *written, const grd_tensor *read)
     return true;
 }
 
-/* First byte, for tensors of one storage or of memory that is not ours. */
+/* Returns the address of the first element of `t`. A tensor on the meta device has no memory. For such a tensor the function returns the offset
+ * in bytes from the start of the storage, which is enough to compare two tensors over one storage. */
 static int64_t address(const grd_tensor *t)
 {
     return t->data != NULL ? (int64_t)(intptr_t)t->data : t->offset * (int64_t)t->itemsize;
 }
 
+/* True if the tensors have one storage, or if both storages hold borrowed memory, which may be the same memory. */
 static bool may_share(const grd_tensor *a, const grd_tensor *b)
 {
     return a->storage == b->storage || (a->storage->release != NULL && b->storage->release != NULL);
 }
 
+/* True if some byte belongs both to an element of `a` and to an element of `b`. */
 static bool overlaps(const grd_tensor *a, const grd_tensor *b)
 {
     struct term terms[MAX_TERMS];
     int n = 0, budget = OVERLAP_BUDGET;
-    int64_t distance = address(b) - address(a); /* sum(a) = distance + sum(b), within the bytes of an element */
+    int64_t distance = address(b) - address(a); /* bytes from the first element of `a` to the first element of `b` */
     for (int i = 0; i < a->ndim; i++)
         n = add_term(terms, n, grd_byte_stride(a, i), a->sizes[i], false);
     for (int i = 0; i < b->ndim; i++)
@@ -325,6 +342,7 @@ static bool overlaps(const grd_tensor *a, const grd_tensor *b)
     return sum_reaches(terms, n, distance - ((int64_t)a->itemsize - 1), distance + ((int64_t)b->itemsize - 1), &budget);
 }
 
+/* Raises PyTorch's RuntimeError for an input that overlaps the written tensor. Always returns false. */
 static bool partial_overlap(void)
 {
     return grd_raise(GRD_ERROR_RUNTIME,
@@ -359,7 +377,7 @@ static bool has_sizes(const grd_tensor *t, const struct grd_planned *planned)
     return grd_dims_equal(grd_dims_from(t->sizes, t->ndim), planned_sizes(planned));
 }
 
-/* True if `t` is broadcast to the sizes planned so far. */
+/* True if broadcasting `t` with the sizes planned so far leaves these sizes unchanged. */
 static bool stays_within(const grd_tensor *t, const struct grd_planned *planned)
 {
     const int missing = planned->ndim - t->ndim;
@@ -369,7 +387,8 @@ static bool stays_within(const grd_tensor *t, const struct grd_planned *planned)
     return missing >= 0;
 }
 
-/* Sets the sizes that the inputs broadcast to; returns their product in ret_numel. */
+/* Sets the planned sizes to the sizes that the inputs broadcast to, and writes their product to *ret_numel. Returns false, with RuntimeError, if the
+ * inputs do not broadcast. */
 static bool plan_sizes(struct grd_planned *planned, const struct grd_iter_spec *spec, int64_t *ret_numel)
 {
     const grd_tensor *first = spec->inputs[0];
@@ -390,8 +409,8 @@ static bool plan_sizes(struct grd_planned *planned, const struct grd_iter_spec *
     return !grows || grd_shape_numel(planned_sizes(planned), ret_numel);
 }
 
-/* Writes strides in bytes along the dimensions of `sizes`: those given for `t`, and 0 where it is broadcast. A stride too large for that is of a
- * dimension with at most one element, which needs none. */
+/* Writes the strides of `t`, broadcast to `sizes`, in bytes: 0 where a dimension is broadcast. `strides` holds the strides of `t` in elements. A
+ * stride that overflows becomes 0, because no element uses it; see Note [Unused strides]. */
 static void byte_strides(const grd_tensor *t, const int64_t *strides, grd_dims sizes, int64_t *ret_strides)
 {
     const int64_t missing = sizes.n - t->ndim;
@@ -402,7 +421,9 @@ static void byte_strides(const grd_tensor *t, const int64_t *strides, grd_dims s
     }
 }
 
-/* Strides of `t` as PyTorch's iterator sees them, which converts an input of another dtype into a dense tensor first. */
+/* Returns the strides of an operand that decide the order of the dimensions, as in PyTorch's iterator. These are the strides of its tensor `t`.
+ * But if the operand will be converted to another dtype and `t` is not dense, they are the strides of the dense tensor that PyTorch would convert
+ * it to, which are written to `buffer`. */
 static const int64_t *strides_as_computed(const struct grd_iter *it, int operand, const grd_tensor *t, int64_t *buffer)
 {
     if (it->dtypes[operand] == it->wanted[operand] || grd_shape_is_dense(grd_sizes(t), t->strides))
@@ -411,8 +432,8 @@ static const int64_t *strides_as_computed(const struct grd_iter *it, int operand
     return buffer;
 }
 
-/* Writes strides that need no order of dimensions: those of row-major order, of channels last, or of all inputs. The inputs have the result's
- * shape. False if there are none. */
+/* Writes the strides of the result if all inputs are contiguous, all are channels last, or all are dense with equal strides. Otherwise returns
+ * false. All inputs must have the sizes of the result. */
 static bool common_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, grd_dims sizes, int64_t *ret_strides)
 {
     int64_t buffers[2][GRD_MAX_DIMS];
@@ -435,7 +456,7 @@ static bool common_strides(const struct grd_iter *it, const struct grd_iter_spec
     return true;
 }
 
-/* Writes the strides of a dense result whose dimensions are ordered as the inputs' strides say. */
+/* Writes the strides of a dense result of these sizes, whose dimensions are ordered by the strides of the inputs (grd_shape_ordered_strides). */
 static void ordered_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, grd_dims sizes, int64_t *ret_strides)
 {
     int64_t told[GRD_ITER_INPUTS][GRD_MAX_DIMS], buffer[GRD_MAX_DIMS];
@@ -452,7 +473,8 @@ static bool all_have_sizes(const struct grd_iter_spec *spec, const struct grd_pl
     return true;
 }
 
-/* True if the strides of `t` alone put the dimensions in row-major order, whatever others say. */
+/* True if `t`, the first input, is contiguous and has the planned sizes, and these are all greater than 1. Then the result is row-major, and the
+ * strides of the other inputs need not be read. */
 static bool decides_row_major(const grd_tensor *t, const struct grd_planned *planned)
 {
     if (!grd_has(t, GRD_FLAG_CONTIGUOUS) || t->ndim != planned->ndim)
@@ -464,9 +486,10 @@ static bool decides_row_major(const grd_tensor *t, const struct grd_planned *pla
 }
 
 /* Note [Strides of results]
- * They are PyTorch's. Inputs of one shape that are all contiguous, all channels last, or all dense with equal strides give a result like them.
- * Otherwise the result is dense, with its dimensions in the order that the inputs' strides tell. A zero-dimensional input is not of the result's
- * shape, so beside a number even the strides of dimensions of size 1 count. */
+ * The strides of results are those that PyTorch gives. If all inputs have the sizes of the result and are all contiguous, all channels last, or
+ * all dense with equal strides, the result has the same layout. Otherwise the result is dense, and its dimensions are ordered by the strides of
+ * the inputs (grd_shape_order). The latter also holds if one of the inputs is a number and the result has dimensions, because a number does not
+ * have the sizes of the result. */
 static void plan_strides(const struct grd_iter *it, struct grd_planned *planned, const struct grd_iter_spec *spec)
 {
     const grd_dims sizes = planned_sizes(planned);
@@ -492,7 +515,7 @@ bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes)
                      grd_format_int64s(have, sizeof have, own.data, own.n), grd_format_int64s(need, sizeof need, sizes.data, sizes.n));
 }
 
-/* Everything that can be said against a given result tensor. */
+/* True if the out= tensor `spec->out` can take the result; otherwise raises an error. */
 static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct grd_planned *planned)
 {
     const grd_tensor *out = spec->out;
@@ -502,7 +525,7 @@ static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spe
     for (int i = 0; i < spec->ninputs; i++) {
         if (spec->inputs[i] == out && !grd_check_inplace_shape(out, planned_sizes(planned)))
             return false;
-        if (!fits && may_share(out, spec->inputs[i])) /* after resizing it would cover other elements */
+        if (!fits && may_share(out, spec->inputs[i])) /* after resizing, `out` would cover other elements of the storage */
             return partial_overlap();
         if (!grd_check_no_partial_overlap(out, spec->inputs[i]))
             return false;
@@ -519,7 +542,8 @@ bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const s
         return false;
     ret_planned->dtype = ret_planned->as = it->wanted[0];
     ret_planned->strided = false;
-    const bool made = spec->out == NULL || !has_sizes(spec->out, ret_planned); /* and not written by the strides it has */
+    /* Only a tensor that is allocated or resized needs planned strides. */
+    const bool made = spec->out == NULL || !has_sizes(spec->out, ret_planned);
     if (made && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
         plan_strides(it, ret_planned, spec);
     return true;
@@ -536,8 +560,8 @@ bool grd_iter_plan_result(grd_tensors inputs, grd_dtype dtype, struct grd_planne
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------- */
 
-/* Sets shape and strides in the order that walks memory in small steps: dimensions of size 1 are left out, neighbours joined where every operand
- * allows it. Nothing is empty. */
+/* Sets the shape and strides of the iteration so that neighbouring elements in memory are visited one after another. Dimensions of size 1 are
+ * removed, and adjacent dimensions are merged if the strides of every operand allow it. No size may be 0. */
 static void set_walk(struct grd_iter *it, grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS])
 {
     int order[GRD_MAX_DIMS], ndim = 0;
@@ -561,6 +585,7 @@ static void set_walk(struct grd_iter *it, grd_dims sizes, const int64_t (*stride
     it->ndim = ndim;
 }
 
+/* Sets the addresses, shape and strides of `it` if there are more than GRD_ITER_FEW elements. */
 static __attribute__((noinline)) void bind_many(struct grd_iter *it, grd_dims sizes)
 {
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS];

@@ -1,9 +1,10 @@
-/* Running an elementwise kernel over what iter.c has bound: see iter.h.
+/* Runs an elementwise kernel over the elements of an iterator; see iter.h. A line is the elements along the innermost dimension of the iteration,
+ * dimension 0.
  *
- * Lives here: the loops over everything but the innermost dimension, and conversion in cache-sized pieces. Not here: conversions themselves
- * (grd_cast_kernel).
+ * This file has the loops over the outer dimensions, and converts dtypes through buffers that fit into the cache. The conversion kernels are
+ * elsewhere (grd_cast_kernel).
  *
- * Invariant: nothing can fail; pieces of work are the same for every number of threads. */
+ * Invariant: nothing can fail, and the division of the elements into parts for the threads does not depend on the number of threads. */
 #include "core/iter.h"
 
 #include "base/parallel.h"
@@ -12,32 +13,47 @@
 #include "core/tensor.h"
 #include "kernel/index.h"
 
-/* Of one operand: all of them stay in the first-level cache. */
+/* Bytes in the buffer of one operand: 4 KiB, which is GRD_ITER_FEW elements of 16 bytes, the largest dtype. The buffers of all GRD_ITER_OPERANDS
+ * operands, 24 KiB, fit into a first-level cache of 32 KiB. */
 enum { BUFFER_BYTES = 16 * GRD_ITER_FEW };
 
 /* ---- Running ---------------------------------------------------------------------------------------------------------------------- */
 
+/* A kernel with the decisions about how to run it over the elements of an iterator. All threads share it, and none writes to it. */
 struct run {
     const struct grd_iter *it;
     grd_loop_kernel *kernel;
     const void *params;
-    grd_loop_kernel *cast[GRD_ITER_OPERANDS]; /* NULL: as it lies in memory */
-    unsigned turned;                          /* bit i: operand i is, Note [Turned operands] */
-    int64_t lines, columns;                   /* how many lines are taken at a time, and columns of them transposed */
-    int64_t packed;                           /* how many lines are brought together at most, Note [Packed lines]; 0: none are */
+    grd_loop_kernel *cast[GRD_ITER_OPERANDS]; /* conversion kernel of operand i, or NULL; set only if it->converts */
+    unsigned turned;                          /* bit i is set if operand i is copied into a transposed buffer; see Note [Turned operands] */
+    /* A line is the elements along dimension 0. `lines` is the number of lines that are processed together if an operand is transposed, otherwise
+     * 1. `columns` is the number of elements of each of these lines that are transposed at a time. */
+    int64_t lines, columns;
+    /* Largest number of lines (of elements along dimension 0) that are copied into buffers for one kernel call, see Note [Packed lines]. 0 if the
+     * kernel is called for each line. */
+    int64_t packed;
 };
 
+/* Returns the conversion kernel of an operand. For an input it converts from the dtype in memory to the dtype that the kernel reads, and for the
+ * result from the dtype that the kernel writes to the dtype in memory. */
 static grd_loop_kernel *cast_of(const struct grd_iter *it, int operand)
 {
     const grd_dtype memory = it->dtypes[operand], wanted = it->wanted[operand];
     return operand == 0 ? grd_cast_kernel(wanted, memory) : grd_cast_kernel(memory, wanted);
 }
 
-enum { TURNED = 2, TURNED_BYTES = 32768, CACHE_LINE = 64, MOST_TURNED = 1 << 18 /* elements of the lines taken at a time */ };
+/* For Note [Turned operands]: TURNED is the maximum number of operands that are transposed, and TURNED_BYTES the size in bytes of the buffer for each
+ * of them. MOST_TURNED is the maximum number of elements in the lines that are processed together. */
+enum { TURNED = 2, TURNED_BYTES = 32768, CACHE_LINE = 64, MOST_TURNED = 1 << 18 };
 
 /* Note [Turned operands]
- * The elements of a line of a transposed operand lie in as many lines of the cache, and their neighbours belong to the next lines. So as many lines are
- * taken at a time as a line of the cache has elements, and are transposed into a buffer, some columns of them at a time. */
+ * A line is the elements along dimension 0. If an operand is transposed, its elements are contiguous along dimension 1. Then the elements of one
+ * of its lines are in different cache lines, whose other elements belong to the next lines, and working line by line would load each cache line
+ * many times.
+ * So as many lines as there are elements in a cache line are processed together. Their elements are first transposed into a buffer, as many
+ * columns at a time as fit.
+ * At most TURNED operands are transposed. Operands with very long lines are not, because the number of elements that one thread takes at a time
+ * has to be a multiple of the lines processed together; MOST_TURNED limits these lines. */
 static void find_turned(struct run *run, const struct grd_iter *it)
 {
     int found = 0;
@@ -70,8 +86,9 @@ static void make_run(struct run *run, const struct grd_iter *it, grd_loop_kernel
     find_turned(run, it);
 }
 
-/* n elements in a line, some of them in another dtype than the kernel's. An operand with stride 0 is converted once; others need pieces that fit the
- * buffers. */
+/* Runs the kernel on one line of `n` elements, i.e. elements along dimension 0 of the iteration, and converts the operands whose dtype in memory is
+ * not the kernel's. The line is processed GRD_ITER_FEW elements at a time, as many as fit into the buffers. An operand with stride 0 is converted
+ * only once. */
 static void run_converted(const struct run *run, int64_t n, char *const *data, const int64_t *strides)
 {
     _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES];
@@ -101,6 +118,8 @@ static void run_converted(const struct run *run, int64_t n, char *const *data, c
     }
 }
 
+/* Runs the kernel on one line, which consists of `n` elements along dimension 0 of the iteration. data[i] is the address of its first element in
+ * operand i, and strides[i] the stride in bytes. */
 static void run_line(const struct run *run, int64_t n, char *const *data, const int64_t *strides)
 {
     if (run->it->converts)
@@ -109,15 +128,16 @@ static void run_line(const struct run *run, int64_t n, char *const *data, const 
         run->kernel(n, data, strides, run->params);
 }
 
-/* True if lines of n elements lie one behind the other, or are all the same element. */
+/* True if an operand's lines, which are `n` elements of `size` bytes along dimension 0, follow each other in memory without gaps, or if all its lines
+ * consist of one broadcast element. */
 static bool lies_packed(int64_t n, int64_t size, int64_t stride, int64_t line_stride)
 {
     return (stride == size && line_stride == n * size) || (stride == 0 && line_stride == 0);
 }
 
 /* Note [Packed lines]
- * A kernel is called once for many short lines, since calls would cost more than the work: operands whose lines do not lie one behind the other are copied to
- * buffers first, and a result is copied back. */
+ * A line is the elements along the innermost dimension. If lines are short, calling the kernel costs more than its work. So the kernel is called
+ * once for many lines. Operands whose lines do not follow each other in memory are first copied into buffers, and such a result is copied back. */
 static void run_packed(const struct run *run, int64_t lines, int64_t n, char *const *data, const int64_t *strides,
                        const int64_t *line_strides)
 {
@@ -147,6 +167,8 @@ static void run_packed(const struct run *run, int64_t lines, int64_t n, char *co
     }
 }
 
+/* Runs the kernel on `lines` lines, each of which has `n` elements along dimension 0 of the iteration. at[i] is the address of the first line in
+ * operand i (and is changed), strides[i] the distance in bytes between its elements, and line_strides[i] the distance in bytes between its lines. */
 static void run_lines(const struct run *run, int64_t lines, int64_t n, char **at, const int64_t *strides, const int64_t *line_strides)
 {
     if (run->packed > 0) {
@@ -160,12 +182,13 @@ static void run_lines(const struct run *run, int64_t lines, int64_t n, char **at
     }
 }
 
-/* Where a walk over the outer dimensions stands. */
+/* A position in the iteration: an element, and the line (along dimension 0) that contains it. */
 struct cursor {
-    int64_t index[GRD_MAX_DIMS];   /* [0] is within the innermost line */
-    char *line[GRD_ITER_OPERANDS]; /* first element of the line */
+    int64_t index[GRD_MAX_DIMS];   /* index[0] is the index in the innermost dimension */
+    char *line[GRD_ITER_OPERANDS]; /* address of the first element of the current line in each operand */
 };
 
+/* Moves the cursor to element number `position`, counted in the order of the iteration. */
 static void cursor_set(struct cursor *c, const struct grd_iter *it, int64_t position)
 {
     for (int i = 0; i < it->noperands; i++)
@@ -178,7 +201,8 @@ static void cursor_set(struct cursor *c, const struct grd_iter *it, int64_t posi
     }
 }
 
-/* Moves on by `lines` along dimension 1, which has that many left. */
+/* Advances the cursor to the start of another line, i.e. of the elements along dimension 0: the one that is `lines` steps further along dimension
+ * 1. At least `lines` lines must be left along dimension 1. If none is left afterwards, the outer dimensions advance. */
 static void cursor_advance(struct cursor *c, const struct grd_iter *it, int64_t lines)
 {
     c->index[0] = 0;
@@ -198,8 +222,9 @@ static void cursor_advance(struct cursor *c, const struct grd_iter *it, int64_t 
 enum { SHORT_LINE = 8, COLUMN = 1024 };
 
 /* Note [Short lines]
- * With few elements in the innermost dimension the calls would cost more than the work. Whole lines are then taken
- * COLUMN at a time and worked on column by column, while they are in the cache. */
+ * A line is the elements along the innermost dimension. If it has at most SHORT_LINE elements, calling the kernel for each line costs more than
+ * its work. Then up to COLUMN lines are processed together, with one kernel call for each column (the elements with one innermost index), while
+ * their elements are in the cache. */
 static void run_columns(const struct run *run, const struct cursor *c, int64_t lines)
 {
     const struct grd_iter *it = run->it;
@@ -214,6 +239,8 @@ static void run_columns(const struct run *run, const struct cursor *c, int64_t l
     }
 }
 
+/* Runs the kernel on `lines` lines (a line is the elements along dimension 0), after transposing the operands in run->turned into buffers; see Note
+ * [Turned operands]. */
 static void run_turned(const struct run *run, const struct cursor *c, int64_t lines)
 {
     _Alignas(CACHE_LINE) char buffers[TURNED][TURNED_BYTES];
@@ -239,6 +266,8 @@ static void run_turned(const struct run *run, const struct cursor *c, int64_t li
     }
 }
 
+/* Runs the kernel on elements number `begin` to `end` - 1. With `columns`, several lines, i.e. the elements along dimension 0, are processed column
+ * by column; see Note [Short lines]. */
 static void run_range(const struct run *run, int64_t begin, int64_t end, bool columns)
 {
     const struct grd_iter *it = run->it;
@@ -258,7 +287,8 @@ static void run_range(const struct run *run, int64_t begin, int64_t end, bool co
     cursor_set(&c, it, begin);
     while (begin < end) {
         const int64_t left = it->shape[1] - c.index[1], whole = c.index[0] == 0 ? (end - begin) / it->shape[0] : 0;
-        int64_t lines = left < whole ? left : whole; /* that are whole and lie one after the other along dimension 1 */
+        /* Number of complete lines (of elements along dimension 0) from the cursor along dimension 1. */
+        int64_t lines = left < whole ? left : whole;
         if (columns && lines > 1) {
             lines = lines < COLUMN ? lines : COLUMN;
             run_columns(run, &c, lines);
@@ -296,12 +326,15 @@ static void run_piece(int64_t begin, int64_t end, void *context)
 
 /* ---- Few elements --------------------------------------------------------------------------------------------------------------- */
 
-/* The dimensions of a tensor that has to be copied, innermost first: those with more than one element, but two at least. */
+/* The dimensions along which a tensor is copied, innermost first. Dimensions of size 1 are left out, but there are at least two dimensions.
+ * Strides are in bytes. */
 struct lines {
     int ndim;
     int64_t shape[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
 };
 
+/* Describes in *lines how the elements of `t`, broadcast to the shape of the iteration, are copied: the sizes and byte strides of the dimensions,
+ * without dimensions of size 1. */
 static void find_lines(struct lines *lines, const struct grd_iter *it, const grd_tensor *t)
 {
     const int64_t *const sizes = t->sizes, *const strides = t->strides, itemsize = t->itemsize;
@@ -317,7 +350,8 @@ static void find_lines(struct lines *lines, const struct grd_iter *it, const grd
     lines->ndim = ndim;
 }
 
-/* Copies the elements of a tensor, line by line, to a block that has them one after the other, or from there. */
+/* Copies the elements of `t`, broadcast to the shape of the iteration, to the contiguous buffer `block`. With `back`, copies from `block` to `t`
+ * instead. */
 static void bring(const struct grd_iter *it, const grd_tensor *t, char *block, bool back)
 {
     struct lines lines;
@@ -340,7 +374,9 @@ static void bring(const struct grd_iter *it, const grd_tensor *t, char *block, b
     }
 }
 
-/* Where an operand has its elements one after the other, as the kernel takes them: where it lies, or else in one of two buffers. */
+/* Returns the address of an operand's elements, contiguous and with the dtype that the kernel wants. This is the operand's own memory if nothing
+ * is to be done, `buffer` if it is made contiguous, or `converted` if its dtype is converted. For the result, operand 0, only the address is
+ * chosen; nothing is copied yet. */
 static char *packed(const struct grd_iter *it, int operand, char *buffer, char *converted)
 {
     const grd_tensor *t = it->tensors[operand];
@@ -354,7 +390,8 @@ static char *packed(const struct grd_iter *it, int operand, char *buffer, char *
     return converts ? converted : at;
 }
 
-/* Writes the elements of a result that the kernel has left in `at` to where they belong. */
+/* Copies the result, which the kernel has written to `at`, to the result tensor, unless `at` is the tensor's own memory. If the result must also
+ * be converted to another dtype and is not contiguous, it is first converted into `buffer`. */
 static void unpack(const struct grd_iter *it, char *at, char *buffer)
 {
     const grd_tensor *t = it->tensors[0];
@@ -373,7 +410,8 @@ static bool is_nothing(const struct grd_iter *it)
     return it->numel == 0 || it->device.type == GRD_DEVICE_META;
 }
 
-/* Elements of a piece of work: as many lines as are turned together, or twice as many, and so on. */
+/* Returns the number of elements that one thread processes without interruption. If operands are transposed, it is a multiple of the elements in
+ * the lines that are processed together. */
 static int64_t grain_of(const struct run *run)
 {
     const int64_t turned = run->lines * run->it->shape[0];
@@ -398,6 +436,7 @@ void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void
     run_all(&run);
 }
 
+/* Returns the number of bytes that all operands together occupy in memory. A dimension with stride 0 counts as size 1. */
 static int64_t bytes_of_operands(const struct grd_iter *it)
 {
     int64_t sum = 0;
@@ -410,13 +449,16 @@ static int64_t bytes_of_operands(const struct grd_iter *it)
     return sum;
 }
 
+/* True if the operand's lines (along dimension 0) follow each other in memory without gaps, or consist of one broadcast element. */
 static bool lies_packed_in(const struct grd_iter *it, int operand)
 {
     const int64_t *const strides = it->strides[operand];
     return lies_packed(it->shape[0], grd_dtype_table[it->dtypes[operand]].size, strides[0], strides[1]);
 }
 
-/* Longer lines take less time where they are: half as long ones with each operand that is copied for all lines. Conversions make a call longer. */
+/* Returns how many lines (of the elements along dimension 0) are copied into buffers for one kernel call, or 0 if the lines are so long that calling
+ * the kernel for each line is faster. The limit LONGEST, in elements of a line, is halved for each operand that must be copied. It is higher if
+ * dtypes are converted, because then each call costs more. */
 static int64_t packed_lines(const struct grd_iter *it, bool converts)
 {
     enum { LONGEST = 64, LONGEST_CONVERTED = 256 };
@@ -432,6 +474,7 @@ static int64_t packed_lines(const struct grd_iter *it, bool converts)
     return it->shape[0] <= (converts ? LONGEST_CONVERTED : LONGEST) >> copied ? BUFFER_BYTES / (widest * it->shape[0]) : 0;
 }
 
+/* Runs the kernel of `map` over all elements of an iteration with more than GRD_ITER_FEW elements. */
 static __attribute__((noinline)) void map_many(const struct grd_iter *it, const struct grd_map *map)
 {
     struct grd_map large = *map;
@@ -445,8 +488,8 @@ static __attribute__((noinline)) void map_many(const struct grd_iter *it, const 
 }
 
 /* Note [Few elements]
- * Where all elements of an operand fit into a buffer, those that do not lie there one after the other, as the kernel takes them, are brought together
- * first, and the kernel is called once: to order dimensions, and to call it for single lines, would cost more than the work. */
+ * If all elements of an operand fit into a buffer, operands that are not contiguous are first copied into buffers, and the kernel is called once.
+ * Sorting the dimensions, or calling the kernel for each line (the elements along one dimension), would take longer than the kernel's work. */
 void grd_iter_map(const struct grd_iter *it, const struct grd_map *map)
 {
     _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES], converted[GRD_ITER_OPERANDS][BUFFER_BYTES];

@@ -1,5 +1,6 @@
-/* What is known of every tensor, live or in quarantine: a table by address.
- * Invariant: a tensor whose entry says so is dead, and its header is a tombstone. */
+/* Keeps a record of every tensor in a hash table by address, in the debug mode GRADUS_DEBUG=lifetimes. There are records of live tensors, and of
+ * freed tensors whose memory is in quarantine, i.e. not reused yet. Invariant: if the record of a tensor says that the tensor is dead, its header
+ * is one that is safe to read (put_tombstone). */
 #include "core/lifetimes.h"
 
 #include <pthread.h>
@@ -13,20 +14,22 @@
 
 enum { BUCKETS = 1 << 16, NAME_CHARS = 64 };
 
+/* The record of one tensor: who made it and, if it is dead, who freed it. */
 struct life {
-    struct life *next; /* in its bucket */
+    struct life *next; /* next record in the same bucket of the hash table */
     const grd_tensor *tensor;
-    int64_t kept; /* references that callers own */
+    int64_t kept; /* number of references to the tensor that callers own (grd_keep minus grd_drop) */
     bool dead;
-    struct grd_scope_trace scope; /* that was being closed when it died; number 0: none */
-    char maker[NAME_CHARS];       /* the operator that made it; "": none */
-    char killer[NAME_CHARS];      /* the operator whose temporary it was; "": none */
+    struct grd_scope_trace scope; /* the grd_scope whose closing freed the tensor; its number is 0 if no scope was being closed */
+    char maker[NAME_CHARS];       /* name of the operator that made the tensor; "" if no operator did */
+    char killer[NAME_CHARS];      /* name of the operator that was running when the tensor was freed; "" if none was */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct life *buckets[BUCKETS];
 
-/* Under the lock: where the entry of an address hangs, or would. */
+/* Returns a pointer to the link that points to the record of the tensor at `address`, or to the NULL link where this record would be inserted.
+ * The caller holds the lock. */
 static struct life **find(const void *address)
 {
     struct life **link = &buckets[((uintptr_t)address >> 4) * 0x9e3779b97f4a7c15u >> 48];
@@ -47,7 +50,7 @@ void grd_lifetimes_born(grd_tensor *t)
     pthread_mutex_lock(&lock);
     struct life **link = find(t);
     struct life *life = *link != NULL ? *link : made;
-    if (life != NULL) { /* otherwise nothing will be known of this one */
+    if (life != NULL) { /* if there is no memory for a record, later uses of the freed tensor are not detected */
         struct life *next = *link != NULL ? life->next : NULL;
         *life = (struct life){.next = next, .tensor = t};
         set_name(life->maker, trace->running);
@@ -71,7 +74,8 @@ void grd_lifetimes_made_by(const grd_tensor *t, const char *operator)
 
 static const struct grd_object_type tombstone_type = {.name = "dead tensor", .destroy = grd_object_stay};
 
-/* Makes a released tensor safe to read: no elements, and the storage of the failed tensor. It is immortal, so that owners who come too late change nothing. */
+/* Turns a freed tensor into a tombstone: a header that is safe to read, with no elements and with the storage of grd_failed_tensor, which is
+ * never freed. The tombstone is immortal, so that owners which drop it later change nothing. */
 static void put_tombstone(grd_tensor *t)
 {
     const grd_tensor *failed = &grd_failed_block.tensor;
@@ -90,7 +94,7 @@ static void put_tombstone(grd_tensor *t)
     t->binding = NULL;
 }
 
-/* True if a tensor that was not known to be dead was at this address. */
+/* Marks the record of the tensor at `address` as dead. Returns false if there is no such record or the tensor was dead already. */
 static bool mark_dead(const void *address)
 {
     const struct grd_trace *trace = grd_trace_get();
@@ -112,7 +116,8 @@ void grd_lifetimes_died(grd_tensor *t)
         put_tombstone(t);
 }
 
-/* A block that holds a tensor starts with it. */
+/* Called when a freed block of memory enters the quarantine, which delays its reuse. A tensor in the block is at its start. If there is one,
+ * turns it into a header that is safe to read and returns how many bytes of the block stay readable; otherwise returns 0. */
 static size_t block_dies(void *block)
 {
     grd_lifetimes_died(block);
@@ -122,6 +127,7 @@ static size_t block_dies(void *block)
     return is_known ? offsetof(grd_tensor, inline_dims) : 0;
 }
 
+/* Called when a block of memory leaves the quarantine, i.e. when it can be reused. Removes the record of the tensor that was in it. */
 static void block_leaves(void *block)
 {
     pthread_mutex_lock(&lock);
@@ -144,7 +150,7 @@ void grd_lifetimes_init(void)
 
 /* ---- Reports ------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the record of a tensor; one with nothing but its address if there is none. */
+/* Returns a copy of the record of `t`. If there is no record, returns one that has only the address. */
 static struct life life_of(const grd_tensor *t)
 {
     pthread_mutex_lock(&lock);
@@ -167,11 +173,11 @@ const char *grd_lifetimes_describe(const grd_tensor *dead, char *ret_text)
     char *rest = ret_text + n;
     const size_t room = GRD_LIFE_CHARS - (size_t)n;
     if (life.scope.number > 0)
-        snprintf(rest, room, " that is gone: %s, was closed", grd_trace_describe(&life.scope, scope));
+        snprintf(rest, room, " that has been freed: %s, was closed", grd_trace_describe(&life.scope, scope));
     else if (life.killer[0] != '\0')
-        snprintf(rest, room, " that is gone: it was a temporary of %s", life.killer);
+        snprintf(rest, room, " that has been freed: it was a temporary of %s", life.killer);
     else
-        snprintf(rest, room, " that is gone: its last owner gave it up");
+        snprintf(rest, room, " that has been freed: its last owner gave it up");
     return ret_text;
 }
 
@@ -183,7 +189,8 @@ bool grd_lifetimes_refuse(const grd_tensor *dead, const char *function, const ch
 
 /* ---- References of callers ------------------------------------------------------------------------------------------------------- */
 
-/* Adds to the count of a live tensor; returns what it was, or -1, with the error raised, for a dead one. */
+/* Adds `change` to the number of references to `t` that callers own. Returns the number before the change, or INT64_MAX if `t` has no record.
+ * Returns -1, with RuntimeError, if `t` is dead. */
 static int64_t count_kept(const grd_tensor *t, const char *function, int64_t change)
 {
     if (grd_is_dead(t)) {
@@ -212,6 +219,5 @@ bool grd_lifetimes_dropped(grd_tensor *t, const char *function)
         return before > 0;
     const struct life life = life_of(t);
     describe_maker(&life, text);
-    return grd_raise(GRD_ERROR_RUNTIME,
-                     "%s: argument 't' is %s that the caller has no reference of: every reference is taken with grd_keep", function, text);
+    return grd_raise(GRD_ERROR_RUNTIME, "%s: argument 't' is %s to which the caller has no reference; grd_keep takes one", function, text);
 }

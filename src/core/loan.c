@@ -1,10 +1,11 @@
-/* The loans themselves: see loan.h. */
+/* Makes storages that borrow the data of another storage and keep that storage alive. */
 #include "core/loan.h"
 
 #include "base/memory.h"
 #include "core/new.h"
 #include "core/tensor.h"
 
+/* The release function of a borrowing storage: drops the storages that its loan owns and frees the loan. */
 static void end_loan(void *context)
 {
     struct grd_loan *loan = context;

@@ -1,19 +1,23 @@
-/* Storages that borrow the data of another storage: Note [Lent data] in data.c. */
+/* Declares storages that borrow the data of another storage, so that two tensors can share memory but have different version counters. Note [Lent
+ * data] is in data.c. */
 #ifndef GRD_CORE_LOAN_H
 #define GRD_CORE_LOAN_H
 
 #include "core/tensor.h"
 
+/* The context of a borrowing storage, i.e. of a storage whose data belongs to another one. It owns the storages that must not be freed before the
+ * borrowing storage. */
 struct grd_loan {
-    struct grd_storage *lender;  /* owned; does not itself borrow from a storage */
-    struct grd_storage *retired; /* the first storage of the borrower's tensor, owned while views use it; otherwise NULL */
+    struct grd_storage *lender; /* the storage that owns the data; owned by this loan */
+    /* The storage that a tensor had before its first grd_set_data, owned while views of the tensor use it; otherwise NULL. */
+    struct grd_storage *retired;
 };
 
-/* Returns a new storage that borrows the data of `storage`; the caller owns it. NULL with the error raised. */
+/* Returns a new storage that borrows the data of `storage`; the caller owns the new storage. Returns NULL, with the error raised, on failure. */
 struct grd_storage *grd_storage_lend(struct grd_storage *storage);
-/* Returns the loan of a storage that borrows from another one, or NULL. */
+/* Returns the struct grd_loan of a borrowing storage, i.e. the storages that it keeps alive, or NULL for any other storage. */
 struct grd_loan *grd_loan_of(const struct grd_storage *storage);
-/* Returns the storage that `storage` borrows its data from, or `storage` itself if it borrows from none. */
+/* Returns the storage that `storage` borrows its data from, or `storage` itself if it does not borrow. */
 struct grd_storage *grd_storage_root(struct grd_storage *storage);
 
 #endif

@@ -1,4 +1,5 @@
-/* Makes tensors and views, from nothing, from other tensors and from memory of a caller. Invariants are those of tensor.h. */
+/* Makes tensors: uninitialized ones, views of other tensors, tensors over the caller's memory, and numbers. The invariants of a tensor are in
+ * tensor.h. */
 #include "core/new.h"
 
 #include <string.h>
@@ -15,6 +16,8 @@
 
 _Static_assert(sizeof(struct grd_block) + GRD_SMALL_BYTES <= GRD_SMALL_MAX, "small tensors are small blocks");
 
+/* Gives the new tensor `t` to the innermost grd_scope of this thread, which frees it when it closes, and returns it. Returns grd_failed, with the
+ * error raised, if there is no memory for the reference. */
 static inline grd_tensor *pooled(grd_tensor *t)
 {
     if (grd_debugging(GRD_DEBUG_LIFETIMES))
@@ -24,7 +27,8 @@ static inline grd_tensor *pooled(grd_tensor *t)
 
 /* ---- Making ---------------------------------------------------------------------------------------------------------------- */
 
-/* A tensor with a new storage of `bytes`, contiguous when `strides` is NULL; pooled. grd_failed with the error raised. */
+/* Returns a new tensor with a new storage of `bytes` bytes, owned by the innermost grd_scope. The tensor is contiguous if `strides` is NULL.
+ * Returns grd_failed, with the error raised, on failure. */
 static grd_tensor *make(grd_dims sizes, const int64_t *strides, int64_t numel, int64_t bytes, grd_dtype dtype, grd_device device)
 {
     const struct grd_device_entry *type = grd_device_at(device.type);
@@ -49,7 +53,8 @@ static grd_tensor *make(grd_dims sizes, const int64_t *strides, int64_t numel, i
     return pooled(t);
 }
 
-/* The number of elements, when neither it nor a size is beyond 1023; otherwise more than that. */
+/* Returns the number of elements if every size is less than 1024, otherwise a number that is at least 1024. The product cannot overflow, because
+ * there are at most 3 dimensions. */
 static inline size_t few_elements(grd_dims sizes)
 {
     size_t numel = 1, bits = 0;
@@ -60,7 +65,7 @@ static inline size_t few_elements(grd_dims sizes)
     return bits < 1024 ? numel : bits;
 }
 
-/* grd_new for a dtype that is one, whatever the size. */
+/* The slow path of grd_new, for all but small CPU tensors. `dtype` is valid. Returns grd_failed, with the error raised, on failure. */
 static __attribute__((noinline)) grd_tensor *new_any(grd_dims sizes, grd_dtype dtype, grd_device device)
 {
     int64_t numel, bytes;
@@ -77,7 +82,7 @@ grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
 {
     if (GRD_UNLIKELY(!grd_check_dtype(dtype)))
         return grd_failed;
-    /* Up to three dimensions CHANNELS_LAST is not a question. */
+    /* With at most 3 dimensions there is no channels-last layout, so the flags are constant. */
     if (GRD_LIKELY(device.type == GRD_DEVICE_CPU && (uint64_t)sizes.n <= 3)) {
         const uint64_t traits = grd_traits(dtype, GRD_STRIDED, GRD_CPU, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL, sizes.n);
         const size_t numel = few_elements(sizes);
@@ -88,7 +93,7 @@ grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
                 const int64_t size = sizes.data[i];
                 t->inline_dims[i] = size;
                 t->inline_dims[i + GRD_INLINE_DIMS] = stride;
-                stride *= size; /* never 0: what is empty is not small */
+                stride *= size; /* not 0, because a small tensor is not empty */
             }
             return t;
         }
@@ -96,7 +101,9 @@ grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
     return new_any(sizes, dtype, device);
 }
 
-/* Lowest and highest element that strided sizes reach and the bytes between, ends included; errors are raised. */
+/* Measures a tensor with these sizes and strides. *ret_lowest is the position of its lowest element in memory relative to its first one, in elements.
+ * *ret_bytes is the number of bytes from the start of the lowest to the end of the highest element. Returns false, with RuntimeError, if the sizes
+ * and strides are invalid or overflow. */
 static bool measure(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_numel, int64_t *ret_lowest, int64_t *ret_bytes)
 {
     int64_t lowest, highest, elements;
@@ -150,12 +157,13 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
 
 /* ---- Views ------------------------------------------------------------------------------------------------------------------ */
 
-/* Makes `view` a tensor over the storage of `t`, in dimensions whose room is set; geometry has been checked. */
+/* Makes `view` a tensor over the storage of `t` with these sizes, strides and offset, which the caller has checked, and with `flags`. `view`
+ * already has room for its sizes and strides. */
 GRD_INLINE void share(grd_tensor *view, const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t offset, unsigned flags)
 {
     view->storage = t->storage;
     view->offset = offset;
-    /* An empty view may start anywhere, also past the end. */
+    /* The address is computed with integers, because the offset of an empty view may be beyond the end of the storage. */
     view->data = t->storage->data == NULL ? NULL : (char *)((uintptr_t)t->storage->data + (uintptr_t)offset * t->itemsize);
     flags |= grd_set_strided(view, sizes, strides);
     const uint64_t kept = GRD_TRAITS_DTYPE | GRD_TRAITS_LAYOUT | GRD_TRAITS_DEVICE;
@@ -163,7 +171,8 @@ GRD_INLINE void share(grd_tensor *view, const grd_tensor *t, grd_dims sizes, con
     grd_init_header(view, traits, t->itemsize, grd_keys_read(t) & ~(1u << GRD_KEY_AUTOGRAD));
 }
 
-/* A tensor, the first member of a block of `size` bytes, with room for ndim dimensions and nothing else; NULL with the error raised. */
+/* Returns a tensor with room for `ndim` sizes and strides, and nothing else initialized. The returned tensor is the first member of a newly
+ * allocated struct of `size` bytes. Returns NULL, with the error raised, on failure. */
 static grd_tensor *new_header(int64_t ndim, size_t size)
 {
     grd_tensor *view = grd_small_alloc(size);
@@ -178,17 +187,20 @@ static grd_tensor *new_header(int64_t ndim, size_t size)
     return view;
 }
 
+/* Returns the tensor that a view of `t` keeps alive as its base: the base of `t` if `t` is itself a view, otherwise `t`. */
 static inline grd_tensor *base_of(grd_tensor *t)
 {
     return t->base != NULL ? t->base : t;
 }
 
+/* Returns the flags about autograd that a new view of `t` starts with (GRD_FLAG_NO_GRAD_VIEW, GRD_FLAG_MULTI_VIEW). */
 static inline unsigned part_flags(const grd_tensor *t)
 {
     return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : t->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW);
 }
 
-/* A view of a batch tensor: one part, at the same place of each element. */
+/* Returns the batch tensor (the tensor that operators called by vmap see) whose elements are views of the elements of `batch`. Each view has
+ * these sizes, strides and offset within its element. Returns grd_failed, with the error raised, on failure. */
 static grd_tensor *part_of_batch(struct grd_batch *batch, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     grd_tensor *physical = batch->physical;
@@ -201,7 +213,8 @@ static grd_tensor *part_of_batch(struct grd_batch *batch, grd_dims sizes, grd_di
                          batch->level);
 }
 
-/* grd_new_part where it is more than a look at this thread's lists. */
+/* The slow path of grd_new_part, e.g. for more than 3 dimensions or if this thread's free list is empty. Returns a view of `base`, or grd_failed,
+ * with the error raised, on failure. */
 static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     if (grd_is_batch(base))
@@ -219,7 +232,7 @@ static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_
 
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
-    /* Up to three dimensions CHANNELS_LAST is not a question. */
+    /* With at most 3 dimensions there is no channels-last layout, and the sizes fit into the tensor. */
     if (GRD_UNLIKELY((uint64_t)sizes.n > 3 || grd_is_failed(base) || (base->flags & (GRD_FLAG_REPLACED | GRD_FLAG_BATCHED)) != 0 ||
                      grd_thread.pool_top == grd_thread.pool_capacity))
         return new_any_part(base, sizes, strides, offset);
@@ -242,7 +255,7 @@ grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int
                : grd_failed;
 }
 
-/* A new view whose memory is read as elements of another dtype, in which its offset is counted. */
+/* Changes the dtype of a new view to `dtype`. The offset of the view is already in elements of `dtype`. Returns `view`. */
 static grd_tensor *read_as(grd_tensor *view, grd_dtype dtype)
 {
     if (grd_is_failed(view))
@@ -306,7 +319,7 @@ grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dtype)
         return t;
     if (!grd_given_pointer(data, "grd_from_data", "data"))
         return grd_failed;
-    /* Kernels rely on bools being 0 or 1. */
+    /* A bool from the caller may be any nonzero byte, but kernels require 0 or 1. */
     if (dtype == GRD_BOOL)
         for (int64_t i = 0; i < t->numel; i++)
             t->data[i] = ((const char *)data)[i] != 0;
@@ -315,12 +328,14 @@ grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dtype)
     return t;
 }
 
+/* The release function for memory that the caller of grd_from_memory frees himself. It does nothing. */
 static void keep_borrowed(void *context)
 {
     (void)context;
 }
 
-/* Checks that an element at `offset` plus what strides reach lies behind the start of the memory; adds what lies before the lowest to the bytes. */
+/* True if no element lies before the start of the caller's memory. The first element is `offset` elements after the start, and the lowest element
+ * in memory is at `lowest` elements relative to the first one. Adds the bytes before the lowest element to *bytes. Otherwise raises RuntimeError. */
 static bool reaches_from(int64_t offset, int64_t lowest, int64_t itemsize, int64_t *bytes)
 {
     int64_t first, before;
@@ -352,10 +367,11 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
     grd_tensor *t = make(sizes, strides.data, numel, 0, dtype, GRD_CPU);
     if (grd_is_failed(t))
         return grd_failed;
-    /* Only now, so that a failure above leaves the memory with the caller. */
+    /* From here on nothing can fail. A failure before this line must not release the caller's memory. */
     static char no_data;
     struct grd_storage *storage = t->storage;
-    storage->data = data != NULL ? data : &no_data; /* not in the block: there is something to release */
+    /* If storage->data were the address of the block's own data, tensor_destroy would free the block without calling `release`. */
+    storage->data = data != NULL ? data : &no_data;
     storage->bytes = bytes;
     storage->release = release != NULL ? release : keep_borrowed;
     storage->context = context;
@@ -366,7 +382,7 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
 
 grd_tensor *grd_number(grd_scalar value)
 {
-    /* Stored at full precision, whatever the default dtype: in promotion only the kind of a number counts. */
+    /* A number is stored in the largest dtype of its kind, whatever the default dtype is, because promotion uses only its category. */
     grd_dtype dtype = value.kind == GRD_SCALAR_FLOAT     ? GRD_FLOAT64
                       : value.kind == GRD_SCALAR_COMPLEX ? GRD_COMPLEX128
                       : value.kind == GRD_SCALAR_UINT    ? GRD_UINT64

@@ -1,6 +1,6 @@
-/* Tensors as text, as PyTorch prints them: one width for all elements, the middle of large tensors left out.
+/* Formats tensors as PyTorch prints them: all elements have one width, and the middle of large tensors is left out.
  *
- * Invariant: what decides about the format (integers only, scientific or not, width) are the elements that are shown. */
+ * Invariant: the format (integers only, scientific notation, width) depends only on the elements that are shown. */
 #include "core/print.h"
 
 #include <math.h>
@@ -25,7 +25,9 @@ grd_tensor *(*grd_print_tangent)(const grd_tensor *t);
 
 /* ---- Options ------------------------------------------------------------------------------------------------------------ */
 
-enum { MAX_PRECISION = 100, NUMBER_CHARS = 512 }; /* 309 digits before the point, and the point, and MAX_PRECISION after it */
+/* NUMBER_CHARS is the size in bytes of the text of one number. It has room for a sign, the 309 digits of the largest double, the point and
+ * MAX_PRECISION digits. */
+enum { MAX_PRECISION = 100, NUMBER_CHARS = 512 };
 
 static grd_print_options options = {.precision = 4, .threshold = 1000, .edge = 3, .line_width = 80, .sci_mode = -1};
 static pthread_mutex_t options_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,34 +52,38 @@ void grd_print_options_set(grd_print_options wanted)
     pthread_mutex_unlock(&options_lock);
 }
 
-/* ---- One column of numbers: all elements, or the real or imaginary parts of complex ones ------------------------------------ */
+/* ---- One column of numbers: all elements, or the real or imaginary parts of complex elements ---------------------------------- */
 
 enum part { WHOLE, REAL, IMAGINARY };
 
+/* The format of one column of printed numbers. A complex tensor has two columns, one for the real and one for the imaginary parts. Any other tensor
+ * has one column. */
 struct column {
     enum part part;
     bool floating, integers_only, scientific;
     int width;
 };
 
+/* The state of printing one tensor `t`. */
 struct printer {
     const grd_tensor *t;
-    const grd_tensor *near; /* the same elements, on the cpu; NULL on the meta device */
+    /* A tensor with the same elements on the CPU, which may be `t` itself; NULL on the meta device. */
+    const grd_tensor *near;
     grd_print_options options;
     bool summarize;
     struct column columns[2];
-    int ncolumns, indent; /* indent: of the lines after the first */
-    int64_t last_line;    /* characters in the last one, for the suffixes */
+    int ncolumns, indent; /* indent: number of spaces before each text line after the first */
+    int64_t last_line;    /* length of the last text line as PyTorch counts it; decides whether a suffix starts a new line */
     struct grd_text text;
 };
 
-/* The element's number for a column of floating numbers. */
+/* Returns the number that a floating-point column shows for an element: its imaginary part, its real part, or the element itself. */
 static double number_of(const struct column *column, grd_scalar element)
 {
     return column->part == IMAGINARY ? element.v.c.im : grd_scalar_double(element);
 }
 
-/* Writes one number, without padding; returns its length. */
+/* Writes the number that `column` shows for `element` as text without padding; returns the length of the text. */
 static int format_number(const struct printer *p, const struct column *column, grd_scalar element, char *ret_text)
 {
     if (!column->floating) {
@@ -101,24 +107,27 @@ static int format_number(const struct printer *p, const struct column *column, g
 
 /* ---- The elements that are shown ------------------------------------------------------------------------------------------------ */
 
+/* The state of a pass over the elements that are shown. The first pass finds the range of their absolute values; the second one (`measuring`)
+ * finds the width of their text. */
 struct scan {
-    double min, max; /* of the magnitudes of finite numbers that are not zero */
+    double min, max; /* range of the absolute values, where zeros, infinities and NaNs are ignored */
     bool any, integers_only, measuring;
     struct column *column;
 };
 
+/* True if the entries in the middle of dimension `dim` are left out. */
 static bool leaves_out_middle(const struct printer *p, int dim)
 {
     return p->summarize && (p->t->sizes[dim] - 1) / 2 >= p->options.edge;
 }
 
-/* How many entries of a dimension are shown, counting the dots in the place of the middle. */
+/* Returns how many entries dimension `dim` shows. The dots for a left-out middle count as one entry. */
 static int64_t entries_shown(const struct printer *p, int dim)
 {
     return leaves_out_middle(p, dim) ? 2 * p->options.edge + 1 : p->t->sizes[dim];
 }
 
-/* The address of the i-th of them; NULL: the dots. */
+/* Returns the address of the i-th entry that dimension `dim` shows, or NULL if this entry is the dots. `at` is the address of the first entry. */
 static const char *entry_shown(const struct printer *p, int dim, int64_t i, const char *at)
 {
     const int64_t skipped = p->t->sizes[dim] - entries_shown(p, dim);
@@ -127,6 +136,7 @@ static const char *entry_shown(const struct printer *p, int dim, int64_t i, cons
     return at + (i > p->options.edge ? skipped + i : i) * grd_byte_stride(p->t, dim);
 }
 
+/* Extends the scan by one element: the range of absolute values or, in the second pass, the width of the column. */
 static void scan_element(const struct printer *p, struct scan *scan, const char *element_bytes)
 {
     grd_scalar element = grd_element_of(p->t, element_bytes);
@@ -148,6 +158,7 @@ static void scan_element(const struct printer *p, struct scan *scan, const char 
         scan->column->width = width;
 }
 
+/* Scans all elements that are shown in dimensions `dim` and further inwards. `at` is the address of the first of these elements. */
 static void scan_shown(const struct printer *p, struct scan *scan, int dim, const char *at)
 {
     if (dim == p->t->ndim) {
@@ -162,7 +173,8 @@ static void scan_shown(const struct printer *p, struct scan *scan, int dim, cons
     }
 }
 
-/* Decides how a column is printed. Zeros and what is not finite have no say in it. */
+/* Decides how the numbers of `column` are formatted. `first` is the address of the tensor's first element. Zeros, infinities and NaNs do not
+ * influence the notation. */
 static void prepare_column(struct printer *p, struct column *column, enum part part, const char *first)
 {
     int category = grd_dtype_table[p->t->dtype].category;
@@ -210,9 +222,11 @@ static void add_newlines(struct printer *p, int n, int indent)
     grd_text_add(&p->text, "%*s", indent, "");
 }
 
+/* Adds the elements that are shown in dimensions `dim` and further inwards, in nested brackets, to the text. `at` is the address of the first of
+ * these elements. */
 static void add_slices(struct printer *p, int dim, int indent, const char *at)
 {
-    const int below = p->t->ndim - 1 - dim; /* dimensions inside this one */
+    const int below = p->t->ndim - 1 - dim; /* number of dimensions further inwards than `dim` */
     if (below < 0) {
         add_element(p, at);
         return;
@@ -233,7 +247,7 @@ static void add_slices(struct printer *p, int dim, int indent, const char *at)
     grd_text_add(&p->text, "]");
 }
 
-/* ", device='meta'" and the like, on a new line where the last one is full. */
+/* Adds a suffix such as "device='meta'" after a comma to the text, on a new line if it does not fit on the last one. */
 static void add_suffix(struct printer *p, const char *suffix)
 {
     int64_t length = (int64_t)strlen(suffix);
@@ -245,6 +259,7 @@ static void add_suffix(struct printer *p, const char *suffix)
     p->last_line = wraps ? p->indent + length : p->last_line + length + 2;
 }
 
+/* Adds the suffix "size=(2, 3)" to the text. It is printed if the elements do not show the sizes. */
 static void add_size_suffix(struct printer *p)
 {
     struct grd_text tuple = {0};
@@ -259,7 +274,8 @@ static void add_size_suffix(struct printer *p)
     grd_text_done(&tuple);
 }
 
-/* True if the dtype can be told from the numbers; with no numbers, only the default one can. */
+/* True if the dtype must be printed because the elements do not show it. For a tensor whose elements are not printed, this is any dtype but the
+ * default dtype. */
 static bool shows_dtype(const grd_tensor *t, bool has_numbers)
 {
     grd_dtype dtype = (grd_dtype)t->dtype, standard = grd_default_dtype();
@@ -280,12 +296,13 @@ static void add_tangent(struct printer *p, grd_tensor *tangent)
     free(text);
 }
 
+/* Adds the suffixes that PyTorch prints after the elements: device, size, dtype, grad_fn or requires_grad, and the tangent. */
 static void add_suffixes(struct printer *p)
 {
     const grd_tensor *t = p->t;
     const char *newline = strrchr(p->text.data, '\n');
     int64_t line_start = newline != NULL ? newline - p->text.data : -1;
-    p->last_line = (int64_t)p->text.size - line_start + 1; /* counts what add_suffix closes the line with */
+    p->last_line = (int64_t)p->text.size - line_start + 1; /* 2 more characters than the line has, as in PyTorch's _add_suffixes */
     bool meta = grd_is_meta(t), has_numbers = !meta && t->numel > 0;
     char suffix[NUMBER_CHARS];
     const grd_wrapper_type *wrapper = grd_wrapper_type_of(t);
@@ -314,6 +331,7 @@ static void add_suffixes(struct printer *p)
         add_tangent(p, tangent);
 }
 
+/* Adds the elements to the text, or "..." for a meta tensor and "[]" for an empty one. */
 static void add_contents(struct printer *p)
 {
     const grd_tensor *t = p->t;
@@ -334,7 +352,8 @@ char *grd_to_string(grd_tensor *t)
     return grd_to_string_as(t, "tensor");
 }
 
-/* A batch tensor as its physical tensor, between "BatchedTensor(lvl=1, bdim=0, value=" and ")", further in by 4 columns. */
+/* Returns the text of a batch tensor, i.e. of a tensor inside vmap, allocated by malloc: "BatchedTensor(lvl=1, bdim=0, value=", the text of the
+ * tensor that holds the whole batch (along dimension 0) indented by 4 spaces, and ")". Returns NULL, with the error raised, on failure. */
 static char *batch_to_string(const grd_tensor *t, const char *name)
 {
     struct grd_text text = {0};

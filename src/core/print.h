@@ -1,12 +1,14 @@
-/* Functions by which the autograd floor adds grad_fn and tangent to a printed tensor. */
+/* Declares the hooks through which autograd tells the printer a tensor's grad_fn and tangent. They exist because core may not call autograd. */
 #ifndef GRD_CORE_PRINT_H
 #define GRD_CORE_PRINT_H
 
 #include "core/tensor.h"
 
-/* The name printed as grad_fn=<AddBackward0>, or NULL for a leaf. Set by the autograd floor at load; NULL: nothing is printed. */
+/* Returns the name that is printed as grad_fn=<AddBackward0>, or NULL for a leaf. Autograd sets this pointer when the library is loaded; if it is
+ * NULL, no name is printed. */
 extern const char *(*grd_print_grad_fn)(const grd_tensor *t);
-/* The tangent printed as tangent=tensor(…), pooled, or NULL: likewise. */
+/* Returns the tangent that is printed as tangent=tensor(...), owned by the innermost grd_scope, or NULL if `t` has none. Autograd sets this
+ * pointer when the library is loaded; if it is NULL, no tangent is printed. */
 extern grd_tensor *(*grd_print_tangent)(const grd_tensor *t);
 
 #endif

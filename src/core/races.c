@@ -1,4 +1,5 @@
-/* The list of calls that run, and which of them must not meet. */
+/* Keeps the list of running calls of operators and of functions such as grd_resize_, and tests whether two calls may run at the same time (debug
+ * mode GRADUS_DEBUG=races). */
 #include "core/races.h"
 
 #include <pthread.h>
@@ -18,7 +19,7 @@ void grd_races_init(void)
     grd_hold_around_fork(&held);
 }
 
-/* A value as a list of tensors, which are none where it is of another kind. */
+/* Returns the tensors in `value`, or an empty list if the value is of another kind. */
 static grd_tensors tensors_of(const grd_value *value)
 {
     if (value->kind == GRD_KIND_TENSORS)
@@ -27,6 +28,7 @@ static grd_tensors tensors_of(const grd_value *value)
     return (grd_tensors){is_tensor, (grd_tensor **)(uintptr_t)&value->v.tensor};
 }
 
+/* True if some tensor of `value` and some tensor of `other` have the same storage. */
 static bool share_memory(const grd_value *value, const grd_value *other)
 {
     const grd_tensors ours = tensors_of(value), theirs = tensors_of(other);
@@ -37,7 +39,8 @@ static bool share_memory(const grd_value *value, const grd_value *other)
     return false;
 }
 
-/* A call that needs a tensor to itself needs its first argument so. */
+/* True if the two calls must not run at the same time. This is so if they are on different threads, at least one of them needs its first argument
+ * for itself (`alone`), and the other call uses the same memory. */
 static bool meet(const struct grd_race *race, const struct grd_race *other)
 {
     const int n = race->alone ? 1 : race->nargs, m = other->alone ? 1 : other->nargs;
@@ -66,9 +69,10 @@ bool grd_race_begin(struct grd_race *race)
         running.first = race;
     pthread_mutex_unlock(&running.lock);
     return met == NULL ||
-           grd_raise(GRD_ERROR_RUNTIME,
-                     "%s was called while another thread runs %s on the same tensor, or one that shares its memory; %s needs it for itself",
-                     race->name, met, is_alone ? met : race->name);
+           grd_raise(
+               GRD_ERROR_RUNTIME,
+               "%s was called while another thread runs %s on the same tensor, or one that shares its memory; %s needs exclusive use of it",
+               race->name, met, is_alone ? met : race->name);
 }
 
 void grd_race_end(const struct grd_race *race)

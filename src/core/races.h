@@ -1,27 +1,29 @@
-/* Calls that need a tensor to themselves and do not have it, while GRADUS_DEBUG=races: every call of an operator, and of the functions of that kind, is in a list while
- * it runs. In other modes nothing here is called. */
+/* Detects, with GRADUS_DEBUG=races, that another thread uses a tensor while a call such as grd_resize_ needs exclusive use of it. Every such call and
+ * every call of an operator is in a list while it runs. Without this debug mode no function of this file is called, except grd_races_init. */
 #ifndef GRD_CORE_RACES_H
 #define GRD_CORE_RACES_H
 
 #include "base/debug.h"
 #include "core/tensor.h"
 
-/* A call that runs, in its own frame. */
+/* One running call, as an element of the list of running calls. It lives in the stack frame of the call. */
 struct grd_race {
     const char *name;
     const grd_value *args;
     int nargs;
-    bool alone; /* what it works on must not be used by another thread meanwhile */
-    /* Set by grd_race_begin. */
+    bool alone; /* true if no other thread may use the memory of args[0] during the call */
+    /* Set by grd_race_begin: an address that identifies the calling thread, and the next call in the list. */
     const void *thread;
     struct grd_race *next;
 };
 
-/* Enters the call into the list. False, with RuntimeError that names both calls, where another thread runs one that must not meet it: then it is not entered. */
+/* Adds the call `race` to the list of running calls. If a call on another thread forbids this, does not add `race` and returns false, with a
+ * RuntimeError that names both calls. */
 bool grd_race_begin(struct grd_race *race);
+/* Removes the call `race` from the list of running calls. */
 void grd_race_end(const struct grd_race *race);
 
-/* The list's lock is held around a fork; run once. */
+/* Lets a fork wait until no thread changes the list of running calls. Called once, by the library's constructor. */
 void grd_races_init(void);
 
 #endif

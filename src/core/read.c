@@ -1,6 +1,6 @@
-/* Elements and geometry of a tensor, as the public API gives them.
+/* Reads elements, sizes, strides and other properties of tensors for the public API.
  *
- * Invariant: every function can be called with NULL and with the failed tensor. */
+ * Invariant: every function accepts NULL and grd_failed, the tensor that a failed call returns. */
 #include "core/read.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "core/tensor.h"
 #include "core/transfer.h"
 
-/* The tensor, or in place of NULL, with the error raised, the failed tensor, which can be read. */
+/* Returns `t`. If `t` is NULL or freed, raises the error and returns grd_failed, a tensor that is safe to read. */
 static const grd_tensor *required(const grd_tensor *t, const char *function)
 {
     return grd_given(t, function, "t") ? t : grd_failed;
@@ -33,7 +33,8 @@ grd_scalar grd_element_of(const grd_tensor *t, const void *element)
     return s;
 }
 
-/* Conjugates n elements where the tensor is read so; see Note [Conjugated when read]. */
+/* Applies the key CONJUGATE of `t` to `n` elements that were copied from it and have dtype `dtype`. With this key the elements are conjugated or,
+ * for a real dtype of `t`, negated; see Note [Conjugated when read]. */
 static void conjugate_read(const grd_tensor *t, void *elements, grd_dtype dtype, int64_t n)
 {
     if (!grd_is_conjugated(t))
@@ -47,7 +48,8 @@ static void conjugate_read(const grd_tensor *t, void *elements, grd_dtype dtype,
     }
 }
 
-/* Reads an element that does not lie where this process can read it: brings it here, or raises the error. */
+/* Writes the element of a one-element tensor that is not in CPU memory, converted to `dtype`, after copying it to the CPU. Returns false, with
+ * the error raised, inside vmap (`t` is a batch tensor), on the meta device, or if the copy failed. */
 static __attribute__((noinline)) bool fetch_item(const grd_tensor *t, void *ret_element, grd_dtype dtype)
 {
     if (grd_is_batch(t))
@@ -66,7 +68,8 @@ static __attribute__((noinline)) bool fetch_item(const grd_tensor *t, void *ret_
     return !grd_pending();
 }
 
-/* Copies the one element to ret_element as `dtype` (NONE: unchanged). False on failure. */
+/* Writes the element of the one-element tensor `t` to ret_element. The element is converted to `dtype`, or keeps its dtype if `dtype` is
+ * GRD_DTYPE_NONE. Returns false, with the error raised in the name of `function`, on failure. */
 static bool read_item(const grd_tensor *t, const char *function, void *ret_element, grd_dtype dtype)
 {
     t = required(t, function);
@@ -85,7 +88,8 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
 
 grd_scalar grd_item(grd_tensor *t)
 {
-    /* Batch tensors have not the key CPU; the failed tensor has a NaN. */
+    /* Fast path for CPU tensors. The tensors that vmap passes to operators do not have the key CPU. grd_failed_tensor has it, and its element is
+     * NaN. */
     if (GRD_LIKELY(t != NULL && (grd_keys_read(t) & (1u << GRD_KEY_CPU | 1u << GRD_KEY_CONJUGATE)) == 1u << GRD_KEY_CPU && t->numel == 1 &&
                    !grd_pending()))
         return grd_scalar_read(t->data, (grd_dtype)t->dtype);
@@ -105,7 +109,7 @@ int64_t grd_item_int64(grd_tensor *t)
     return read_item(t, "grd_item_int64", &element, GRD_INT64) ? element : 0;
 }
 
-/* Row-major order; `index` counts up like the digits of a number. */
+/* Converts all elements of `t` to `dtype` and writes them to `to` in row-major order. */
 static void convert_all(const grd_tensor *t, char *to, grd_dtype dtype)
 {
     int64_t index[GRD_MAX_DIMS] = {0}, step = grd_dtype_table[dtype].size;
@@ -176,6 +180,8 @@ grd_dims grd_strides(const grd_tensor *t)
     return grd_dims_from(t->strides, t->ndim);
 }
 
+/* Returns entries[dim], where `entries` is the sizes or strides of `t` and `dim` may be negative. Returns 0, with IndexError, if `dim` is out of
+ * range. */
 static int64_t entry_at(const grd_tensor *t, const int64_t *entries, int64_t dim)
 {
     if (t->ndim == 0)

@@ -1,10 +1,11 @@
-/* One element of a tensor. */
+/* Declares grd_element_of, which reads one element of a tensor. */
 #ifndef GRD_CORE_READ_H
 #define GRD_CORE_READ_H
 
 #include "core/tensor.h"
 
-/* An element of a tensor as a scalar: the conjugate of what lies in memory where the tensor is read so. */
+/* Returns the element of `t` at address `element` as a scalar. If `t` has the key CONJUGATE, this is the conjugate or negative of the value in
+ * memory. */
 grd_scalar grd_element_of(const grd_tensor *t, const void *element);
 
 #endif

@@ -1,9 +1,9 @@
-/* Storages that get other memory: larger, smaller, or shared with other processes.
+/* Gives new memory to a storage: larger memory, smaller memory, or memory shared with other processes.
  *
- * Every tensor over a storage holds the address of its first element, so all of them have to be told. A storage counts its owners and does not know
- * who they are: the caller lists the tensors, and the counts say if one is missing.
- * Invariant: nothing changes unless the list is complete. */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+ * Every tensor over the storage holds the address of its first element, which must be updated. A storage counts its owners but has no list of
+ * them. So the caller passes all the tensors, and the reference counts show whether one is missing. Invariant: nothing changes unless the list is
+ * complete. */
+#define _GNU_SOURCE /* for MAP_ANONYMOUS */
 #include "core/relocate.h"
 
 #include <errno.h>
@@ -20,7 +20,8 @@
 #include "core/tensor.h"
 #include "core/wrapper.h"
 
-/* The tensors that the caller listed, all over storages that have `root`. */
+/* The tensors that the caller passed, and the storage `root` that they should share: each of their storages should be `root` or borrow the memory
+ * of `root`. */
 struct owners {
     grd_tensor *const *tensors;
     int64_t n;
@@ -32,6 +33,7 @@ static int64_t count_of(const void *object)
     return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_acquire);
 }
 
+/* Returns how many of the tensors in the list are views of `base`. */
 static int64_t views_listed(const struct owners *o, const grd_tensor *base)
 {
     int64_t n = 0;
@@ -48,7 +50,8 @@ static bool is_listed(const struct owners *o, const grd_tensor *t)
     return i < o->n;
 }
 
-/* Tensors that own a reference to `storage`; a view owns its base instead unless that has moved. */
+/* Returns how many of the tensors in the list own a reference to `storage`. A view usually owns its base instead. It owns its storage only if the
+ * base got another storage (GRD_FLAG_REPLACED). */
 static int64_t tensors_listed(const struct owners *o, const struct grd_storage *storage)
 {
     int64_t n = 0;
@@ -57,7 +60,8 @@ static int64_t tensors_listed(const struct owners *o, const struct grd_storage *
     return n;
 }
 
-/* Storages that borrow from the root, each counted where it is first found. */
+/* Returns how many different storages the tensors in the list have that borrow their memory from the root storage. A storage that several tensors
+ * share counts once. */
 static int64_t borrowers_listed(const struct owners *o)
 {
     int64_t n = 0;
@@ -71,6 +75,8 @@ static int64_t borrowers_listed(const struct owners *o)
     return n;
 }
 
+/* True if `t` uses the root storage or borrows from it, and if the list contains everything that owns the memory through `t`: all owners of its
+ * storage, its base, and all its views. */
 static bool is_accounted_for(const struct owners *o, const grd_tensor *t)
 {
     const struct grd_storage *storage = t->storage;
@@ -98,7 +104,7 @@ bool grd_storage_replace(grd_tensor *const *tensors, int64_t n, void *data, int6
 {
     if (!grd_storage_owned_by(tensors, n))
         return grd_raise(GRD_ERROR_RUNTIME,
-                         "the memory of a storage cannot be replaced while something beside its tensors uses it: a graph "
+                         "the memory of a storage cannot be replaced while something other than its tensors uses it, such as a graph "
                          "that saved it, a buffer or a NumPy array");
     struct grd_storage *root = grd_storage_root(tensors[0]->storage);
     const int64_t kept = root->bytes < bytes ? root->bytes : bytes;
@@ -120,6 +126,7 @@ bool grd_storage_replace(grd_tensor *const *tensors, int64_t n, void *data, int6
 
 /* ---- Other sizes ------------------------------------------------------------------------------------------------------------------ */
 
+/* The context of a storage whose memory was allocated by mmap, for its release function. */
 struct mapping {
     void *data;
     size_t length;
@@ -132,7 +139,7 @@ static void end_mapping(void *context)
     grd_free(mapping, sizeof *mapping);
 }
 
-/* The end of the last byte that an element of the tensors lies in. */
+/* Returns the number of bytes from the start of the storage to the end of the last element that any of the `n` tensors has. */
 static int64_t reach_of(grd_tensor *const *tensors, int64_t n)
 {
     int64_t reach = 0, lowest, highest;
@@ -154,7 +161,8 @@ bool grd_storage_resizable(const grd_tensor *t)
     return root->device == GRD_DEVICE_CPU && (root->release == NULL || root->release == end_mapping);
 }
 
-/* Tensors may reach beyond the new end. They then read zeros, from pages that take no memory until they are written. */
+/* The tensors may have elements beyond the new size of the storage. Therefore the mapped memory is as large as these elements need. Its pages are
+ * zero and occupy no memory until they are written. */
 bool grd_storage_resize(grd_tensor *const *tensors, int64_t n, int64_t bytes)
 {
     if (grd_pending() || !grd_given_all(tensors, n, "grd_storage_resize", "tensors"))

@@ -1,11 +1,12 @@
-/* Other memory for a storage whose owners are all known. */
+/* Declares grd_storage_replace, which gives new memory to a storage if the caller knows all its tensors. */
 #ifndef GRD_CORE_RELOCATE_H
 #define GRD_CORE_RELOCATE_H
 
 #include "core/tensor.h"
 
-/* Gives the storage of the tensors, which are all its owners, other memory, into which as many bytes are copied as fit (relocate.c). RuntimeError, and
- * nothing changes, when it has other owners. */
+/* Makes `data`, of `bytes` bytes, the memory of the storage that the `n` tensors share, after copying the old bytes as far as they fit.
+ * release(context) is called when the storage no longer uses the memory. Returns false, with RuntimeError and nothing changed, if something
+ * besides these tensors uses the storage, because it would keep the old address. */
 bool grd_storage_replace(grd_tensor *const *tensors, int64_t n, void *data, int64_t bytes, void (*release)(void *context), void *context);
 
 #endif

@@ -1,4 +1,4 @@
-/* Resizing in place, for out= and for resize_. */
+/* Changes the sizes, strides and offset of tensors in place, for out= arguments and resize_. */
 #include "core/resize.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ bool grd_warn_resized(const grd_tensor *out, grd_dims sizes)
     return grd_warn(text);
 }
 
-/* True if elements with these strides fill memory without gaps. */
+/* True if elements with these sizes and strides fill memory without gaps. Sizes and strides must not be negative or overflow. */
 static bool is_dense(grd_dims sizes, const int64_t *strides)
 {
     int64_t last = 0;

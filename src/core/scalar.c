@@ -1,6 +1,6 @@
-/* Numbers: scalars with their kind, and single elements of every dtype read, written and converted.
+/* Reads, writes and converts single elements of every dtype, and converts scalars. Loops over many elements are in kernels, not here.
  *
- * Loops over elements are kernels, not here. Invariant: nothing here computes through undefined conversions. */
+ * Invariant: no conversion has undefined behavior. */
 #include "core/scalar.h"
 
 #include <float.h>
@@ -20,7 +20,7 @@ double grd_scalar_double(grd_scalar s)
     return s.kind == GRD_SCALAR_NONE ? (double)NAN : (double)s.v.i;
 }
 
-/* As x86-64 does it: out of range and NaN give INT64_MIN. */
+/* Returns `x` truncated to an integer, or INT64_MIN if `x` is NaN or out of range, as the conversion instruction of x86-64 does. */
 static int64_t truncate_to_int64(double x)
 {
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
@@ -33,7 +33,7 @@ int64_t grd_scalar_int64(grd_scalar s)
     return s.kind == GRD_SCALAR_NONE ? 0 : truncate_to_int64(s.v.c.re);
 }
 
-grd_scalar grd_number_of_plain(double value)
+grd_scalar grd_scalar_of_untyped(double value)
 {
     const double limit = 0x1p53;
     const bool whole = value > -limit && value < limit && value == (double)(int64_t)value && !(value == 0 && signbit(value));
@@ -87,7 +87,7 @@ static void write_complex(double re, double im, grd_dtype dtype, void *element)
         memcpy(element, &(grd_complex128){re, im}, sizeof(grd_complex128));
 }
 
-/* The integer dtypes; the name is the one PyTorch's messages have. */
+/* The range of each integer dtype, and the C type name that PyTorch's error messages use for it. */
 static const struct range {
     const char *type;
     int64_t min;
@@ -101,7 +101,7 @@ static const struct range {
     [GRD_QINT32] = {"int", INT32_MIN, INT32_MAX},
 };
 
-/* As memcpy, for the few sizes elements have. */
+/* Copies an element of `size` bytes: 1, 2, 4, 8 or 16. The constant sizes let the compiler inline the copy. */
 static inline void copy_element(void *to, const void *from, size_t size)
 {
     switch (size) {
@@ -123,14 +123,14 @@ static inline void copy_element(void *to, const void *from, size_t size)
     }
 }
 
-/* The low bytes of `bits`. */
+/* Writes as many of the low bytes of `bits` as an element of `dtype` has. */
 static void write_bits(uint64_t bits, grd_dtype dtype, void *element)
 {
     const uint64_t words[2] = {bits, 0};
     copy_element(element, words, grd_dtype_table[dtype].size);
 }
 
-/* An integer: moved up and down again, which repeats its sign. */
+/* Returns the integer of dtype `dtype` that is in the low bytes of `bits`. Shifting the bits to the top and back extends the sign. */
 static __attribute__((noinline)) int64_t extended(uint64_t bits, grd_dtype dtype)
 {
     const int unused = 64 - 8 * grd_dtype_table[dtype].size;
@@ -211,14 +211,18 @@ void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, g
 
 /* ---- Writing with the range checked ----------------------------------------------------------------------------------- */
 
+/* Raises RuntimeError "value cannot be converted to type uint8_t without overflow", with `type` as the name. Always returns false. */
 static bool overflow(const char *type)
 {
     return grd_raise(GRD_ERROR_RUNTIME, "value cannot be converted to type %s without overflow", type);
 }
 
 /* Note [Unsigned wrap-around]
- * A negative integer may be written to an unsigned dtype and wraps around, as in C and in PyTorch, when its magnitude is in
- * range: -255 to uint8, but not -256. A negative floating number may not. */
+ * As in C and PyTorch, a negative integer may be written to an unsigned dtype and wraps around if its absolute value is
+ * in the range of the dtype. For example, -255 may be written to uint8 and -256 may not. A negative floating-point number may not be written to an
+ * unsigned dtype.
+ *
+ * Writes the scalar as an integer of `dtype`. Returns false, with RuntimeError, if it is out of range. */
 static bool write_integer(grd_scalar s, grd_dtype dtype, void *element)
 {
     const struct range range = ranges[dtype];
@@ -233,7 +237,8 @@ static bool write_integer(grd_scalar s, grd_dtype dtype, void *element)
         return true;
     }
     double x = s.v.c.re;
-    /* 64-bit maxima are no doubles; they round up to a power of two, which does not fit. */
+    /* The largest values of the 64-bit integer dtypes are not doubles. Converted to double they are rounded up to a power of two, which is out of
+     * range. */
     bool below = grd_dtype_table[dtype].size == 8 ? x < (double)range.max : x <= (double)range.max;
     if (!(x >= (double)range.min && below) || (s.kind == GRD_SCALAR_COMPLEX && s.v.c.im != 0))
         return overflow(range.type);
@@ -241,6 +246,7 @@ static bool write_integer(grd_scalar s, grd_dtype dtype, void *element)
     return true;
 }
 
+/* True if `x` is finite but overflows float32. */
 static bool beyond_float(double x)
 {
     return isfinite(x) && fabs(x) > (double)FLT_MAX;

@@ -1,19 +1,14 @@
-/* Shape algebra: pure functions of sizes and strides. No tensor is read or written here.
+/* Computes with sizes and strides. No tensor is read or written here.
  *
- * Invariant: products are checked; nothing overflows for any int64 sizes, except that the functions that return void
- * take sizes grd_shape_numel has accepted. */
+ * Invariant: products of sizes are checked for overflow. Functions that return void require sizes that grd_shape_numel has accepted. */
 #include "core/shape.h"
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/text.h"
 
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
-
-static int64_t at_least_one(int64_t size)
-{
-    return size > 1 ? size : 1;
-}
+enum { LIST_CHARS = 512 }; /* length of the text of a list in an error message */
 
 static bool has_zero(grd_dims sizes)
 {
@@ -23,18 +18,20 @@ static bool has_zero(grd_dims sizes)
     return false;
 }
 
-/* The product of sizes[first...], empty dimensions counting as one. */
+/* Writes the product of sizes[first] to the last size to *ret_product, where a size of 0 counts as 1. Returns false if the product overflows. */
 static bool product_from(grd_dims sizes, int64_t first, int64_t *ret_product)
 {
     int64_t product = 1;
     for (int64_t i = first; i < sizes.n; i++)
-        if (__builtin_mul_overflow(product, at_least_one(sizes.data[i]), &product))
+        if (__builtin_mul_overflow(product, grd_greatest(sizes.data[i], 1), &product))
             return false;
     *ret_product = product;
     return true;
 }
 
-/* Does the rest of grd_shape_numel once a size is odd: names it, or finds it harmless. */
+/* The slow path of grd_shape_numel, for sizes of which one is negative, whose product overflows, or that are too many. Returns false, with the
+ * error raised. But if one of the sizes is 0 and the contiguous strides do not overflow, the tensor is valid and empty: then writes 0 to
+ * *ret_numel and returns true. */
 static bool numel_slow(grd_dims sizes, int64_t *ret_numel)
 {
     char list[LIST_CHARS];
@@ -61,7 +58,7 @@ bool grd_shape_numel(grd_dims sizes, int64_t *ret_numel)
     int64_t product = 1;
     for (int64_t i = 0; i < sizes.n && !odd; i++) {
         empty |= sizes.data[i] == 0;
-        odd = sizes.data[i] < 0 || __builtin_mul_overflow(product, at_least_one(sizes.data[i]), &product);
+        odd = sizes.data[i] < 0 || __builtin_mul_overflow(product, grd_greatest(sizes.data[i], 1), &product);
     }
     if (GRD_UNLIKELY(odd))
         return numel_slow(sizes, ret_numel);
@@ -75,7 +72,7 @@ void grd_shape_contiguous_strides(grd_dims sizes, int64_t *ret_strides)
     for (int64_t i = sizes.n - 1; i >= 0; i--) {
         ret_strides[i] = stride;
         if (i > 0)
-            stride = grd_wrapping_product(stride, at_least_one(sizes.data[i]));
+            stride = grd_wrapping_product(stride, grd_greatest(sizes.data[i], 1));
     }
 }
 
@@ -95,7 +92,8 @@ bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides)
     return follows;
 }
 
-/* True if the dimensions lie in this order, innermost first, without gaps. */
+/* True if there are no gaps between elements when the dimensions are nested in the order `order`, innermost first. `n` is the length of `order`.
+ * Dimensions that are not in `order` must have size 1. */
 static bool has_no_gaps(grd_dims sizes, const int64_t *strides, const int *order, int64_t n)
 {
     int64_t expected = 1;
@@ -108,17 +106,17 @@ static bool has_no_gaps(grd_dims sizes, const int64_t *strides, const int *order
     return true;
 }
 
-/* Strides without gaps in this order. */
+/* Writes the strides of a dense tensor whose dimensions are nested in the order `order`, innermost first. */
 static void strides_in_order(grd_dims sizes, const int *order, int64_t *ret_strides)
 {
     int64_t stride = 1;
     for (int64_t i = 0; i < sizes.n; i++) {
         ret_strides[order[i]] = stride;
-        stride = grd_wrapping_product(stride, at_least_one(sizes.data[order[i]]));
+        stride = grd_wrapping_product(stride, grd_greatest(sizes.data[order[i]], 1));
     }
 }
 
-/* Dimensions in the order of channels last, innermost first: of 4 and of 5. */
+/* The numbers of the dimensions in channels-last order, innermost first: for 4 and for 5 dimensions. */
 static const int channels_last_order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
 
 bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides)
@@ -135,7 +133,7 @@ bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides)
 {
     if ((sizes.n != 4 && sizes.n != 5) || has_zero(sizes) || strides[1] == 0)
         return false;
-    int64_t least = 0; /* stride of the next dimension outwards */
+    int64_t least = 0; /* smallest stride, in elements, that the next dimension outwards may have */
     for (int64_t i = 0; i < sizes.n; i++) {
         const int64_t dim = channels_last_order[sizes.n - 4][i];
         if (strides[dim] < least || (dim == 0 && least == strides[1]))
@@ -145,12 +143,14 @@ bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides)
     return true;
 }
 
+/* Returns the absolute value of a stride; INT64_MAX for INT64_MIN. */
 static int64_t magnitude(int64_t stride)
 {
     return stride == INT64_MIN ? INT64_MAX : stride < 0 ? -stride : stride;
 }
 
-/* The dimensions with more than one element, by rising magnitude of stride; returns how many. */
+/* Writes the numbers of the dimensions of size 2 or more, sorted by the absolute value of their strides, smallest first. Returns how many there
+ * are. */
 static int64_t sort_by_stride(grd_dims sizes, const int64_t *strides, int *ret_order)
 {
     int64_t n = 0;
@@ -176,7 +176,7 @@ bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides)
     if (has_zero(sizes))
         return false;
     int order[GRD_MAX_DIMS];
-    int64_t reach = 0; /* of the dimensions inside the current one */
+    int64_t reach = 0; /* largest offset from the first element, in elements, that the dimensions seen so far reach */
     int64_t n = sort_by_stride(sizes, strides, order);
     for (int64_t i = 0; i < n; i++) {
         int64_t stride = magnitude(strides[order[i]]), span;
@@ -203,7 +203,8 @@ bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowes
     return true;
 }
 
-/* Negative if dim `a` lies inside dim `b`, positive if outside, 0 if no operand tells. The first operand that tells decides. */
+/* Compares dimensions `a` and `b` for grd_shape_order by the strides of `n` operands. Returns a negative number if `a` is further inside than
+ * `b`, a positive number if further outside, and 0 if no operand decides. The first operand that decides counts. */
 static int compare_dims(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int a, int b)
 {
     for (int i = 0; i < n; i++) {
@@ -219,8 +220,9 @@ static int compare_dims(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], 
 }
 
 /* Note [Ambiguous strides]
- * "Does not tell" is not transitive (a broadcast operand does not tell), so the order is defined by this insertion, as PyTorch's is: a dimension
- * moves inwards past all that are outside it, looking through those that do not tell. */
+ * An operand that is broadcast along a dimension does not decide where this dimension belongs. "Not decided" is not a transitive relation, so
+ * different sorting algorithms can give different results. This insertion sort gives PyTorch's order: a dimension moves inwards past all
+ * dimensions that are outside it, skipping dimensions for which nothing is decided. */
 void grd_shape_order(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int *ret_order)
 {
     const int ndim = (int)sizes.n;
@@ -258,7 +260,7 @@ void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *re
 
 void grd_shape_refuse_dim(int64_t dim, int64_t ndim)
 {
-    int64_t n = at_least_one(ndim);
+    int64_t n = grd_greatest(ndim, 1);
     grd_raise(GRD_ERROR_INDEX, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-n,
               (long long)(n - 1), (long long)dim);
 }
@@ -310,8 +312,8 @@ bool grd_broadcast_shapes(grd_dims_view a, grd_dims_view b, int64_t *ret_sizes, 
     return check_shape(a, "a") && check_shape(b, "b") && grd_shape_broadcast(a, b, ret_sizes, ret_ndim);
 }
 
-/* Works inwards out: old dimensions that lie without gaps between them form a chunk, and the new dimensions must divide
- * each chunk exactly. */
+/* The loop goes from the innermost old dimension outwards. Adjacent old dimensions without gaps between them are combined into a chunk, which has
+ * `chunk` elements. Some of the new dimensions must fill each chunk exactly; otherwise there is no such view. */
 bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides)
 {
     if (has_zero(sizes)) {
@@ -321,7 +323,7 @@ bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new
             grd_shape_contiguous_strides(new_sizes, ret_strides);
         return true;
     }
-    int64_t next = new_sizes.n - 1; /* new dimension to be placed */
+    int64_t next = new_sizes.n - 1; /* index of the next new dimension to get a stride, from the innermost outwards */
     int64_t chunk_stride = sizes.n > 0 ? strides[sizes.n - 1] : 1, chunk = 1;
     for (int64_t i = sizes.n - 1; i >= 0; i--) {
         chunk *= sizes.data[i];

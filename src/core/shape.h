@@ -1,4 +1,5 @@
-/* Shape algebra: pure functions of sizes and strides, which know no tensor. */
+/* Declares functions of sizes and strides that need no tensor: sizes of broadcasts and views, contiguous and other strides, and the order of
+ * dimensions. */
 #ifndef GRD_CORE_SHAPE_H
 #define GRD_CORE_SHAPE_H
 
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "gradus/tensor.h"
 
+/* True if both lists have the same length and the same elements. */
 static inline bool grd_dims_equal(grd_dims a, grd_dims b)
 {
     if (a.n != b.n)
@@ -18,14 +20,15 @@ static inline bool grd_dims_equal(grd_dims a, grd_dims b)
     return true;
 }
 
-/* Returns a * b modulo 2^64. Only strides that no element uses may overflow: those of an empty tensor
- * or of a dimension with one element. */
+/* Returns a * b modulo 2^64. A product of strides and sizes can only overflow if no element uses it, i.e. in an empty tensor or for a dimension
+ * of size 1. */
 static inline int64_t grd_wrapping_product(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Returns the product of the sizes modulo 2^64. A part of the sizes of an empty tensor may overflow. */
+/* Returns the product of the `n` sizes modulo 2^64. For the sizes of a valid tensor the result is exact: the product overflows at most if one of
+ * the sizes is 0, and then the result is 0. */
 static inline int64_t grd_sizes_product(const int64_t *sizes, int64_t n)
 {
     int64_t product = 1;
@@ -34,23 +37,29 @@ static inline int64_t grd_sizes_product(const int64_t *sizes, int64_t n)
     return product;
 }
 
-/* Writes the product of the sizes. False, with RuntimeError that names the sizes, if one is negative or the product overflows. */
+/* Writes the product of the sizes to *ret_numel. Returns false, with a RuntimeError that names the sizes, if a size is negative or the product
+ * overflows. */
 bool grd_shape_numel(grd_dims sizes, int64_t *ret_numel);
+/* Writes the strides of a contiguous (row-major) tensor with these sizes. */
 void grd_shape_contiguous_strides(grd_dims sizes, int64_t *ret_strides);
 bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides);
 bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides);
-/* Writes the strides of channels last. `sizes` has 4 or 5 dimensions. */
+/* Writes the strides of a tensor with these sizes in channels-last layout. `sizes` has 4 or 5 dimensions. */
 void grd_shape_channels_last_strides(grd_dims sizes, int64_t *ret_strides);
-/* True if the dimensions lie in the order of channels last, with or without gaps: what PyTorch's suggest_memory_format asks. Where sizes of 1 leave
- * that open, False. */
+/* True if the dimensions are in channels-last order, with or without gaps, as PyTorch's suggest_memory_format decides. Returns false if dimensions of
+ * size 1 make the order ambiguous. */
 bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides);
-/* True if the strides are those of a contiguous tensor in some order of the dimensions (non-overlapping and dense). Empty shapes are dense. */
+/* True if a tensor with these sizes and strides is non-overlapping and dense, i.e. contiguous after some permutation of its dimensions. Empty
+ * tensors count as dense. */
 bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides);
-/* True if two indices may share an address: stride 0 with size > 1, or strides that interleave. False is certain, true is not. */
+/* True if two different elements may have the same address, because of a stride of 0 or of interleaved strides. The result false is certain, but
+ * the result true is not. */
 bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides);
-/* Raises IndexError "Dimension out of range (expected to be in range of [-2, 1], but got 2)". */
+/* Raises IndexError "Dimension out of range (expected to be in range of [-2, 1], but got 2)" for dimension `dim` of a tensor with `ndim`
+ * dimensions. */
 void grd_shape_refuse_dim(int64_t dim, int64_t ndim);
-/* Writes `dim`, with ndim added if it is negative. False, with IndexError, if it is out of range. An ndim of 0 counts as 1. */
+/* Writes the dimension number `dim` to *ret_dim, plus `ndim` if it is negative. Returns false, with IndexError, if `dim` is out of range. An `ndim`
+ * of 0 counts as 1. */
 static inline bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_dim)
 {
     const int64_t n = ndim > 1 ? ndim : 1, wrapped = dim < 0 ? dim + n : dim;
@@ -61,25 +70,28 @@ static inline bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_di
     *ret_dim = wrapped;
     return true;
 }
-/* Writes the bit set of the dims of a list, negative ones wrapped; an absent or empty list stands for all dims. False with IndexError for a dim out
- * of range, or RuntimeError "dim 0 appears multiple times in the list of dims". */
+/* Writes a bit set of the dimension numbers in `dims`, which may be negative. An absent or empty list stands for all dimensions. Returns false, with
+ * IndexError if a number is out of range, or with RuntimeError "dim 0 appears multiple times in the list of dims". */
 bool grd_shape_dim_mask(grd_dims dims, int64_t ndim, uint64_t *ret_mask);
-/* Writes the sizes that two shapes broadcast to into ret_sizes[GRD_MAX_DIMS]. False, with RuntimeError
- * "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1", when they do not broadcast. */
+/* Writes the sizes that the shapes `a` and `b` broadcast to. ret_sizes has room for GRD_MAX_DIMS numbers. Returns false, with RuntimeError "The size
+ * of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1", if the shapes do not broadcast. */
 bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *ret_ndim);
-/* Lowest and highest offset, relative to the first element, that an index reaches (both 0 when empty); false, with no error,
- * when they overflow. */
+/* Writes the lowest and the highest position of any element relative to the first element, in elements. Both are 0 for an empty tensor. Returns
+ * false, without an error, if a position overflows. */
 bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowest, int64_t *ret_highest);
-/* Writes the order of dimensions, innermost first, that the strides of n operands imply. A stride of 0 marks a broadcast dimension. */
+/* Writes the dimension numbers, innermost first, so that the strides of the `n` operands grow outwards; where two operands disagree, the first
+ * one decides. strides[i] holds the strides of operand i, where 0 marks a broadcast dimension. */
 void grd_shape_order(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int *ret_order);
-/* Writes the strides of a dense tensor whose dimensions lie in the order of grd_shape_order. */
+/* Writes the strides of a dense tensor whose dimensions are nested in the order that grd_shape_order gives. */
 void grd_shape_ordered_strides(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int64_t *ret_strides);
-/* Writes dense strides in the order of the given ones, as empty_like does for a tensor that is not dense. */
+/* Writes the strides of a dense tensor whose dimensions are nested by increasing `strides`, innermost first, as empty_like does for a tensor that
+ * is not dense. */
 void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *ret_strides);
-/* Strides of a view with new sizes over the old geometry; false (no error) when only a copy can do. Sizes have no -1. */
+/* Writes the strides that a view with the sizes `new_sizes` has, if it is a view of a tensor with `sizes` and `strides`. Returns false, without an
+ * error, if there is no such view, so that the elements must be copied. `new_sizes` contains no -1. */
 bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides);
-/* Writes the sizes, with the one size of -1, if there is one, replaced by what `numel` leaves. False, with RuntimeError
- * "shape '[2, -1]' is invalid for input of size 3", if they do not fit. */
+/* Copies `sizes` to ret_sizes and replaces a size of -1 by the size that makes the product equal to `numel`. Returns false, with RuntimeError "shape
+ * '[2, -1]' is invalid for input of size 3", if no such size exists. */
 bool grd_shape_infer(grd_dims sizes, int64_t numel, int64_t *ret_sizes);
 
 #endif

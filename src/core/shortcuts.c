@@ -1,4 +1,4 @@
-/* The switches themselves: see shortcuts.h. */
+/* Defines the switches that turn off the faster ways to run operators or compute gradients, and sets one of them from the environment. */
 #include "core/shortcuts.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Switches between the ways in which an operator can run, all of which give the same results. */
+/* Declares switches that turn off the faster ways to run an operator or compute a gradient. Tests turn them off to compare the results with those
+ * of the slower ways. */
 #ifndef GRD_CORE_SHORTCUTS_H
 #define GRD_CORE_SHORTCUTS_H
 
@@ -7,11 +8,13 @@
 #include "gradus/export.h"
 #include "base/thread.h"
 
-/* True while operators take the shorter ways they have for simple operands: results are the same, bit for bit. False with GRADUS_SHORTCUTS=off. */
+/* True if operators use their fast paths for small contiguous operands, which give bit-identical results. The environment variable
+ * GRADUS_SHORTCUTS=off makes it false. */
 extern GRD_HIDDEN bool grd_shortcuts;
-/* Reads it; run once by the library's constructor. */
+/* Sets grd_shortcuts from the environment. Called once, by the library's constructor. */
 void grd_shortcuts_init(void);
-/* True while gradients are computed by accelerated formulas and fused kernels; tests that compare them with the formulas set it. */
+/* True if gradients are computed by faster formulas and fused kernels. Tests set it to false, to compare these gradients with those from the
+ * formulas of the schema. */
 extern GRD_HIDDEN bool grd_accelerations;
 
 #endif

@@ -1,5 +1,5 @@
-/* Fills the header and the storage of a new tensor, and makes small tensors inline. Most tensors of most programs are small, so operators of one
- * kernel call use this header, too. */
+/* Initializes the header and the storage of a new tensor, and makes small tensors by inline code. Operators that do little work include this
+ * header, because most tensors of most programs are small. */
 #ifndef GRD_CORE_SMALL_TENSOR_H
 #define GRD_CORE_SMALL_TENSOR_H
 
@@ -8,7 +8,9 @@
 
 extern const struct grd_object_type grd_tensor_type, grd_storage_type;
 
-/* Everything but storage, data, offset and dimensions; `traits` says which flags those give. */
+/* Sets all members of a tensor's header except storage, data, offset, sizes, strides and numel. `traits` is the value of grd_traits for the
+ * tensor, i.e. its dtype, device, flags and number of dimensions as one number. The flags in it must fit the sizes and strides, which the caller
+ * sets. */
 static inline void grd_init_header(grd_tensor *t, uint64_t traits, uint32_t itemsize, grd_keyset keys)
 {
     t->object.type = &grd_tensor_type;
@@ -21,7 +23,8 @@ static inline void grd_init_header(grd_tensor *t, uint64_t traits, uint32_t item
     t->binding = NULL;
 }
 
-/* The tensor of a block starts where its storage does. */
+/* Initializes the storage in `block`, with `bytes` bytes of data at `data`, and makes the tensor in `block` its first user, with offset 0.
+ * `block_bytes` is the size of the whole block. */
 static inline void grd_init_storage(struct grd_block *block, size_t block_bytes, void *data, int64_t bytes, grd_device device)
 {
     struct grd_storage *storage = &block->storage;
@@ -40,15 +43,16 @@ static inline void grd_init_storage(struct grd_block *block, size_t block_bytes,
     block->tensor.offset = 0;
 }
 
-/* True if so many bytes are data of a small tensor, and there are any. */
+/* True if `bytes` is between 1 and GRD_SMALL_BYTES, so that the data fits into the memory block of its tensor. */
 static inline bool grd_is_small_data(size_t bytes)
 {
     return bytes - 1 < GRD_SMALL_BYTES;
 }
 
-/* A contiguous tensor on the cpu whose data lies in its block, of inline dimensions that are still to be written; pooled. `traits` are
- * those of the result. NULL, with no error raised, when it is not small, is empty, or more than a look at this thread's lists is needed: then
- * ask grd_new. */
+/* Returns a contiguous CPU tensor of `numel` elements whose data is in its own memory block, owned by the innermost grd_scope. The caller still
+ * has to write the sizes and strides of the tensor, at most GRD_INLINE_DIMS of each, and `traits` (dtype, device, flags and rank as one number)
+ * must fit them. Returns NULL, without an error, if the tensor would be empty or not small, or if this thread's free list is empty or its pool of
+ * references full. The caller then calls grd_new. */
 GRD_INLINE grd_tensor *grd_make_small(uint64_t traits, size_t numel, size_t itemsize)
 {
     const size_t bytes = numel * itemsize, block_bytes = sizeof(struct grd_block) + bytes;

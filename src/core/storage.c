@@ -1,7 +1,7 @@
-/* Storage: the bytes tensors share, where they came from, and how they go back.
+/* Frees and grows storages, which are the memory that tensors share.
  *
- * Invariant: a storage lies in a struct grd_block and frees that block when its last owner goes; data that lies
- * elsewhere goes back to its device, or to whoever lent it. */
+ * Invariant: a storage is part of a struct grd_block and frees this block when the storage's last owner drops it. Data outside the block is freed
+ * by its device or by the storage's `release` function. */
 #include "core/storage.h"
 
 #include <string.h>
@@ -23,6 +23,7 @@ static grd_device device_of(const struct grd_storage *storage)
     return (grd_device){storage->device, storage->device_index};
 }
 
+/* Frees the data of a storage, unless it is part of the storage's block. */
 static void release_data(struct grd_storage *storage)
 {
     if (storage->release != NULL)
@@ -46,7 +47,8 @@ static void storage_finish(struct grd_object *object)
     grd_free(block_of(storage), storage->block_bytes);
 }
 
-/* Whoever lent the data may own anything. */
+/* Frees a storage. If its data is borrowed, `release` may drop any object. Therefore such a storage is freed through grd_object_end, which limits
+ * the recursion. */
 static void storage_destroy(struct grd_object *object)
 {
     if (((struct grd_storage *)object)->release != NULL)
@@ -60,7 +62,7 @@ const struct grd_object_type grd_storage_type = {.name = "storage", .destroy = s
 bool grd_storage_grow(grd_tensor *t, int64_t bytes)
 {
     struct grd_storage *storage = t->storage;
-    /* Other tensors would keep the old address; or the data is not ours. */
+    /* Growing is refused here because other tensors would keep the old address, and because borrowed data must not be freed. */
     if (t->base != NULL || grd_has_views(t) || !grd_object_unique(storage) || storage->release != NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "Trying to resize storage that is not resizable");
     const grd_device device = device_of(storage);

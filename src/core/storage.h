@@ -1,12 +1,13 @@
-/* The data of a storage: given back, and grown. */
+/* Declares functions that free or grow the data of a storage. */
 #ifndef GRD_CORE_STORAGE_H
 #define GRD_CORE_STORAGE_H
 
 #include "core/tensor.h"
 
-/* Gives the data back before the storage goes; nobody reads it any more. */
+/* Frees the data of a storage although the storage still has owners. The caller knows that none of them reads the data any more. */
 void grd_storage_empty(struct grd_storage *storage);
-/* Grows the data of a tensor that shares it with no other, keeping what is there; RuntimeError otherwise: others would keep the old address. */
+/* Grows the data of a tensor to `bytes` bytes and keeps the existing bytes. Returns false, with RuntimeError, if other tensors use the storage,
+ * because they would keep the old address, or if the data is borrowed. */
 bool grd_storage_grow(grd_tensor *t, int64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The failed tensor, and the keys that a tensor carries. */
+/* Defines the tensor that failed functions return (Note [Failed tensor]), and functions that raise errors and set the keys of a tensor. */
 #include "core/tensor.h"
 
 #include <math.h>
@@ -6,8 +6,8 @@
 static const struct grd_object_type failed_type = {.name = "failed tensor", .destroy = grd_object_stay};
 
 /* Note [Failed tensor]
- * What a failed operator returns. It has a storage and an element, NaN, so that code that looks at it
- * before looking at the error reads valid memory; immortal counts keep it alive. */
+ * A failed operator returns the failed tensor. It has a storage and one element, NaN, so that code which uses the tensor before it tests for the
+ * error reads valid memory. Its reference counts are immortal, so that it is never freed. */
 static float failed_element = NAN;
 struct grd_block grd_failed_block = {
     .tensor = {.object = {&failed_type, GRD_IMMORTAL},
@@ -55,7 +55,8 @@ void grd_mark_batch(grd_tensor *t)
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)
 {
     const grd_keyset bit = 1u << GRD_KEY_AUTOGRAD;
-    /* A view whose base says so already is only read. */
+    /* Requiring a gradient is read from the base as well, so a view needs no key if its base has one. Not setting the key then avoids a write to
+     * memory that other threads read. */
     if (requires_grad && !grd_marked_requires_grad(t) && (t->base == NULL || !grd_marked_requires_grad(t->base)))
         __atomic_fetch_or(&t->keys, bit, __ATOMIC_RELAXED);
     else if (!requires_grad)

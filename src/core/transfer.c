@@ -1,6 +1,6 @@
-/* Elements on their way between devices and the cpu, below the operators: dtypes and sizes do not change here.
+/* Copies elements between devices and the CPU, without changing dtypes or sizes.
  *
- * Invariant: memory of a device is never followed, only handed to the device's own copy. */
+ * Invariant: addresses on a device are never dereferenced, only passed to the device's copy function. */
 #include "core/transfer.h"
 
 #include "core/device.h"
@@ -16,6 +16,8 @@ static bool same_strides(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
+/* Copies `elements` contiguous elements. The offsets are in elements from the first element of each tensor. Returns false, with the error raised, if
+ * the device's copy failed. */
 static bool copy_run(grd_tensor *to, const grd_tensor *from, int64_t to_offset, int64_t from_offset, int64_t elements)
 {
     const int64_t size = to->itemsize;
@@ -23,7 +25,8 @@ static bool copy_run(grd_tensor *to, const grd_tensor *from, int64_t to_offset, 
                            elements * size);
 }
 
-/* The dimensions below `outer` are counted through, those above lie in one run of `run` elements in both tensors. */
+/* Copies all elements, `run` of them with each call of the device's copy. The dimensions from `outer` on are contiguous in both tensors and contain
+ * `run` elements; the loop counts through the dimensions before `outer`. Returns false, with the error raised, if a copy failed. */
 static bool copy_runs(grd_tensor *to, const grd_tensor *from, int outer, int64_t run)
 {
     int64_t index[GRD_MAX_DIMS] = {0}, to_offset = 0, from_offset = 0;
@@ -71,7 +74,8 @@ grd_tensor *grd_on_cpu(const grd_tensor *t)
     if (grd_is_failed(copy))
         return grd_failed;
     copy->flags |= t->flags & GRD_FLAG_NUMBER;
-    /* The new storage holds what lies between the first and the last address of `t`, and nothing else. */
+    /* The new storage is exactly as large as the memory from the lowest to the highest byte of the elements of `t`, so one copy transfers all of
+     * them. */
     const char *lowest = t->data - copy->offset * t->itemsize;
     if (t->numel > 0 && !grd_device_copy(copy->storage->data, GRD_CPU, lowest, device, copy->storage->bytes))
         return grd_failed;

@@ -1,14 +1,16 @@
-/* Copies elements between devices. */
+/* Declares functions that copy elements between devices. */
 #ifndef GRD_CORE_TRANSFER_H
 #define GRD_CORE_TRANSFER_H
 
 #include "core/tensor.h"
 
-/* `t` where this process can read it: itself on the cpu, otherwise a copy with the same strides. Pooled or borrowed; grd_failed, with
- * NotImplementedError, when it has no data. */
+/* Returns a tensor with the elements of `t` in CPU memory: `t` itself, borrowed, if it is on the CPU, otherwise a copy with the same strides,
+ * which is freed when the innermost grd_scope closes. Returns grd_failed, with an error, for tensors without data (NotImplementedError on the
+ * meta device). */
 grd_tensor *grd_on_cpu(const grd_tensor *t);
-/* Copies the elements between tensors of the same sizes and dtype on any two devices, in as few pieces as the strides allow; no other byte is
- * written. The two do not overlap. */
+/* Copies all elements of `from` to `to`, which has the same sizes and dtype, between any two devices. It calls the device's copy as few times as the
+ * strides allow. Bytes between the elements of `to` are not written. The tensors must not overlap. Returns false, with the error raised, if a copy
+ * failed. */
 bool grd_transfer(grd_tensor *to, const grd_tensor *from);
 
 #endif

@@ -1,6 +1,7 @@
-/* Wrappers: tensors of the meta device whose storage owns a content of somebody else. What they do is their type's; see dispatch/device.c.
+/* Makes wrappers: tensors on the meta device whose storage owns an object of another library. The type of this object decides how operators run
+ * on the wrapper; see dispatch/device.c.
  *
- * Invariant: a storage is a wrapper's exactly when its release is release_content. */
+ * Invariant: the storage of a wrapper, and no other storage, has release_content as its release function. */
 #include "core/wrapper.h"
 
 #include "base/memory.h"

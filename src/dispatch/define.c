@@ -1,9 +1,10 @@
-/* Operators defined at run time: making one from its schema, and the list of them beside the generated table.
+/* Makes operators at run time from their schemas, and keeps them in a list beside the generated table of operators.
  *
- * Lives here: the blocks and the list. Not here: reading a schema (schema_text.c), slots and calls (dispatch.c), gradients (autograd/define_operator.c).
+ * Schemas are parsed in schema_text.c, kernels are chosen and called in dispatch.c, and gradients are in autograd/define_operator.c.
  * Invariants
- * - The list only grows and is read without a lock; whoever finds an operator may keep it.
- * - An operator of a transaction is not in the list: only its own thread finds it, until all of the transaction is kept. */
+ * - The list only grows and is read without a lock. An operator found in the list is never freed.
+ * - An operator defined in an open transaction is not in the list. Only the thread of the transaction finds it, until the transaction is
+ *   committed. */
 #include "dispatch/define.h"
 
 #include <pthread.h>
@@ -18,13 +19,13 @@
 
 static struct grd_defined_op *_Atomic published;
 static _Atomic int64_t published_count;
-/* Under the lock: the end of the list, and what a transaction holds back. */
+/* Guards the end of the list `published`, and the list `held_back` of operators that open transactions have defined. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct grd_defined_op *last_published, *held_back;
 
-/* ---- Making one ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Making an operator -------------------------------------------------------------------------------------------------------- */
 
-/* A terminated copy of the span, from the room at *room. */
+/* Copies the text of `span`, followed by NUL, to *room, moves *room behind the copy, and returns the copy. */
 static const char *place(struct grd_span span, char **room)
 {
     char *copy = *room;
@@ -35,6 +36,7 @@ static const char *place(struct grd_span span, char **room)
     return copy;
 }
 
+/* Returns the number of bytes that the names and the default strings in a schema need, with their terminating NULs. */
 static size_t room_for(const struct grd_schema *schema)
 {
     size_t room = (size_t)schema->name.length + 1;
@@ -45,7 +47,8 @@ static size_t room_for(const struct grd_schema *schema)
     return room;
 }
 
-/* Results without a name are "result", or "result0", "result1", … when there are several. */
+/* Returns the name of result number `i`, copied to *room. Results without a name in the schema are called "result", or "result0", "result1", ...
+ * if there are several. */
 static const char *place_result(const struct grd_schema *schema, int i, char **room)
 {
     static const char *const numbered[GRD_MAX_RESULTS] = {"result0", "result1", "result2", "result3"};
@@ -122,7 +125,9 @@ static bool shares_memory(const grd_tensor *t, const grd_value *arg)
     return false;
 }
 
-/* The graph hangs on a result, so it belongs to nothing else. */
+/* Prepares the result *t for autograd, which is about to attach the graph to *t if the operator has a gradient and `key` has a lower priority
+ * than AUTOGRAD. In this case raises RuntimeError if *t shares memory with an argument, and replaces *t by a detached tensor if it is a view. In
+ * all other cases does nothing. Returns false if an error is pending. */
 static bool settle_result(const struct grd_op *op, grd_key key, int result, const grd_value *args, grd_tensor **t)
 {
     if (op->derivative == NULL || key >= GRD_KEY_AUTOGRAD)
@@ -136,6 +141,8 @@ static bool settle_result(const struct grd_op *op, grd_key key, int result, cons
     return !grd_pending();
 }
 
+/* Checks result number `result` that the kernel for `key` has written to *value: a tensor, or a list of tensors. False, with RuntimeError, if it
+ * is invalid. */
 static bool check_result(const struct grd_op *op, grd_key key, int result, const grd_value *args, grd_value *value)
 {
     if (!op->returns_list) {
@@ -173,7 +180,7 @@ static const struct grd_defined_op *find_in(const struct grd_defined_op *op, con
     return op;
 }
 
-/* The lock is held. */
+/* Removes an operator from the list `held_back`. The caller holds the lock. */
 static void let_go(struct grd_defined_op *self)
 {
     struct grd_defined_op *before = NULL, *op = held_back;
@@ -188,7 +195,7 @@ static void let_go(struct grd_defined_op *self)
     self->next = NULL;
 }
 
-/* The lock is held. */
+/* Adds an operator to the end of the list `published`. The caller holds the lock. */
 static void append(struct grd_defined_op *self)
 {
     atomic_store_explicit(last_published != NULL ? &last_published->next : &published, self, memory_order_release);
@@ -216,7 +223,8 @@ static void roll_back(void *op, int which)
 
 static const struct grd_step_type step = {.commit = commit, .roll_back = roll_back};
 
-/* The lock is held: a fork finds both done, the step noted and the operator held back, or neither. */
+/* Adds an operator to the list `held_back`, and a step to the open transaction that publishes or frees the operator when the transaction ends.
+ * False, with MemoryError, on failure. The caller holds the lock, so that a fork finds both done or neither. */
 static bool hold_back(struct grd_defined_op *self)
 {
     if (!grd_transaction_add(&step, self, 0))
@@ -227,11 +235,12 @@ static bool hold_back(struct grd_defined_op *self)
     return true;
 }
 
-/* The lock is held. */
+/* Adds an operator to the list `published` or, while a transaction is open, to the list `held_back`. False, with RuntimeError, if its name is
+ * taken. The caller holds the lock. */
 static bool enter(struct grd_defined_op *self)
 {
     if (find_in(atomic_load(&published), self->op.name) != NULL || find_in(held_back, self->op.name) != NULL)
-        return grd_raise(GRD_ERROR_RUNTIME, "there is an operator '%s' already", self->op.name);
+        return grd_raise(GRD_ERROR_RUNTIME, "operator '%s' is already defined", self->op.name);
     if (grd_transaction_current() != NULL)
         return hold_back(self);
     append(self);
@@ -252,6 +261,7 @@ bool grd_defined_publish(struct grd_defined_op *self)
     return entered;
 }
 
+/* Returns the operator called `name` if the open transaction of this thread has defined it, otherwise NULL. */
 static const grd_op *find_own(const char *name)
 {
     const struct grd_transaction *transaction = grd_transaction_current();

@@ -1,5 +1,5 @@
-/* Operators defined at run time: the same struct grd_op as those of the schema, in a block of their own.
- * Who defines them, with their gradients, is above: autograd/define_operator.c. */
+/* Declares operators that are defined at run time. Each such operator is a struct grd_op like the operators of the schema, in memory that is
+ * allocated for it. autograd/define_operator.c defines such operators, with their gradients. */
 #ifndef GRD_DISPATCH_DEFINE_H
 #define GRD_DISPATCH_DEFINE_H
 
@@ -8,34 +8,39 @@
 struct grd_transaction;
 
 struct grd_defined_op {
-    struct grd_op op; /* first: a grd_op with `defined` set is one of these */
-    const char *results[GRD_MAX_RESULTS];
-    /* Serves every device, as a kernel of the tree does that only calls operators; autograd too, where there is no gradient. May be NULL. */
+    struct grd_op op;                     /* must be first, because a grd_op with `defined` set is cast to this struct */
+    const char *results[GRD_MAX_RESULTS]; /* names of the operator's results; there are op.nresults of them */
+    /* A kernel that only calls operators. Therefore it serves every device, and also AUTOGRAD if the operator has no gradient. May be NULL. */
     grd_boxed_kernel *composite;
-    void *context;
-    void (*release)(struct grd_defined_op *self); /* frees op.derivative; NULL: there is nothing to free */
-    struct grd_defined_op *_Atomic next;
-    const struct grd_transaction *transaction; /* while it is not published */
-    size_t size;                               /* of the block */
+    void *context;                                /* the context argument of `composite` */
+    void (*release)(struct grd_defined_op *self); /* frees op.derivative; NULL if there is nothing to free */
+    struct grd_defined_op *_Atomic next;          /* next operator in the list of operators defined at run time */
+    const struct grd_transaction *transaction;    /* the transaction in which the operator was defined; not used after its commit */
+    size_t size;                                  /* bytes allocated for this struct and for the arguments, defaults and names after it */
 };
 
-/* An operator as its schema says, without kernels, not in the table yet. NULL, with the error raised, on failure. */
+/* Returns a new operator made from its schema, without kernels and not yet in the list of operators defined at run time. Returns NULL, with the error
+ * raised, on failure. */
 struct grd_defined_op *grd_defined_new(const char *schema);
 void grd_defined_free(struct grd_defined_op *self);
-/* Puts it into the table, which takes it over: seen by all threads, or by this one alone until its transaction is committed.
- * False, with RuntimeError, when the name is taken; then it is freed. */
+/* Adds the operator to the list of operators defined at run time, which takes ownership. From then on all threads find it. But while a
+ * transaction is open on this thread, only this thread finds it until the transaction is committed. False, with RuntimeError and the operator
+ * freed, if an operator of this name exists. */
 bool grd_defined_publish(struct grd_defined_op *self);
 
-/* Looks over what a kernel of such an operator has written: RuntimeError for a result it has not, or, where there is a gradient, for one that shares
- * memory with an argument. A view of something else becomes a tensor of its own. */
+/* Checks the results that a kernel of an operator defined at run time has written. Raises RuntimeError for a missing result. If the operator has
+ * a gradient, also raises RuntimeError for a result that shares memory with an argument, and replaces a result that is a view of another tensor
+ * by a detached tensor. */
 void grd_defined_check_results(const struct grd_op *op, grd_key key, const grd_value *args, grd_value *results);
 
+/* Returns the struct of an operator defined at run time, or NULL for an operator of the schema. */
 static inline const struct grd_defined_op *grd_defined(const struct grd_op *op)
 {
     return op->defined ? (const struct grd_defined_op *)op : NULL;
 }
 
-/* ---- The table of them: the part of grd_op_find, grd_op_count and grd_op_at that is not generated. */
+/* The three functions below find an operator defined at run time by its name, count these operators, and return operator number `index`.
+ * grd_op_find, grd_op_count and grd_op_at call them. */
 const grd_op *grd_defined_find(const char *name);
 int64_t grd_defined_count(void);
 const grd_op *grd_defined_at(int64_t index);

@@ -1,7 +1,7 @@
-/* Which kernel runs for a device from outside the library, and for a wrapper; registration of devices with their kernels.
+/* Chooses the kernel of a call whose tensors are on the device of a plug-in or are wrapper tensors, and registers devices with their kernels.
  *
- * The table of devices is core/device.c, running on the cpu instead is fallback.c.
- * Invariant: a kernel of a device sees tensors of one device, 0-d cpu tensors beside. */
+ * The table of devices is in core/device.c. fallback.c runs an operator on the CPU for a device that has no kernel. Invariant: all tensors that a
+ * device's own kernel gets are on this device, except for zero-dimensional CPU tensors. */
 #include "dispatch/device.h"
 
 #include <ctype.h>
@@ -52,7 +52,7 @@ static bool same_device(grd_device a, grd_device b)
     return a.type == b.type && a.index == b.index;
 }
 
-/* A 0-d cpu tensor goes with any device, as a number does, but nothing else is written into it. */
+/* True for a zero-dimensional CPU tensor that is not `out`. Like a number, it can be an argument beside tensors of any device. */
 static bool goes_anywhere(const grd_tensor *t, const grd_tensor *out)
 {
     return t != out && t->ndim == 0 && t->device == GRD_DEVICE_CPU;
@@ -68,7 +68,7 @@ bool grd_devices_of_call(const struct grd_op *op, grd_tensor *out, const grd_val
             continue;
         if (from.type == GRD_DEVICE_NONE)
             from = device;
-        /* An operator that serves every device copies between them. */
+        /* An operator with `everywhere` set copies between devices itself, so its tensors may be on several devices. */
         if (!same_device(from, device) && !op->everywhere)
             return grd_raise_devices(from, device);
     }
@@ -82,21 +82,21 @@ bool grd_devices_of_call(const struct grd_op *op, grd_tensor *out, const grd_val
 
 static void raise_no_kernel(const struct grd_op *op, const struct grd_device_entry *entry)
 {
-    grd_raise(
-        GRD_ERROR_NOT_IMPLEMENTED,
-        "Could not run '%s' with arguments from the '%s' backend. The device has no kernel for this operator and has not asked for the "
-        "fallback to the cpu.",
-        op->name, entry->type.name);
+    grd_raise(GRD_ERROR_NOT_IMPLEMENTED,
+              "Could not run '%s' with arguments from the '%s' backend. The device has no kernel for this operator and has not enabled the "
+              "fallback to the cpu.",
+              op->name, entry->type.name);
 }
 
-/* A device asked for an operator that serves every device anyway may still know a better way, but only at home. */
+/* Returns the device's own kernel for the operator, if it has one and the call concerns only this device (`at_home`). Otherwise returns the
+ * device's fallback, or NULL for an operator whose built-in kernel serves every device (`everywhere`). */
 static grd_boxed_kernel *choose(const struct grd_op *op, const struct grd_device_entry *entry, bool at_home)
 {
     grd_boxed_kernel *kernel = at_home ? grd_device_kernel_of(entry, op) : NULL;
     return kernel != NULL || op->everywhere ? kernel : entry->type.fallback;
 }
 
-/* True if the call concerns no other device than this one from outside. */
+/* True if `device` was registered at run time and all tensors of the call are on it. Zero-dimensional CPU tensors are also allowed. */
 static bool is_at_home(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_device device)
 {
     struct grd_tensor_walk walk = grd_walk_tensors(op, out, args);
@@ -153,6 +153,7 @@ void grd_wrapper_refuse(const grd_wrapper_type *type, const grd_op *op)
 
 /* ---- Registration -------------------------------------------------------------------------------------------------------- */
 
+/* True if `name` can be the name of a device: a letter, then letters, digits and '_', at most 31 characters. */
 static bool is_name(const char *name)
 {
     const size_t length = strlen(name);
@@ -177,7 +178,8 @@ static bool check_type(const grd_device_type *type)
            grd_raise(GRD_ERROR_TYPE, "grd_device_register: device '%s' says it has %d kernels and gives none", type->name, type->nkernels);
 }
 
-/* The operators the kernels are for. */
+/* Writes to ret_ops[i] the operator that type->kernels[i] is for. False, with RuntimeError, if a name is unknown, the operator is a composite, or
+ * it has no kernel or two kernels in the list. */
 static bool find_ops(const grd_device_type *type, const grd_op **ret_ops)
 {
     for (int i = 0; i < type->nkernels; i++) {
@@ -188,8 +190,8 @@ static bool find_ops(const grd_device_type *type, const grd_op **ret_ops)
                              op == NULL ? "operator" : "kernel given for operator", given->op != NULL ? given->op : "(NULL)");
         if (op->composite)
             return grd_raise(GRD_ERROR_RUNTIME,
-                             "device '%s': operator '%s' is made of other operators, so a kernel for it would never run: write kernels for "
-                             "those",
+                             "device '%s': operator '%s' is made of other operators, so a kernel for it would never run; register kernels "
+                             "for those operators",
                              type->name, op->name);
         for (int k = 0; k < i; k++)
             if (ret_ops[k] == op)

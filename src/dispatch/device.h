@@ -1,4 +1,4 @@
-/* Calls that devices from outside and wrappers serve. */
+/* Declares the functions that run operators on devices of plug-ins and on wrapper tensors. */
 #ifndef GRD_DISPATCH_DEVICE_H
 #define GRD_DISPATCH_DEVICE_H
 
@@ -6,13 +6,13 @@
 #include "dispatch/op.h"
 
 /* ---- The tensors of a call ------------------------------------------------------------------------------------------ */
-/* `out`, then the tensor arguments and those of lists; absent ones are left out. */
+/* Iterates over the tensors of a call: first `out`, then the tensor arguments and the tensors in list arguments. NULL tensors are skipped. */
 struct grd_tensor_walk {
     const struct grd_op *op;
     grd_tensor *out;
     const grd_value *args;
-    int arg;
-    int64_t item;
+    int arg;      /* index in `args` of the next argument */
+    int64_t item; /* index of the next tensor in that argument, if it is a list */
 };
 
 static inline struct grd_tensor_walk grd_walk_tensors(const struct grd_op *op, grd_tensor *out, const grd_value *args)
@@ -20,20 +20,24 @@ static inline struct grd_tensor_walk grd_walk_tensors(const struct grd_op *op, g
     return (struct grd_tensor_walk){.op = op, .out = out, .args = args};
 }
 
-/* The next one, or NULL. */
+/* Returns the next tensor of the call, or NULL after the last one. */
 grd_tensor *grd_next_tensor(struct grd_tensor_walk *walk);
 
-/* Returns an argument with each of its tensors replaced by replace(context, tensor). The error is raised where there is no memory for a list. */
+/* Returns the argument `value` with each of its tensors replaced by replace(context, tensor). An error is pending afterwards if there was no
+ * memory for a list. */
 grd_value grd_replace_tensors(const grd_value *value, grd_tensor *(*replace)(const void *context, grd_tensor *t), const void *context);
 
-/* The device of a call's tensors and the one its results go to, which a device argument may set apart; absent ones are the cpu. 0-d cpu tensors have
- * no say. False, with the error raised, when tensors lie on several devices or a device does not exist. */
+/* Finds the device of the call's tensors (*ret_from) and of its results (*ret_to). They differ only if an argument of the call is a device.
+ * Without any tensor or device argument, both are the CPU. Zero-dimensional CPU tensors do not count, because they can be combined with tensors
+ * of any device. False, with the error raised, if the tensors are on several devices or if a device does not exist. */
 bool grd_devices_of_call(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_device *ret_from, grd_device *ret_to);
 
 /* ---- Keys whose kernels are found by an argument -------------------------------------------------------------------- */
-/* Runs the operator for the highest key, which has no kernel in the slots, when that is DEVICE or the key of a wrapper; false when there is none
- * to ask. */
+/* Runs the operator on a device that was registered at run time, if the highest key in `keys` is DEVICE. Returns false, with nothing done, for
+ * any other highest key and if the call concerns no such device. */
 bool grd_dispatch_device(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+/* Calls the kernel of the first wrapper tensor among the call's tensors, if the highest key in `keys` is WRAPPER. Otherwise returns false, with
+ * nothing done. */
 bool grd_dispatch_wrapper(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 #endif

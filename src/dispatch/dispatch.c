@@ -1,10 +1,11 @@
-/* Choosing and calling kernels: the slots of an operator, boxed kernels, fallbacks, registration at run time.
+/* Chooses and calls the kernel of an operator, and registers kernels and fallbacks at run time. For each dispatch key an operator has two slots:
+ * one for a typed kernel and one for a boxed kernel.
  *
- * Lives here: everything that reads or writes slots. Not here: operator names (they are in the generated table).
+ * Everything that changes slots is in this file. No operator is named here; operators are in the generated table.
  * Invariants
- * - A typed slot holds the kernel of the tree for that key; whatever is registered at run time is boxed.
- * - Slots are read without a lock and written under one, each boxed kernel after its context. While a kernel takes another's place
- *   a call finds one of the two. */
+ * - A typed slot holds a kernel that is compiled into the library. A kernel that is registered at run time is boxed.
+ * - Slots are read without a lock and written under a lock. The context of a boxed kernel is written before the kernel. A call that runs while
+ *   one kernel replaces another finds one of the two. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,8 +61,9 @@ grd_keyset grd_keys_of_device(grd_device device)
     return entry ? (grd_keyset)1 << entry->key : 0;
 }
 
-/* True for the keys that a composite serves: every one, since it only calls operators. One with a derivative of its own is recorded as a whole, one with a
- * rule of its own is batched as a whole, and LIFETIMES looks at every operator's arguments. */
+/* True if the kernel of a composite operator serves `key`. It serves almost every key, because it only calls operators. The exceptions are
+ * LIFETIMES, whose kernel checks the arguments of every operator, and the keys of gradients, tangents, autocast and batches if the operator has
+ * its own rule for the key. */
 static bool composite_serves(const struct grd_op *op, grd_key key)
 {
     return op->composite && key != GRD_KEY_LIFETIMES && (key != GRD_KEY_AUTOGRAD || op->derivative == NULL) &&
@@ -69,7 +71,7 @@ static bool composite_serves(const struct grd_op *op, grd_key key)
            (key != GRD_KEY_BATCH || op->batch == GRD_BATCH_DEFAULT);
 }
 
-/* Other kernels of the tree serve cpu and meta. */
+/* Returns the operator's built-in kernel if it serves `key`, otherwise NULL. The kernel of an operator that is no composite serves CPU and META. */
 static grd_kernel *tree_kernel(const struct grd_op *op, grd_key key)
 {
     return composite_serves(op, key) || key == GRD_KEY_CPU || key == GRD_KEY_META ? op->kernel : NULL;
@@ -95,7 +97,7 @@ void grd_fail_results(const struct grd_op *op, grd_value *ret_results)
             op->returns_list ? (grd_value){.kind = GRD_KIND_TENSORS} : (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
 }
 
-/* Where the boxed kernel of a key is: the operator's own, or else the one for all operators. */
+/* Returns the boxed kernel for `key` with its context: the operator's own if there is one, otherwise the fallback of the key. */
 static inline const struct grd_boxed_slot *boxed_slot(const struct grd_op *op, grd_key key)
 {
     const struct grd_boxed_slot *own = &op->boxed[key];
@@ -107,7 +109,7 @@ static bool refuse_argument(const struct grd_op *op, int i, const char *rule)
     return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) %s", op->name, op->args[i].name, i + 1, rule);
 }
 
-/* An absent argument is not looked at here. */
+/* True if `value` can be the value of argument number `i`; otherwise raises an error. An absent argument (kind NONE) is accepted. */
 static bool check_argument(const struct grd_op *op, int i, const grd_value *value)
 {
     const bool required = !op->args[i].optional;
@@ -127,20 +129,22 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
         return grd_is_dtype(value->v.dtype) || grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) is no dtype: %d", op->name,
                                                          op->args[i].name, i + 1, (int)value->v.dtype);
     case GRD_KIND_DEVICE:
-        return !grd_is_plain_device(value->v.device) || refuse_argument(op, i, "must be a device, such as GRD_CPU, not a number");
+        return !grd_device_is_number(value->v.device) || refuse_argument(op, i, "must be a device, such as GRD_CPU, not a number");
     default:
         return true;
     }
 }
 
-/* Raises the error for what an entry function has found wrong. */
+/* Raises the error for the first invalid argument in `args`. The caller is an operator's public function, which has only found that there is one. */
 static void refuse_call(const struct grd_op *op, const grd_value *args)
 {
     for (int i = 0; i < op->nargs && check_argument(op, i, &args[i]); i++)
         ;
 }
 
-/* Calls that are rare in one way or another. */
+/* Calls the kernel for the highest key of `keys`. This is the slow path of call_boxed for operators that have several results, return a list or
+ * are defined at run time, and for keys without a boxed kernel. Those are the keys of devices and wrappers, whose kernels are stored with the
+ * type of the device or wrapper. */
 static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
                                                grd_value *ret_results)
 {
@@ -150,7 +154,8 @@ static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keys
     grd_fail_results(op, ret_results);
     if (boxed != NULL)
         boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
-    else if (grd_typed_kernel(op, keys) != NULL) /* another thread has just unregistered the boxed one */
+    else if (grd_typed_kernel(op, keys) != NULL) /* a boxed kernel was there when the caller looked, but another thread has just
+                                                  * unregistered it */
         grd_dispatch_boxed(op, keys, out, args, ret_results);
     else if (!grd_dispatch_device(op, keys, out, args, ret_results) && !grd_dispatch_wrapper(op, keys, out, args, ret_results)) {
         raise_no_kernel(op, key);
@@ -160,6 +165,7 @@ static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keys
         grd_defined_check_results(op, key, args, ret_results);
 }
 
+/* Calls a typed kernel that writes to `out`, and increments the version counter of `out` if op->counts_writes says so. */
 static __attribute__((noinline)) void dispatch_write(const struct grd_op *op, grd_kernel *typed, grd_tensor *out, const grd_value *args,
                                                      grd_value *ret_results)
 {
@@ -168,7 +174,9 @@ static __attribute__((noinline)) void dispatch_write(const struct grd_op *op, gr
         grd_written(out);
 }
 
-/* A boxed kernel may leave its results unwritten when it fails. `one`: the operator is known to be of the schema and to have one tensor as its result. */
+/* Calls the boxed kernel for the highest key of `keys`. First sets the result to the failed tensor, which stands for the result of every failed
+ * call, because a kernel that fails may leave its result unwritten. The caller passes `one` = true if it knows that the operator comes from the
+ * schema and has one tensor as its result. */
 GRD_INLINE void call_boxed(const struct grd_op *op, bool one, grd_keyset keys, grd_tensor *out, const grd_value *args,
                            grd_value *ret_results)
 {
@@ -220,9 +228,11 @@ bool grd_check_writable_slow(const struct grd_op *op, const grd_tensor *out)
     return true;
 }
 
+/* Ends a failed call: puts the operator's name before the error's text, and drops the temporary tensors of the call, i.e. those that were pooled
+ * after `mark`. */
 static void leave_failed(const struct grd_op *op, int64_t mark)
 {
-    if (op->name[0] != '_') /* a hidden operator is not a name its user knows */
+    if (op->name[0] != '_') /* an operator whose name begins with '_' is not public, so its name would not help users */
         grd_error_add_context(op->name);
     grd_pool_release(mark);
 }
@@ -252,7 +262,9 @@ grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors re
 
 /* ---- Calls with generic values -------------------------------------------------------------------------------------------- */
 
-/* False for a call that is refused, after the error is raised. */
+/* Calls `op` for a public function that found no typed kernel. `mark` is the position in the pool of temporary tensors at the start of the call,
+ * or -1 if the public function refused the call because of an invalid argument. In that case raises the error for this argument, unless an error
+ * is pending already, and returns false. */
 GRD_INLINE bool call_entered(const struct grd_op *op, bool one, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args,
                              grd_value *ret_results)
 {
@@ -402,7 +414,8 @@ grd_scalar grd_value_scalar(const grd_value *value)
     }
 }
 
-/* Converts between the kinds of numbers where nothing is lost, and a number to a 0-d tensor; false when it does not fit. */
+/* Converts the number `from` to the kind of argument `i`: a scalar, a number of another kind that can represent it, or a zero-dimensional tensor.
+ * False if `from` cannot be converted. */
 static bool convert(const grd_value *from, const struct grd_op *op, int i, grd_value *ret_value)
 {
     const struct grd_arg *arg = &op->args[i];
@@ -441,7 +454,8 @@ static bool is_absent(const grd_value *given)
            (given->kind == GRD_KIND_STRING && given->v.string == NULL);
 }
 
-/* The value of one argument: given, default or absent. */
+/* Sets *ret_value to the value of argument `i`: the value `given`, converted if necessary, or the argument's default, or an absent value. False,
+ * with TypeError, if the argument is invalid or missing. */
 static bool complete(const struct grd_op *op, int i, const grd_value *given, grd_value *ret_value)
 {
     const struct grd_arg *arg = &op->args[i];
@@ -460,6 +474,7 @@ static bool complete(const struct grd_op *op, int i, const grd_value *given, grd
     return check_argument(op, i, ret_value);
 }
 
+/* Returns the dispatch keys of the tensors, or of the device, in `value`; no keys for other kinds. */
 static grd_keyset value_keys(const grd_value *value)
 {
     switch (value->kind) {
@@ -482,6 +497,7 @@ grd_keyset grd_keys_of_values(const struct grd_op *op, const grd_tensor *out, co
     return keys;
 }
 
+/* True if the operator has the given form and takes at least `n` arguments; otherwise raises an error. */
 static bool check_form(const grd_op *op, grd_form form, const grd_value *args, int n)
 {
     static const char *const form_names[] = {"functional", "in-place", "out"};
@@ -494,7 +510,8 @@ static bool check_form(const grd_op *op, grd_form form, const grd_value *args, i
     return (op->forms >> form & 1) || grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "%s: has no %s form", op->name, form_names[form]);
 }
 
-/* Moves the results to the caller's scope and drops the temporaries. */
+/* Moves the results of a call to the caller's scope, and drops the temporary tensors of the call, i.e. those that were pooled after `mark`. False
+ * if an error is pending. */
 static bool leave_call(const struct grd_op *op, int64_t mark, grd_value *ret_results)
 {
     if (op->returns_list) {
@@ -545,7 +562,8 @@ static bool check_key(grd_key key)
     return (unsigned)key < GRD_KEY_COUNT || grd_raise(GRD_ERROR_VALUE, "no dispatch key %d", (int)key);
 }
 
-/* Kernels of devices are found by the type of device, not in the slots. */
+/* True unless `key` is DEVICE, for which it raises RuntimeError. The kernels of a device are stored with the type of the device, not with the
+ * operator. */
 static bool check_not_device(grd_key key)
 {
     return key != GRD_KEY_DEVICE ||
@@ -571,7 +589,7 @@ static void fill_slot(struct grd_boxed_slot *slot, grd_boxed_kernel *kernel, voi
     atomic_store_explicit(&slot->kernel, kernel, memory_order_release);
 }
 
-/* The slot as it is when nothing is registered for it. */
+/* Sets the operator's typed and boxed kernel for `key` to those that the operator had before any kernel was registered for it at run time. */
 static void reset_slot(struct grd_op *op, grd_key key)
 {
     const struct grd_defined_op *defined = grd_defined(op);
@@ -580,7 +598,8 @@ static void reset_slot(struct grd_op *op, grd_key key)
     fill_slot(&op->boxed[key], served ? defined->composite : NULL, served ? defined->context : NULL);
 }
 
-/* True if a kernel was registered, or is the operator's own: a composite gives way. */
+/* True if a kernel cannot be registered for `key`, because the operator has one already. The kernel of a composite does not count, because it may
+ * be replaced. */
 static bool is_taken(const struct grd_op *op, grd_key key)
 {
     if (op->composite)
@@ -601,6 +620,7 @@ void grd_reset_slot(struct grd_op *op, grd_key key)
     pthread_mutex_unlock(&registration);
 }
 
+/* Removes the kernel that was registered for `key`, when a transaction is rolled back or the kernel is unregistered. */
 static void take_kernel(void *op, int key)
 {
     grd_reset_slot(op, (grd_key)key);
@@ -675,7 +695,7 @@ void grd_unregister_fallback(grd_key key)
         take_fallback(NULL, key);
 }
 
-/* ---- At load --------------------------------------------------------------------------------------------------------------------- */
+/* ---- When the library is loaded -------------------------------------------------------------------------------------------------- */
 
 void grd_dispatch_init(void)
 {

@@ -1,8 +1,9 @@
-/* Any operator of a device from outside the library, run on the cpu: arguments are copied there, results and what was written back.
+/* Runs an operator on the CPU for tensors on the device of a plug-in: copies the arguments to the CPU, and the results and the written tensor
+ * back to the device.
  *
  * Invariants
- * - Arguments that share memory on the device share it on the cpu, at the same distances and with the same strides, so that an operator finds
- *   overlaps, and lays out its result, as it does on the cpu.
+ * - Arguments that share memory on the device also share memory on the CPU, at the same distances and with the same strides. So the operator
+ *   detects overlaps, and chooses the strides of its result, as for CPU tensors.
  * - Nothing is written on the device before the operator has succeeded. */
 #include "dispatch/device.h"
 
@@ -14,32 +15,33 @@
 #include "core/tensor.h"
 #include "core/transfer.h"
 
-/* Elements of one storage that arguments of one dtype see, and their copy. */
+/* The range of elements of one storage that arguments of one dtype use, and the copy of this range on the CPU. */
 struct span {
     const struct grd_storage *storage;
     grd_dtype dtype;
-    int64_t low, high;
-    grd_tensor *copy;
+    int64_t low, high; /* low: offset of the first element; high: offset of the end of the range; low > high if the range is empty */
+    grd_tensor *copy;  /* CPU copy of the range; NULL until it is made */
 };
 
-/* A tensor of the call and its twin on the cpu. */
+/* A tensor of the call that is on the device of a plug-in (`original`), and the CPU tensor that replaces it (`twin`). */
 struct pair {
     grd_tensor *original, *twin;
-    int span;
+    int span; /* index in call->spans of the range that contains `original` */
 };
 
 struct call {
     const struct grd_op *op;
     grd_tensor *out;
     const grd_value *args;
-    grd_device to;
+    grd_device to; /* device where the results of the call belong */
     struct pair *pairs;
     struct span *spans;
     int npairs, nspans;
 };
 
-/* ---- There ----------------------------------------------------------------------------------------------------------- */
+/* ---- Arguments, to the CPU ------------------------------------------------------------------------------------------- */
 
+/* Returns the index in call->spans of the range for the storage and dtype of `t`. Adds an empty range if there is none yet. */
 static int find_span(struct call *call, const grd_tensor *t)
 {
     for (int i = 0; i < call->nspans; i++)
@@ -57,6 +59,8 @@ static bool is_known(const struct call *call, const grd_tensor *t)
     return false;
 }
 
+/* Adds the argument `t` to call->pairs; the CPU tensor that replaces it (its twin) is made later. Extends the range of the storage that is copied
+ * to the CPU, so that it includes all elements of `t`. */
 static void add_pair(struct call *call, grd_tensor *t)
 {
     int64_t lowest, highest;
@@ -70,7 +74,8 @@ static void add_pair(struct call *call, grd_tensor *t)
     span->high = t->offset + highest + 1 > span->high ? t->offset + highest + 1 : span->high;
 }
 
-/* Every tensor that lies on a device from outside, once. */
+/* Adds every tensor of the call that is on a device of a plug-in to call->pairs, each tensor once. False, with the error raised, if there is no
+ * memory. */
 static bool collect(struct call *call)
 {
     int64_t n = 0;
@@ -87,6 +92,7 @@ static bool collect(struct call *call)
     return true;
 }
 
+/* Copies the elements of a range from the device to a new CPU tensor, span->copy. False, with the error raised, on failure. */
 static bool copy_span(struct span *span)
 {
     const int64_t n = span->high > span->low ? span->high - span->low : 0, size = grd_dtype_size(span->dtype);
@@ -96,7 +102,8 @@ static bool copy_span(struct span *span)
            (n == 0 || grd_device_copy(span->copy->data, GRD_CPU, (char *)span->storage->data + span->low * size, device, n * size));
 }
 
-/* `out` that shares its memory with no other argument has a twin of its own, which the operator may resize. */
+/* True if the tensor of the pair is the call's `out`, and `out` shares memory with no argument. The CPU tensor that replaces such an `out` gets
+ * memory of its own, so that the operator may resize it. */
 static bool is_apart(const struct call *call, const struct pair *pair)
 {
     if (pair->original != call->out ||
@@ -108,6 +115,7 @@ static bool is_apart(const struct call *call, const struct pair *pair)
     return true;
 }
 
+/* Returns a new CPU tensor that replaces pair->original in the call. Returns grd_failed, with the error raised, on failure. */
 static grd_tensor *make_twin(struct call *call, const struct pair *pair)
 {
     const grd_tensor *t = pair->original;
@@ -122,6 +130,7 @@ static grd_tensor *make_twin(struct call *call, const struct pair *pair)
     return twin;
 }
 
+/* Returns the CPU tensor that replaces `t` in the call, or `t` itself if it is not replaced. */
 static grd_tensor *twin_of(const void *context, grd_tensor *t)
 {
     const struct call *call = context;
@@ -131,6 +140,7 @@ static grd_tensor *twin_of(const void *context, grd_tensor *t)
     return t;
 }
 
+/* Returns `value`, an argument, for the call on the CPU: its tensors are replaced by their CPU copies, and a device by the CPU. */
 static grd_value near_value(const struct call *call, const grd_value *value)
 {
     grd_value near = grd_replace_tensors(value, twin_of, call);
@@ -139,8 +149,10 @@ static grd_value near_value(const struct call *call, const grd_value *value)
     return near;
 }
 
-/* ---- And back ---------------------------------------------------------------------------------------------------------- */
+/* ---- Results, to the device -------------------------------------------------------------------------------------------- */
 
+/* Returns the tensor on the device for `result`, a CPU tensor that the operator returned. If `result` is the CPU tensor that replaces an
+ * argument, returns this argument; otherwise returns a copy of `result`. */
 static grd_tensor *bring_back(const struct call *call, grd_tensor *result)
 {
     for (int i = 0; i < call->npairs; i++)
@@ -164,6 +176,8 @@ static grd_tensors bring_back_list(const struct call *call, grd_tensors results)
     return grd_pending() ? (grd_tensors){0} : (grd_tensors){results.n, list};
 }
 
+/* Copies `twin`, the CPU tensor into which the operator wrote instead of `out`, to `out`. If the operator has resized `twin`, resizes `out`
+ * first. */
 static void write_back(grd_tensor *out, grd_tensor *twin)
 {
     if (grd_dims_equal(grd_sizes(out), grd_sizes(twin)) || grd_resize(out, grd_sizes(twin)))

@@ -1,5 +1,6 @@
-/* Every call of an operator while GRADUS_DEBUG=lifetimes: arguments that are gone are refused, results know which operator made them. And while GRADUS_DEBUG=races:
- * threads that must not meet are reported. */
+/* Makes the checks that belong to each operator call in the debug modes. With GRADUS_DEBUG=lifetimes a destroyed argument is an error, and the
+ * name of the operator is recorded for each result. With GRADUS_DEBUG=races it is an error if a thread uses a tensor while a call on another
+ * thread, such as resize_, needs exclusive use of it. */
 #include "core/lifetimes.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static bool check_call(const struct grd_op *op, const grd_tensor *out, const grd
     return out == NULL || !grd_is_dead(out) || grd_raise(GRD_ERROR_RUNTIME, "argument 'out' is %s", grd_lifetimes_describe(out, text));
 }
 
-/* An operator in place, and one with nothing to do, returns a tensor that was there before. */
+/* True if `t` is `out` or an argument of the call. An in-place operator, or an operator that has nothing to do, returns such a tensor. */
 static bool is_argument(const struct grd_op *op, const grd_tensor *out, const grd_value *args, const grd_tensor *t)
 {
     for (int i = 0; i < op->nargs; i++) {
@@ -48,6 +49,7 @@ static bool is_argument(const struct grd_op *op, const grd_tensor *out, const gr
     return t == out;
 }
 
+/* Records the name of the operator for each result that is a new tensor, i.e. neither `out` nor an argument. */
 static void name_results(const struct grd_op *op, const grd_tensor *out, const grd_value *args, const grd_value *results)
 {
     if (op->returns_list) {
@@ -61,6 +63,8 @@ static void name_results(const struct grd_op *op, const grd_tensor *out, const g
             grd_lifetimes_made_by(results[i].v.tensor, op->name);
 }
 
+/* Calls the operator's kernel of lower priority than LIFETIMES. During the call its arguments are in the list of running calls (core/races.h), so
+ * that a call on another thread that must not run at the same time raises an error. */
 static void watch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     grd_value all[GRD_MAX_ARGS + 1];
@@ -76,6 +80,7 @@ static void watch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_
     grd_race_end(&race);
 }
 
+/* Calls the operator's kernel for the dispatch keys of lower priority than LIFETIMES, with the check for races if this debug mode is on. */
 static void call_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     if (grd_debugging(GRD_DEBUG_RACES))
@@ -84,6 +89,7 @@ static void call_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const
         grd_redispatch(op, keys, out, args, ret_results);
 }
 
+/* Checks the arguments, calls the operator while it is noted as this thread's running operator, and records its name for the results. */
 static void call_tracked(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     struct grd_trace *trace = grd_trace_get();
@@ -99,7 +105,8 @@ static void call_tracked(const grd_op *op, grd_keyset keys, grd_tensor *out, con
         name_results(op, out, args, ret_results);
 }
 
-/* The fallback of the key LIFETIMES, which every call has while one of the modes is on, and every call of a dead tensor. */
+/* The fallback kernel of the key LIFETIMES, which checks a call and then passes it on. Every call has this key while one of the two debug modes
+ * is on, and so has every call with a destroyed tensor. */
 static void call(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const grd_keyset below = keys & ~(grd_keyset)(1u << GRD_KEY_LIFETIMES);

@@ -1,5 +1,6 @@
-/* An operator as the dispatcher sees it: arguments, the function that unboxes, and a slot per dispatch key.
- * Operators of the schema are generated, each a variable of its own; slots are filled at load and by registration. */
+/* Describes an operator for the dispatcher: its arguments, a generated function that calls its typed kernels with arguments in grd_values, and
+ * its kernel for each dispatch key. An operator of the schema is a generated variable. Its kernels are set while the library is loaded, and later
+ * by registrations at run time. */
 #ifndef GRD_DISPATCH_OP_H
 #define GRD_DISPATCH_OP_H
 
@@ -7,137 +8,145 @@
 #include "core/tensor.h"
 #include "gradus/dispatch.h"
 
-struct grd_derivative; /* autograd/derivative.h */
+struct grd_derivative; /* defined in autograd/derivative.h */
 
 struct grd_arg {
     const char *name;
-    uint8_t kind; /* grd_kind */
+    uint8_t kind; /* a value of enum grd_kind */
     bool optional;
-    uint8_t role;    /* grd_batch_role */
-    grd_value value; /* default; kind NONE when there is none */
+    uint8_t role;    /* a value of enum grd_batch_role */
+    grd_value value; /* default value; its kind is NONE if there is no default */
 };
 
-/* Says how an argument changes when the call is made with the physical tensors of batch tensors, which have the batch as an additional dimension 0.
- * Negative dims are wrapped first; an absent dim stands for all dims. */
+/* Tells how an argument changes when a call with batch tensors becomes a call with their physical tensors, which have the batch as an additional
+ * dimension 0. A negative dim is first counted from the end, and an absent dim means all dims. */
 enum grd_batch_role {
-    GRD_ROLE_NONE,    /* unchanged */
-    GRD_ROLE_DIM,     /* a dim: 1 is added */
-    GRD_ROLE_DIMS,    /* a list of dims: 1 is added to each */
-    GRD_ROLE_REDUCE,  /* as DIMS; an empty list also stands for all dims */
-    GRD_ROLE_ORDER,   /* a permutation: as DIMS, with a 0 put in front */
-    GRD_ROLE_SIZES,   /* sizes: the size of the batch is put in front */
-    GRD_ROLE_STRIDES, /* strides: the first tensor's stride of the batch dimension is put in front */
-    GRD_ROLE_FORMAT,  /* the element's memory format is checked, and then that of the batch is left open */
-    GRD_ROLE_OFFSET   /* in a loop: more by where the element of the first tensor begins; absent ones stay so */
+    GRD_ROLE_NONE,    /* the argument is unchanged */
+    GRD_ROLE_DIM,     /* the argument is a dim, which is increased by 1 */
+    GRD_ROLE_DIMS,    /* the argument is a list of dims, each of which is increased by 1 */
+    GRD_ROLE_REDUCE,  /* like GRD_ROLE_DIMS, but an empty list also means all dims */
+    GRD_ROLE_ORDER,   /* a permutation, changed like GRD_ROLE_DIMS and with a 0 put in front */
+    GRD_ROLE_SIZES,   /* sizes, to which the number of elements in the batch is added in front */
+    GRD_ROLE_STRIDES, /* strides, to which the stride of the first tensor's batch dimension is added in front */
+    GRD_ROLE_FORMAT,  /* a memory format, checked for one element of the batch; the physical tensor may have any format */
+    GRD_ROLE_OFFSET   /* a storage offset, to which the offset of the batch element in the first tensor is added; it may be absent */
 };
 
-/* How a call with batch tensors becomes one with their physical tensors (src/transform/batch.c). */
+/* The rule by which a call with batch tensors becomes a call with their physical tensors, which have the batch as dimension 0
+ * (src/transform/batch.c). */
 enum grd_batch_rule {
-    GRD_BATCH_DEFAULT,  /* a composite runs as it is, since the operators it calls have rules; others: ALIGN */
-    GRD_BATCH_ALIGN,    /* elementwise: the batch dimensions of all tensors are aligned and broadcast together */
-    GRD_BATCH_SHIFT,    /* arguments change as their roles say */
-    GRD_BATCH_TRAILING, /* the same; what the tensor has too few dims for is refused before, since it has one more below */
-    GRD_BATCH_FORMULA,
-    GRD_BATCH_RANDOM, /* runs as the randomness of the level says */
-    GRD_BATCH_LOOP,   /* runs once for each element of the batch, and warns */
-    GRD_BATCH_REFUSE
+    GRD_BATCH_DEFAULT,  /* a composite runs unchanged, since the operators it calls have rules; others run as with ALIGN */
+    GRD_BATCH_ALIGN,    /* for elementwise operators: the batch dimensions of all tensors are aligned and the tensors are broadcast */
+    GRD_BATCH_SHIFT,    /* each argument changes as its role says (enum grd_batch_role) */
+    GRD_BATCH_TRAILING, /* like GRD_BATCH_SHIFT, but first checks that one element has enough dims (the physical tensor has one more) */
+    GRD_BATCH_FORMULA,  /* runs the formula for batches in the operator's schema entry on the physical tensors */
+    GRD_BATCH_RANDOM,   /* a random operator, which runs as the `randomness` of vmap says */
+    GRD_BATCH_LOOP,     /* the operator runs once for each element of the batch, and a warning is given */
+    GRD_BATCH_REFUSE    /* the call with batch tensors raises an error */
 };
 
-/* The dtype of the floating tensors among the arguments while autocast is on (src/autograd/autocast.c). */
+/* The dtype to which autocast converts an operator's floating-point tensor arguments (src/autograd/autocast.c). */
 enum grd_autocast_rule {
-    GRD_AUTOCAST_NONE,    /* unchanged */
-    GRD_AUTOCAST_LOWER,   /* the dtype of autocast */
-    GRD_AUTOCAST_FLOAT32, /* float32 */
-    GRD_AUTOCAST_PROMOTE  /* float32 if one of them has it, otherwise unchanged */
+    GRD_AUTOCAST_NONE,    /* the arguments are not converted */
+    GRD_AUTOCAST_LOWER,   /* the lower-precision dtype that is set for autocast, e.g. bfloat16 */
+    GRD_AUTOCAST_FLOAT32, /* the dtype float32 */
+    GRD_AUTOCAST_PROMOTE  /* float32 if at least one of the tensors is float32, otherwise the lower-precision dtype of autocast */
 };
 
-/* The operator for physical tensors, each with the batch in front. Writes several results to `ret`. */
+/* A formula that runs an operator on physical tensors, whose dimension 0 is the batch. Returns the result, or writes several results to `ret`. */
 typedef grd_tensor *grd_batch_formula(const grd_value *args, grd_tensor **ret);
 
-typedef void grd_kernel(void); /* a typed kernel, cast to its real type by generated functions */
+typedef void grd_kernel(void); /* a typed kernel, i.e. an ordinary C function with one parameter per argument; generated functions cast it
+                                * to its real type */
 
-/* Calls a typed kernel with generic values. */
+/* Calls `kernel`, a typed kernel of the operator, with arguments in grd_values. Each operator has its own generated function of this type. */
 typedef void grd_unbox(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
-/* A boxed kernel with its context. The context is written before the kernel is, and read after it. */
+/* A boxed kernel with its context, which is passed to each call. The context is written before the kernel and read after it, so that no call sees
+ * a kernel without its context. */
 struct grd_boxed_slot {
     grd_boxed_kernel *_Atomic kernel;
     void *_Atomic context;
 };
 
-/* The dtype that an out= must have, for operators that do not convert into it. A dtype argument, if one is given, is the dtype of the result. */
+/* The rule for the dtype of an out= tensor, for operators that do not convert their result to the dtype of out=. If a dtype argument is given, it
+ * is the dtype of the result. */
 enum grd_out_dtype {
-    GRD_OUT_RESULT,   /* the dtype of each result; checked when results are copied, or by the operator itself */
-    GRD_OUT_GIVEN,    /* the dtype argument; if that is absent, any to which the result can be cast */
-    GRD_OUT_SELF,     /* the dtype of the first tensor */
-    GRD_OUT_REAL,     /* the dtype of the first tensor, or of its real part */
-    GRD_OUT_PROMOTED, /* the dtype that all tensors promote to */
-    GRD_OUT_REST,     /* the dtype that all tensors but the first promote to */
+    GRD_OUT_RESULT,   /* the dtype of the result; checked by the operator itself or when the result is copied to out= */
+    GRD_OUT_GIVEN,    /* the dtype argument or, if it is absent, any dtype to which the result can be cast */
+    GRD_OUT_SELF,     /* the dtype of the first tensor argument */
+    GRD_OUT_REAL,     /* the dtype of the first tensor argument or, if this dtype is complex, the real dtype that belongs to it */
+    GRD_OUT_PROMOTED, /* the dtype to which all tensor arguments promote */
+    GRD_OUT_REST,     /* the dtype to which all tensor arguments except the first promote */
     GRD_OUT_BOOL,
     GRD_OUT_INT64,
     GRD_OUT_COMPLEX,  /* any complex dtype */
-    GRD_OUT_FLOATING, /* any floating dtype */
-    GRD_OUT_CASTABLE  /* any to which the result can be cast */
+    GRD_OUT_FLOATING, /* any floating-point dtype */
+    GRD_OUT_CASTABLE  /* any dtype to which the result can be cast */
 };
 
 struct grd_out_rule {
-    uint8_t dtype;                      /* grd_out_dtype */
-    const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
+    uint8_t dtype;                      /* a value of enum grd_out_dtype */
+    const char *texts[GRD_MAX_RESULTS]; /* the error text for each result; words in braces are replaced in out.c */
 };
 
-/* Says whether a one-dimensional result fills an out= with as many elements, whatever the sizes of that, as PyTorch's ranges do; and if so,
- * whether the length of the result is an argument. */
+/* The rule for the sizes of out= of an operator with a one-dimensional result. With NOT, out= gets the sizes of the result. Otherwise out= keeps
+ * its sizes if it has as many elements as the result, as with torch.arange. The number of elements of the result is an argument (GIVEN) or is
+ * computed (COMPUTED). */
 enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
 
-/* An operator. Callers make no difference between those of the schema and those defined at run time. */
+/* An operator of the schema, or one that is defined at run time. Both kinds are called in the same way. */
 struct grd_op {
     const char *name, *schema;
     const struct grd_arg *args;
     uint8_t nargs, nresults;
-    uint8_t forms; /* bit set of grd_form */
+    uint8_t forms; /* the forms that the operator has; bit 1 << f is set for each form f of enum grd_form */
     grd_unbox *unbox;
-    grd_kernel *kernel;                      /* from the tree */
-    const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
-    const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
-    const char *providers;                   /* of the tree, in the order they are tried: "blas native"; NULL: native alone */
+    grd_kernel *kernel;                      /* the built-in kernel; NULL for an operator defined at run time */
+    const struct grd_derivative *derivative; /* NULL if the operator is not differentiable, or is a composite without its own derivative */
+    const struct grd_out_rule *out_rule;     /* NULL if out= may have any dtype to which the result can be cast */
+    const char *providers; /* built-in providers (implementations) in the order they are tried, e.g. "blas native"; NULL means "native" */
     union {
-        grd_batch_formula *formula; /* of GRD_BATCH_FORMULA */
-        const char *refusal;        /* of GRD_BATCH_REFUSE: the error */
+        grd_batch_formula *formula; /* the formula, for GRD_BATCH_FORMULA */
+        const char *refusal;        /* the text of the error, for GRD_BATCH_REFUSE */
     } batched;
-    uint8_t batch;      /* grd_batch_rule */
-    atomic_bool looped; /* the warning has been given */
-    uint8_t fills;      /* grd_fills */
-    uint8_t autocast;   /* grd_autocast_rule */
-    bool has_out;       /* typed kernels take `out` first: NULL allocates, args[0] is in place */
+    uint8_t batch;      /* a value of enum grd_batch_rule */
+    atomic_bool looped; /* true after the warning of GRD_BATCH_LOOP has been given for this operator */
+    uint8_t fills;      /* a value of enum grd_fills */
+    uint8_t autocast;   /* a value of enum grd_autocast_rule */
+    bool has_out;       /* typed kernels take `out` first, which is NULL to allocate a result, or args[0] to work in place */
     bool is_view;       /* the result shares storage with args[0] */
-    bool everywhere;    /* the kernel of the tree follows no address of a device: it serves them all */
+    bool everywhere;    /* the built-in kernel serves every device, because it reads and writes no device memory itself */
     bool returns_list;
-    bool defined;       /* at run time: it is part of a struct grd_defined_op (define.h) */
-    bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
-    bool forward;       /* of a composite: its tangents have a rule, and do not follow from its parts */
-    bool alone;         /* in place it changes where the memory of a tensor is, or its sizes: no other thread may use it meanwhile */
-    bool counts_writes; /* a call bumps the version of what it writes; parts of a composite do so themselves */
-    /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
+    bool defined;   /* defined at run time, and therefore part of a struct grd_defined_op (define.h) */
+    bool composite; /* the kernel only calls operators, so it serves every key; it serves AUTOGRAD only if there is no derivative */
+    bool forward;   /* true for a composite operator that has its own rule for tangents */
+    bool alone;     /* the in-place form changes the sizes or the memory of a tensor, so no other thread may use this tensor during the
+                         * call */
+    /* A call must increment the version of the tensor it writes. False for a composite, because the operators that it calls do this. */
+    bool counts_writes;
+    /* The kernels for each dispatch key. A key has a typed kernel, or NULL here and a boxed kernel. If both are NULL, the operator has no kernel
+     * for the key. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];
 };
 
-/* The operators of the schema, in the order of the schema. */
+/* The operators of the schema, in the order of the schema. The table has grd_op_table_size entries. */
 extern struct grd_op *const grd_op_table[];
 extern const int64_t grd_op_table_size;
 
-/* A function of numbers and sizes that gradient formulas can call besides operators. Its arguments are named by their position. */
+/* A function of numbers and sizes that gradient formulas can call, in addition to operators. Arguments are passed by position. */
 struct grd_function {
     const char *name;
     const struct grd_arg *args;
-    uint8_t nargs, kind; /* kind: grd_kind of the value */
+    uint8_t nargs, kind; /* `kind` is the grd_kind of the returned value */
     grd_value (*call)(const grd_value *args);
 };
 
-/* The functions that formulas of the schema call; a row without a name ends them. */
+/* The functions of numbers and sizes that gradient formulas can call. The last entry has a NULL name. */
 extern const struct grd_function grd_function_table[];
 
-/* The forms of an operator, as bits. */
+/* Bits for the forms (functional, in-place, out=) that an operator has. */
 enum {
     GRD_FORM_NEW = 1 << GRD_FUNCTIONAL,
     GRD_FORM_INPLACE = 1 << GRD_INPLACE,
@@ -145,58 +154,70 @@ enum {
     GRD_FORMS_ALL = GRD_FORM_NEW | GRD_FORM_INPLACE | GRD_FORM_OUT
 };
 
-/* Sets the slots of an operator to the kernels that it has before anything is registered for it. */
+/* Sets all kernels of an operator to its built-in kernels, i.e. those that it had before any kernel was registered for it at run time. */
 void grd_reset_slots(struct grd_op *op);
 
-/* Puts a boxed kernel in the place of a key's, and the other way round, while others may call. */
+/* Sets the operator's kernel for `key` to a boxed kernel, i.e. one that gets its arguments as an array of grd_value. Other threads may call the
+ * operator at the same time. */
 void grd_fill_slot(struct grd_op *op, grd_key key, grd_boxed_kernel *kernel, void *context);
+/* Sets the operator's kernel for `key` to its built-in kernel, i.e. removes a kernel that was registered at run time. Other threads may call the
+ * operator at the same time. */
 void grd_reset_slot(struct grd_op *op, grd_key key);
 
-/* Fills the slots; run once, before main, by the library's constructor. */
+/* Writes the built-in kernels of all operators of the schema into the operators' tables of kernels. The library's constructor calls this function
+ * once, before main. */
 void grd_dispatch_init(void);
-/* The parts of it that are about plug-ins (plugin.c) and operators defined at run time (define.c). */
+/* The three functions below prepare plug-ins (plugin.c), operators defined at run time (define.c) and the debug modes (lifetimes.c) when the
+ * library is loaded. */
 void grd_plugin_init(void);
 void grd_define_init(void);
 void grd_lifetimes_dispatch_init(void);
-/* Puts another kernel in the place of a key's fallback, which has no context. Others may compute meanwhile. */
+/* Sets the fallback kernel of the dispatch key `key`, which runs operators that have no kernel of their own for this key. Sets its context to
+ * NULL. Other threads may call operators at the same time. */
 void grd_replace_fallback(grd_key key, grd_boxed_kernel *kernel);
 
+/* Returns the dispatch keys of a call on this thread. These are `keys`, the keys of the call's tensors, and the keys that the thread includes in
+ * every call, without the keys that it excludes. */
 static inline grd_keyset grd_active_keys(grd_keyset keys)
 {
     return (keys | grd_thread.include) & ~(grd_thread.exclude | grd_thread.grad_off);
 }
 
+/* Returns the highest key in a set, or CPU for an empty set. */
 static inline grd_key grd_top_key(grd_keyset keys)
 {
     return (grd_key)(31u - (unsigned)__builtin_clz(keys | 1u << GRD_KEY_CPU));
 }
 
-/* Returns the typed kernel for the highest key, or NULL if that key has a boxed kernel or none. */
+/* Returns the typed kernel for the highest key in `keys`. Returns NULL if the operator has a boxed kernel or no kernel for this key. */
 static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset keys)
 {
     return atomic_load_explicit(&op->typed[(unsigned)grd_top_key(keys)], memory_order_acquire);
 }
 
-/* Returns the union of the keys of the tensors and devices among the arguments. */
+/* Returns the union of the keys of `out` and of the tensors and devices among the arguments. */
 grd_keyset grd_keys_of_values(const struct grd_op *op, const grd_tensor *out, const grd_value *args);
 
-/* Calls the kernel for the highest key. The caller has checked the values. */
+/* Calls the operator's kernel for the dispatch key of highest priority in `keys`. The caller has checked the arguments. */
 void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
+/* Returns the key of a device, or an empty set if there is no such type of device. */
 grd_keyset grd_keys_of_device(grd_device device);
 
-/* Returns the key of a device argument; no key if the argument is absent. */
+/* Returns the key of a device argument, or an empty set if the argument is absent. */
 static inline grd_keyset grd_device_keys(grd_device device)
 {
     return device.type == GRD_DEVICE_NONE ? 0 : grd_keys_of_device(device);
 }
 
-/* Marks a static function that is not inlined, so that its callers stay short. A file need not call it. */
+/* Marks a static function that is not inlined, so that the machine code of its callers stays short. A file that does not call the function gets no
+ * compiler warning. */
 #define GRD_APART static __attribute__((noinline, unused))
 /* Marks a static function that is rarely called; it is not inlined. */
 #define GRD_COLD static __attribute__((noinline, cold))
 
-/* ---- Generic values: an initializer would clear the rest of them, for every call. ---------------------------------------- */
+/* The functions below set a grd_value. They assign the members one by one, because an initializer would also clear the rest of the union in every
+ * call. */
 static inline void grd_set_tensor(grd_value *value, grd_tensor *t)
 {
     value->kind = GRD_KIND_TENSOR;
@@ -264,16 +285,18 @@ static inline void grd_set_generator(grd_value *value, grd_generator *generator)
 }
 
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
-/* True if a boxed call from outside the library has an operator and room for arguments and results; otherwise TypeError, which names the function. */
+/* Checks the pointers of a call with arguments in grd_values that comes from outside the library. If a required pointer is NULL, raises a
+ * TypeError that names `function`, and returns false. */
 bool grd_check_boxed(const struct grd_op *op, const grd_value *args, const grd_value *ret_results, const char *function);
 
-/* Sets the results to those of a failed operator. */
+/* Sets all results of a call to the failed tensor (a static object that marks results of failed calls), or to an empty list of tensors if the
+ * operator returns a list. */
 void grd_fail_results(const struct grd_op *op, grd_value *ret_results);
 
-/* Returns a value that is a number of any kind as a scalar. */
+/* Returns the number in `value`, of any numeric kind, as a scalar. */
 grd_scalar grd_value_scalar(const grd_value *value);
 
-/* Returns the name of a kind in schemas, such as "int[]" for GRD_KIND_DIMS. */
+/* Returns the name that schemas use for a kind, e.g. "int[]" for GRD_KIND_DIMS. */
 const char *grd_kind_name(grd_kind kind);
 
 static inline bool grd_is_dtype(grd_dtype dtype)
@@ -281,20 +304,26 @@ static inline bool grd_is_dtype(grd_dtype dtype)
     return (unsigned)dtype < GRD_DTYPE_COUNT;
 }
 
+/* Called by grd_check_writable if `out` cannot be written. Raises the error, unless one is pending already, and returns false. */
 bool grd_check_writable_slow(const struct grd_op *op, const grd_tensor *out);
 
-/* False after an error and, with RuntimeError, for NULL and for the failed tensor. */
+/* True if `out` can be written. False if an error is pending. Also false, with an error raised, if `out` is NULL or the failed tensor. */
 static inline bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
 {
     return GRD_LIKELY(grd_thread.error == 0 && out != NULL && !grd_is_failed(out)) || grd_check_writable_slow(op, out);
 }
 
-/* RuntimeError, in the operator's words, where the out= of result i has not the dtype that it must have. */
+/* True if `out` has the dtype that the operator's rule (struct grd_out_rule) demands for result number `i`, whose own dtype is `result`.
+ * Otherwise raises RuntimeError with the text of the rule. */
 bool grd_check_out_dtype(const struct grd_op *op, int64_t i, const grd_tensor *out, grd_dtype result);
-/* The same check for a call of the out form, with the tensors among its arguments and its dtype argument or GRD_DTYPE_NONE. */
+/* Checks the dtype of `out` by the operator's rule before an out= call, and returns true if it is allowed. Otherwise raises RuntimeError.
+ * `inputs` are the tensors among the arguments. `given` is the dtype argument, or GRD_DTYPE_NONE. */
 bool grd_check_out_call(const struct grd_op *op, const grd_tensor *out, grd_tensors inputs, grd_dtype given);
+/* Makes the check of grd_check_out_call for a call whose arguments are in `args`. The input tensors and the dtype argument are found in this
+ * array. */
 bool grd_check_out_values(const struct grd_op *op, const grd_tensor *out, const grd_value *args);
 
+/* Increments the version counter of `out`, unless `out` is NULL or an error is pending. */
 static inline void grd_written(grd_tensor *out)
 {
     if (out != NULL && grd_thread.error == 0)
@@ -316,7 +345,8 @@ static inline bool grd_is_tensor_list(grd_tensors list)
     return true;
 }
 
-/* Returns the keys of a tensor and of its base, which may have been set to require a gradient after the view was made. */
+/* Returns the dispatch keys of `t` and, if `t` is a view, of its base, i.e. the tensor whose memory it views. The keys of the base count because
+ * the base may have been set to require a gradient after the view was made. */
 GRD_INLINE grd_keyset grd_keys_of(const grd_tensor *t)
 {
     return t->base ? grd_keys_read(t) | grd_keys_read(t->base) : grd_keys_read(t);
@@ -330,22 +360,24 @@ static inline grd_keyset grd_list_keys(grd_tensors list)
     return keys;
 }
 
-/* Returns the keys of a tensor; no key for NULL. */
+/* Returns the dispatch keys of `t` and of the tensor that `t` is a view of, or an empty set if `t` is NULL. */
 GRD_INLINE grd_keyset grd_keys_if(const grd_tensor *t)
 {
     return t != NULL ? grd_keys_of(t) : 0;
 }
 
-/* A call on its way: its typed kernel, or NULL where it is refused or goes on with generic values. */
+/* The state of a call after the operator's public function has looked for a kernel. `kernel` is the typed kernel. It is NULL if the call is
+ * refused, or if it continues with a boxed kernel and arguments in grd_values. */
 struct grd_way {
     grd_kernel *kernel;
-    int64_t mark; /* of the pool; -1: refused */
+    int64_t mark; /* position in the pool of temporary tensors at the start of the call; -1 if the call is refused */
     grd_keyset keys;
 };
 
-/* The entry of a call with an argument that cannot be, such as NULL for a tensor, and of every call while an error is pending. */
+/* The state of a refused call. A call is refused if an argument is invalid, e.g. NULL for a required tensor, or if an error is pending. */
 static const struct grd_way grd_refused = {.mark = -1};
 
+/* Starts a call: finds the typed kernel for this thread's active keys, and notes the position in the pool of temporary tensors. */
 GRD_INLINE struct grd_way grd_enter(const struct grd_op *op, grd_keyset keys)
 {
     if (GRD_UNLIKELY(grd_thread.error != 0))
@@ -354,14 +386,18 @@ GRD_INLINE struct grd_way grd_enter(const struct grd_op *op, grd_keyset keys)
     return (struct grd_way){grd_typed_kernel(op, active), grd_pool_mark(), active};
 }
 
-/* A call without a typed kernel, from its entry to its end. */
+/* The three functions below make a call for which there is no typed kernel, from start to end: for an operator with one result, with a list as
+ * its result, or with several results. */
 grd_tensor *grd_boxed(const struct grd_op *op, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args);
 grd_tensors grd_boxed_list(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args);
 void grd_boxed_many(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args, grd_tensor **ret_results);
 
+/* Ends a call that raised an error: drops the temporary tensors pooled after `mark`, and puts the operator's name before the error's text.
+ * Returns the failed tensor, a static object that stands for the result of every failed call. */
 __attribute__((cold)) grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark);
 
-/* The way out of an operator: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
+/* Ends a call: drops the temporary tensors of the call, i.e. those that were pooled after `mark`, and moves the result to the caller's scope.
+ * After an error, puts the operator's name before the error's text and returns the failed tensor, which marks the result of a failed call. */
 GRD_INLINE grd_tensor *grd_leave(const struct grd_op *op, int64_t mark, grd_tensor *result)
 {
     if (GRD_LIKELY(grd_thread.error == 0) && grd_pool_return(mark, result))
@@ -369,21 +405,29 @@ GRD_INLINE grd_tensor *grd_leave(const struct grd_op *op, int64_t mark, grd_tens
     return grd_leave_failed(op, mark);
 }
 
-/* Leaves an operator that may have written `out`. */
+/* Increments the version counter of `out`, which may be NULL, and then ends the call like grd_leave: drops the temporary tensors of the call and
+ * returns the result, or the failed tensor after an error. */
 GRD_INLINE grd_tensor *grd_leave_written(const struct grd_op *op, int64_t mark, grd_tensor *result, grd_tensor *out)
 {
     grd_written(out);
     return grd_leave(op, mark, result);
 }
 
+/* Ends a call of an operator with `n` results: drops the temporary tensors that were pooled after `mark` and moves the results to the caller's
+ * scope. After an error, puts the operator's name before the error's text and sets all results to the failed tensor. */
 void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results, int n);
-/* The tensors of a list, and the list itself, stay in the caller's scope. */
+/* Ends a call of an operator that returns a list. The list, its tensors and the temporaries all stay in the caller's scope. After an error,
+ * returns an empty list. */
 grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors result);
-/* A number given for a tensor argument, as a 0-d tensor; an error names the operator. */
+/* Returns a zero-dimensional tensor with a number that was given for a tensor argument. On failure returns the failed tensor, and the error's
+ * text begins with the operator's name. */
 grd_tensor *grd_number_argument(const struct grd_op *op, grd_scalar value);
+/* Called by grd_leave_number if there is an error: drops the temporary tensors that were pooled after `mark`, and returns the failed tensor,
+ * which marks the result of a failed call. */
 grd_tensor *grd_leave_number_failed(int64_t mark);
 
-/* Drops the 0-d tensor that was made of a number, and keeps the result. */
+/* Drops the temporary tensors that were pooled after `mark`, e.g. a zero-dimensional tensor that was made of a number argument, and moves the
+ * result to the caller's scope. After an error, returns the failed tensor. */
 static inline grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result)
 {
     return GRD_LIKELY(grd_thread.error == 0) && grd_pool_return(mark, result) ? result : grd_leave_number_failed(mark);

@@ -1,4 +1,4 @@
-/* Reads the options of a call: Note [Plain options] in gradus/options.h says how they are written. */
+/* Reads the options of a call. Note [Numbers as options] in gradus/options.h explains how a caller writes them. */
 #ifndef GRD_DISPATCH_OPTION_H
 #define GRD_DISPATCH_OPTION_H
 
@@ -8,41 +8,44 @@
 #include "core/tensor.h"
 #include "gradus/options.h"
 
+/* True if `number` is the special NaN that marks an option which is not given. */
 static inline bool grd_is_not_given(double number)
 {
     const double mark = GRD_NOT_GIVEN_NUMBER;
     return memcmp(&number, &mark, sizeof mark) == 0;
 }
 
-/* A plain number with its kind, in `room`. */
-static __attribute__((noinline, cold, unused)) const grd_scalar *grd_plain_number(double number, grd_scalar *room)
+/* Converts a number that was written for an option without braces, and therefore without its kind, to a scalar in *room. Returns `room`. */
+static __attribute__((noinline, cold, unused)) const grd_scalar *grd_option_of_untyped(double number, grd_scalar *room)
 {
-    *room = grd_number_of_plain(number);
+    *room = grd_scalar_of_untyped(number);
     return room;
 }
 
-/* The number that was given, or `otherwise`. A plain one gets its kind, in `room`. */
+/* Returns the number that was given for an option, or `otherwise` if none was given. If the caller wrote a C number instead of a grd_scalar,
+ * converts this number to a scalar in *room and returns `room`. Note [Numbers as options] explains both ways of writing. */
 GRD_INLINE const grd_scalar *grd_given_number(const grd_scalar *option, const grd_scalar *otherwise, grd_scalar *room)
 {
-    if (option->kind != GRD_SCALAR_PLAIN)
+    if (option->kind != GRD_SCALAR_UNTYPED)
         return option->kind == GRD_SCALAR_NONE ? otherwise : option;
     if (GRD_LIKELY(grd_is_not_given(option->v.c.re)))
         return otherwise;
-    return grd_plain_number(option->v.c.re, room);
+    return grd_option_of_untyped(option->v.c.re, room);
 }
 
-/* The list that was given, or `otherwise`. A plain number is a list of one, valid as long as the option. */
+/* Returns the list that was given for an option, or `otherwise` if none was given. A number without braces is a list of one element, which is
+ * valid as long as *option is. */
 static inline grd_dims grd_given_list(const grd_dims *option, grd_dims otherwise)
 {
-    if (option->data != GRD_PLAIN_LIST)
+    if (option->data != GRD_LIST_FROM_NUMBER)
         return option->data != NULL || option->n != 0 ? *option : otherwise;
     return option->n == GRD_NOT_GIVEN ? otherwise : grd_dims_from(&option->n, 1);
 }
 
-/* True for an option that is a number where a device is wanted. A device that is absent has any index. */
-static inline bool grd_is_plain_device(grd_device option)
+/* True if the caller wrote a number for `option`, which is a device. The index of an absent device has no meaning, so it is not tested. */
+static inline bool grd_device_is_number(grd_device option)
 {
-    return option.type != GRD_DEVICE_NONE && option.index == GRD_PLAIN_INDEX;
+    return option.type != GRD_DEVICE_NONE && option.index == GRD_INDEX_FROM_NUMBER;
 }
 
 #endif

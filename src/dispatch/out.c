@@ -1,6 +1,5 @@
-/* The dtype of an out=, as each operator's entry in the schema demands it (struct grd_out_rule).
- *
- * Not here: what can be cast, sizes and overlap, which the operator checks itself. Nothing is written before this check. */
+/* Checks the dtype of an out= tensor by the rule in the operator's schema entry (struct grd_out_rule). The check is made before anything is
+ * written. Sizes, overlap, and whether the result can be cast are checked by the operator itself. */
 #include <string.h>
 
 #include "base/text.h"
@@ -8,7 +7,8 @@
 #include "core/tensor.h"
 #include "dispatch/op.h"
 
-/* Returns the text for a word in braces: {out}, {result}, and {c out}, {c result} for the names in C++. */
+/* Returns the dtype name for a word that stands in braces in an error text. {out} and {result} stand for PyTorch's name of the dtype of out= and of
+ * the result, and {c out} and {c result} stand for the dtype's name in C++. `n` is the length of the word. */
 static const char *word_in_braces(const char *word, size_t n, grd_dtype out, grd_dtype result)
 {
     const bool c = n > 2 && word[1] == ' ';
@@ -16,6 +16,7 @@ static const char *word_in_braces(const char *word, size_t n, grd_dtype out, grd
     return c ? grd_dtype_c_name(dtype) : grd_dtype_type_name(dtype);
 }
 
+/* Raises RuntimeError with the text `text`, in which words in braces are replaced by names of dtypes. Always returns false. */
 static bool refuse(const char *text, grd_dtype out, grd_dtype result)
 {
     struct grd_text message = {0};
@@ -34,7 +35,7 @@ static bool refuse(const char *text, grd_dtype out, grd_dtype result)
     return false;
 }
 
-/* True where the rule leaves a choice, of which `dtype` is one. */
+/* True if the rule allows several dtypes for a result of dtype `result`, and `dtype` is one of them. */
 static bool is_of_kind(const struct grd_out_rule *rule, grd_dtype dtype, grd_dtype result)
 {
     return (rule->dtype == GRD_OUT_CASTABLE && grd_can_cast(result, dtype)) ||
@@ -50,7 +51,8 @@ bool grd_check_out_dtype(const struct grd_op *op, int64_t i, const grd_tensor *o
     return refuse(rule->texts[i], out->dtype, result);
 }
 
-/* The dtype of the result, or GRD_DTYPE_NONE where the rule demands none. */
+/* Returns the dtype that out= must have according to the rule, the inputs and the dtype argument `given`. Returns GRD_DTYPE_NONE if the dtype
+ * cannot be known before the call or several dtypes are allowed. */
 static grd_dtype demanded(const struct grd_out_rule *rule, grd_tensors inputs, grd_dtype given)
 {
     switch ((enum grd_out_dtype)rule->dtype) {
@@ -77,7 +79,8 @@ static grd_dtype demanded(const struct grd_out_rule *rule, grd_tensors inputs, g
     return GRD_DTYPE_NONE;
 }
 
-/* True if recording refuses the call: a function with a derivative has no out= where gradients are wanted. */
+/* True if autograd will record the call. The check of the dtype is then left out, because autograd raises its own error for a call with out= that
+ * needs gradients. */
 static bool is_recorded(const struct grd_op *op, const grd_tensor *out, grd_tensors inputs)
 {
     grd_keyset keys = grd_keys_of(out);
@@ -90,7 +93,7 @@ bool grd_check_out_call(const struct grd_op *op, const grd_tensor *out, grd_tens
 {
     if (op->out_rule == NULL)
         return true;
-    /* The call itself refuses arguments that are no tensors. */
+    /* The call itself later refuses NULL, and the failed tensor that a failed call returned, with a better error text. */
     if (grd_pending() || out == NULL || grd_is_failed(out) || inputs.n == 0 || inputs.data[0] == NULL || grd_is_failed(inputs.data[0]))
         return true;
     if (is_recorded(op, out, inputs) || grd_check_out_dtype(op, 0, out, demanded(op->out_rule, inputs, given)))

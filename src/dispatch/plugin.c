@@ -1,7 +1,7 @@
-/* Loading plug-ins: opening the file, checking the descriptor, and one transaction around everything the plug-in registers.
+/* Loads plug-ins: opens the file, checks the descriptor, and makes everything that the plug-in registers one transaction.
  *
- * Lives here: the list of plug-ins. Not here: what is registered (dispatch.c, core/device.c), nor how it is taken back (base/transaction.h).
- * Invariant: a plug-in in the list is loaded, or is being loaded by the thread that holds the lock. */
+ * Kernels and devices are registered in dispatch.c and core/device.c; base/transaction.h undoes registrations. Invariant: a plug-in in the list
+ * is loaded, or is being loaded by the thread that holds the lock `loading`. */
 #include "gradus/plugin.h"
 
 #include <dlfcn.h>
@@ -22,17 +22,19 @@ struct plugin {
     struct plugin *next;
     void *handle;
     const grd_plugin *descriptor;
-    bool loading;
+    bool loading; /* true until the load function has returned */
 };
 
 static struct plugin *plugins;
-/* Held while a plug-in loads, so that no two do. */
+/* The lock that a thread holds while it loads a plug-in, so that only one thread at a time loads plug-ins. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
-/* How many this thread is loading: a plug-in may load another. */
+/* The number of plug-ins that this thread is loading. It is more than 1 while a plug-in loads another one. */
 static _Thread_local int depth;
-/* Held while the list changes: a fork waits for that, not for a load, which runs foreign code. */
+/* The lock that a thread holds while it changes the list `plugins`. A fork waits for this lock, but not for `loading`, which is held while code of
+ * the plug-in runs. */
 static pthread_mutex_t list = PTHREAD_MUTEX_INITIALIZER;
 
+/* Takes the lock `loading`, unless this thread already holds it. */
 static void take_loading(void)
 {
     if (depth++ == 0)
@@ -45,7 +47,9 @@ static void give_loading(void)
         pthread_mutex_unlock(&loading);
 }
 
-/* Makes the lock anew in a child process: what another thread was loading is rolled back with its transaction. */
+/* Runs in the child of a fork. Initializes the lock `loading` again, because a thread that held it does not exist in the child. If the forking
+ * thread itself is loading (depth > 0), it holds the lock in the child too. The unfinished registrations of other threads are undone by
+ * transaction.c. */
 static void after_fork(void)
 {
     pthread_mutex_init(&loading, NULL);
@@ -77,7 +81,7 @@ static bool check_descriptor(const grd_plugin *descriptor, const char *path)
         return grd_raise(GRD_ERROR_RUNTIME, "plug-in '%s' has no load function", descriptor->name);
     for (const struct plugin *p = plugins; p != NULL; p = p->next)
         if (strcmp(p->descriptor->name, descriptor->name) == 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "a plug-in named '%s' is loaded already, from another file than '%s'", descriptor->name,
+            return grd_raise(GRD_ERROR_RUNTIME, "a plug-in named '%s' is already loaded from a file other than '%s'", descriptor->name,
                              path);
     return true;
 }
@@ -92,7 +96,7 @@ static struct plugin *find_plugin(const void *handle)
     return p;
 }
 
-/* Runs the load function; its error gets the name of the plug-in. */
+/* Runs the load function of a plug-in. If it fails, puts the name of the plug-in before the error's text and returns false. */
 static bool run_load(const grd_plugin *descriptor)
 {
     const int64_t mark = grd_pool_mark();
@@ -117,7 +121,7 @@ static void take_plugin(void *plugin, int which)
 {
     (void)which;
     pthread_mutex_lock(&list);
-    struct plugin **place = &plugins; /* plug-ins that it has loaded itself stand before it */
+    struct plugin **place = &plugins; /* `plugin` need not be first: plug-ins that its load function has loaded come before it */
     while (*place != plugin)
         place = &(*place)->next;
     *place = (*place)->next;
@@ -127,7 +131,7 @@ static void take_plugin(void *plugin, int which)
 
 static const struct grd_step_type plugin_step = {.commit = keep_plugin, .roll_back = take_plugin};
 
-/* In the list while it loads, so that a plug-in that loads itself is found. */
+/* Adds a plug-in to the list before its load function runs, so that a plug-in that loads itself is detected. False, with MemoryError, on failure. */
 static bool list_plugin(void *handle, const grd_plugin *descriptor)
 {
     struct plugin *plugin = grd_alloc(sizeof *plugin);
@@ -154,7 +158,8 @@ static bool load_new(void *handle, const char *path)
 static bool load_locked(const char *path)
 {
     struct grd_transaction transaction;
-    grd_transaction_begin(&transaction); /* what constructors register counts too */
+    /* The transaction begins before dlopen, so that it includes registrations by constructors of the plug-in. */
+    grd_transaction_begin(&transaction);
     bool loaded = false;
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const struct plugin *known = handle != NULL ? find_plugin(handle) : NULL;
@@ -176,7 +181,7 @@ bool grd_load_library(const char *path)
         return false;
     if (path == NULL)
         return grd_raise(GRD_ERROR_TYPE, "grd_load_library: argument 'path' must not be NULL");
-    /* dlopen looks for a name without a slash elsewhere; here a path is a path. */
+    /* For a name without a slash, dlopen would search the system's folders. The absolute path makes dlopen take exactly the given file. */
     char resolved[PATH_MAX];
     if (realpath(path, resolved) == NULL)
         return grd_raise_system(errno, "cannot load plug-in '%s'", path);

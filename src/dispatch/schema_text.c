@@ -1,4 +1,4 @@
-/* Reads signatures. The grammar is in the header; codegen/schema.py reads the same one from the schema files. */
+/* Reads the signatures of operators. The grammar is in schema_text.h; codegen/schema.py reads the same grammar from the schema files. */
 #include "dispatch/schema_text.h"
 
 #include <math.h>
@@ -47,7 +47,8 @@ static bool read_kind(struct grd_reader *reader, struct grd_schema_arg *arg)
 
 /* ---- Defaults ------------------------------------------------------------------------------------------------------------------ */
 
-/* A number of a kind that takes it: fractions are no int, numbers no bool. */
+/* Reads a number that is the default of an argument of the given kind. False, with ValueError, if the number does not fit the kind, e.g. a
+ * fraction as the default of an int or a number as the default of a bool. */
 static bool read_number_default(struct grd_reader *reader, grd_kind kind, grd_scalar *ret_number)
 {
     grd_read_peek(reader);
@@ -104,7 +105,7 @@ static bool read_integer(struct grd_reader *reader, struct grd_schema *schema)
     return true;
 }
 
-/* "[1, 2]", or a number that stands for a list of one. */
+/* Reads the default of a list argument, such as "[1, 2]". A single number means a list of one element. */
 static bool read_list_default(struct grd_reader *reader, struct grd_schema *schema, grd_value *ret_value)
 {
     const int first = schema->nintegers;
@@ -204,7 +205,8 @@ static bool read_result(struct grd_reader *reader, struct grd_schema *schema)
     return true;
 }
 
-/* A result is named so that a formula can use it, so no argument has that name. */
+/* Reads the name of the last result, if it has one. It must differ from the names of the arguments and of the other results, because formulas use
+ * all these names. */
 static bool read_result_name(struct grd_reader *reader, struct grd_schema *schema)
 {
     struct grd_span *name = &schema->results[schema->nresults - 1];

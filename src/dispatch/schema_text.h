@@ -1,4 +1,5 @@
-/* The signature language of schema/, read at run time: "mylib::cube(Tensor self, *, Scalar scale=1, int[]? dim=None) -> Tensor".
+/* Reads an operator's signature at run time. Signatures in the files of schema/ have the same form. An example is "mylib::cube(Tensor self, *,
+ * Scalar scale=1, int[]? dim=None) -> Tensor". The grammar is
  *
  *     operator  = [word "::"] word "(" [argument {"," argument}] ")" "->" results
  *     argument  = "*" | kind ["?"] ["[]"] ["?"] word ["=" default]
@@ -6,7 +7,7 @@
  *     results   = "Tensor" ["[]"] [word] | "(" "Tensor" [word] {"," "Tensor" [word]} ")"
  *     default   = None | True | False | number | inf | string | "[" integers "]"
  *
- * As in the schema files, a number that may be absent is a Scalar to its kernel. */
+ * As in the schema files, the kernel gets an optional number as a Scalar. */
 #ifndef GRD_DISPATCH_SCHEMA_TEXT_H
 #define GRD_DISPATCH_SCHEMA_TEXT_H
 
@@ -14,23 +15,23 @@
 #include "dispatch/op.h"
 
 struct grd_schema_arg {
-    struct grd_span name, string; /* string: the default of a str; its value.v.string is unset */
-    uint8_t kind;                 /* grd_kind */
+    struct grd_span name, string; /* `string` is the default of an argument of kind str, for which value.v.string is not set */
+    uint8_t kind;                 /* a value of enum grd_kind */
     bool optional;
-    grd_value value; /* default; a list points into `integers` */
+    grd_value value; /* default value; a default list points into the array `integers` of the schema */
 };
 
-/* What a text says. Spans point into it. */
+/* The contents of a signature. A struct grd_span is a part of the signature's text, which must outlive this struct. */
 struct grd_schema {
-    struct grd_span name; /* with the namespace */
+    struct grd_span name; /* includes the namespace, if any */
     bool has_namespace, returns_list;
     int nargs, nresults, nintegers;
     struct grd_schema_arg args[GRD_MAX_ARGS];
-    struct grd_span results[GRD_MAX_RESULTS]; /* names; empty where none is given */
-    int64_t integers[GRD_MAX_DIMS];           /* of the defaults that are lists */
+    struct grd_span results[GRD_MAX_RESULTS]; /* names of the results; a name of length 0 if none is given */
+    int64_t integers[GRD_MAX_DIMS];           /* elements of all defaults that are lists */
 };
 
-/* False, with ValueError, where the text is none. Any text will do: this is what is fuzzed. */
+/* Reads the signature `text`. False, with ValueError, if the text is not a valid signature. Any text is safe to read; a fuzzer checks this. */
 bool grd_schema_read(const char *text, struct grd_schema *ret_schema);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading the header of a safetensors file: the grammar first, then what must hold between its numbers. */
+/* Reads the header of a safetensors file by its grammar, and then checks that the sizes and offsets in it are consistent. */
 #include "io/header.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "base/memory.h"
 #include "io/json.h"
 
-/* Bytes of a name from a file that an error shows. */
+/* The printf format for a name from a file in an error text. It shows at most 80 bytes of the name. */
 #define SHOWN "%.80s"
 
-/* In the order in which the format's own library writes them. */
+/* The dtypes of the safetensors format, in the order in which the format's own library writes tensors. */
 static const struct {
     char name[8];
     uint8_t dtype;
@@ -38,13 +38,15 @@ const char *grd_header_dtype_name(grd_dtype dtype)
 
 /* ---- The grammar -------------------------------------------------------------------------------------------------------------------------- */
 
-/* The character between the items of a list: goes on with ',', ends with `close`. */
+/* Reads the character behind an item of a JSON list or object. Sets *ret_more to true for ',' and to false for `close`, the end of the list.
+ * False, with RuntimeError, for any other character. */
 static bool read_separator(struct grd_json *json, char close, bool *ret_more)
 {
     *ret_more = grd_json_take(json, ',');
     return *ret_more || grd_json_take(json, close) || grd_json_fail(json, "expected ',' or '%c'", close);
 }
 
+/* Reads the JSON object of metadata, whose values are all strings. */
 static bool read_metadata(struct grd_json *json, struct grd_header *header)
 {
     if (!grd_json_expect(json, '{'))
@@ -101,7 +103,7 @@ static bool read_offsets(struct grd_json *json, struct grd_header_entry *entry)
            grd_json_integer(json, &entry->end) && grd_json_expect(json, ']');
 }
 
-/* Each of the three fields once, in any order. */
+/* Reads the description of tensor `name`: a JSON object that has each of three fields once, in any order. */
 static bool read_entry(struct grd_json *json, struct grd_header *header, const char *name)
 {
     static const char *const fields[] = {"dtype", "shape", "data_offsets"};
@@ -138,7 +140,7 @@ static bool read_object(struct grd_json *json, struct grd_header *header)
 {
     bool has_metadata = false;
     if (json->at == json->end || *json->at != '{')
-        return grd_json_fail(json, "expected '{'"); /* nothing stands before it, not even spaces */
+        return grd_json_fail(json, "expected '{'"); /* unlike elsewhere, no spaces may come before this brace */
     json->at++;
     for (bool more = !grd_json_take(json, '}'); more;) {
         const char *name;
@@ -154,8 +156,9 @@ static bool read_object(struct grd_json *json, struct grd_header *header)
     return grd_json_at_end(json) || grd_json_fail(json, "text behind the object");
 }
 
-/* ---- What must hold --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Consistency of the numbers --------------------------------------------------------------------------------------------------------------- */
 
+/* True if a tensor has exactly as many bytes in the file as its dtype and sizes require; otherwise raises RuntimeError. `what` names the file. */
 static bool check_size(const struct grd_header *header, const struct grd_header_entry *entry, const char *what)
 {
     uint64_t bytes = 1;
@@ -173,7 +176,7 @@ static bool check_size(const struct grd_header *header, const struct grd_header_
                      what, entry->name, (unsigned long long)bytes, (unsigned long long)entry->begin, (unsigned long long)entry->end);
 }
 
-/* Empty tensors lie before others that begin at the same byte. */
+/* Compares two tensors by the position of their first byte, for qsort. An empty tensor comes before others that begin at the same byte. */
 static int compare_places(const void *a, const void *b)
 {
     const struct grd_header_entry *x = a, *y = b;
@@ -182,7 +185,8 @@ static int compare_places(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* The entries are in the order of their places. */
+/* True if the tensors cover the `data_size` bytes of data without gaps and overlaps; otherwise raises RuntimeError. The entries must be sorted by
+ * compare_places. */
 static bool check_places(const struct grd_header *header, uint64_t data_size, const char *what)
 {
     uint64_t covered = 0;

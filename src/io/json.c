@@ -1,4 +1,4 @@
-/* Tokens of JSON, and UTF-8. */
+/* Reads the tokens of a JSON text, and checks UTF-8; see json.h. */
 #include "io/json.h"
 
 #include <stdarg.h>
@@ -55,10 +55,12 @@ bool grd_json_integer(struct grd_json *json, uint64_t *ret_value)
 
 /* ---- Strings ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the valid UTF-8 character at `text`; 0: it is none. Of a text of `size` bytes, at least 1. */
+/* Returns the number of bytes of the UTF-8 character at `text`, or 0 if the character is not valid. `size`, at least 1, is the number of bytes
+ * that are left in the text. */
 static size_t character_size(const unsigned char *text, size_t size)
 {
-    /* By the first byte: how many follow, and which second bytes make neither a longer form than needed nor a surrogate nor more than U+10FFFF. */
+    /* The first byte gives the number of bytes. It also gives the valid range of the second byte, which excludes overlong forms, surrogates and
+     * code points above U+10FFFF. */
     const unsigned char first = text[0];
     if (first < 0x80)
         return 1;
@@ -92,7 +94,7 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The four digits behind "\u". */
+/* Reads the four hexadecimal digits of an escape such as "\u00e9". False, with RuntimeError, if there are fewer. */
 static bool read_hex(struct grd_json *json, uint32_t *ret_value)
 {
     uint32_t value = 0;
@@ -106,7 +108,7 @@ static bool read_hex(struct grd_json *json, uint32_t *ret_value)
     return true;
 }
 
-/* Two escapes make a character above U+FFFF. */
+/* Reads the code point of a \u escape behind the "\u". A code point above U+FFFF is written as two escapes, a pair of surrogates. */
 static bool read_code(struct grd_json *json, uint32_t *ret_code)
 {
     uint32_t low;
@@ -127,7 +129,8 @@ static bool read_code(struct grd_json *json, uint32_t *ret_code)
     return true;
 }
 
-/* Writes a character, which is never longer than its escape. */
+/* Writes a code point as UTF-8 to `to` and returns the end of the written bytes. The UTF-8 form is never longer than the escape, so the text can
+ * be decoded in place. */
 static char *write_code(char *to, uint32_t code)
 {
     const int n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -138,7 +141,7 @@ static char *write_code(char *to, uint32_t code)
     return to + n;
 }
 
-/* Reads the rest of an escape, after its backslash. */
+/* Reads an escape behind its backslash, writes the character to *to, and moves *to behind it. False, with RuntimeError, if the escape is invalid. */
 static bool read_escape(struct grd_json *json, char **to)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -181,7 +184,7 @@ bool grd_json_string(struct grd_json *json, const char **ret_string)
     if (json->at == json->end)
         return grd_json_fail(json, "the string does not end");
     json->at++;
-    *to = '\0'; /* at the latest where the closing quote stood */
+    *to = '\0'; /* at or before the closing quote, since decoding makes no string longer */
     *ret_string = start;
     return true;
 }

@@ -1,7 +1,7 @@
-/* The few forms of JSON that the header of a safetensors file has: punctuation, strings, unsigned integers. Strict: whatever RFC 8259 forbids is an
- * error, and so is what it allows and a header does not need.
+/* Reads the few kinds of JSON tokens that the header of a safetensors file has: punctuation, strings and unsigned integers. Everything that RFC
+ * 8259 forbids is an error, and so is everything that a header does not need.
  *
- * Invariant: nothing outside [begin, end) is read or written, whatever the bytes are. */
+ * Invariant: nothing outside the bytes from `begin` to `end` is read or written, whatever the bytes are. */
 #ifndef GRD_IO_JSON_H
 #define GRD_IO_JSON_H
 
@@ -12,24 +12,27 @@
 #include "gradus/export.h"
 
 struct grd_json {
+    /* The JSON text from `begin` to `end`. `at` is the next byte to be read. Strings are decoded in place, which changes the text. */
     char *begin, *at, *end;
-    const char *what; /* the file, for errors */
+    const char *what; /* names the file in error texts */
 };
 
-/* RuntimeError "cannot load WHAT: MESSAGE at byte 17 of the header"; the first byte is 0. Always false. */
+/* Raises RuntimeError "cannot load WHAT: MESSAGE at byte 17 of the header", where bytes are counted from 0. Always returns false. */
 bool grd_json_fail(const struct grd_json *json, const char *format, ...) GRD_PRINTF(2, 3);
-/* Takes the character if it comes next, after spaces. */
+/* Skips white space. If the next character is `c`, reads it and returns true; otherwise returns false. */
 bool grd_json_take(struct grd_json *json, char c);
-/* Takes the character, or fails: "expected ':'". */
+/* Skips white space and reads `c`. If something else comes next, raises an error such as "expected ':'" and returns false. */
 bool grd_json_expect(struct grd_json *json, char c);
-/* A string, decoded and terminated in place. It lives as long as the text. A NUL in it is an error. */
+/* Reads a string and sets *ret_string to it. The string is decoded and NUL-terminated in place and lives as long as the text. False, with
+ * RuntimeError, if it is invalid or contains a NUL character. */
 bool grd_json_string(struct grd_json *json, const char **ret_string);
-/* Digits without sign, point or exponent. */
+/* Reads an integer, which consists of digits only, without sign, point or exponent. False, with RuntimeError, if none comes next or it does not
+ * fit. */
 bool grd_json_integer(struct grd_json *json, uint64_t *ret_value);
-/* True at the end of the text, after spaces. */
+/* Skips white space. True if this reaches the end of the text. */
 bool grd_json_at_end(struct grd_json *json);
 
-/* True if the text is valid UTF-8: no surrogates, no longer forms than needed, nothing above U+10FFFF. */
+/* True if the `size` bytes at `text` are valid UTF-8, i.e. without surrogates, overlong forms and code points above U+10FFFF. */
 bool grd_is_utf8(const char *text, size_t size);
 
 #endif

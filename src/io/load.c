@@ -1,4 +1,4 @@
-/* Whole files at once: all tensors of one as a list, or into tensors that are there. */
+/* Loads all tensors of a safetensors file, as a new list or into existing tensors. */
 #include <string.h>
 
 #include "base/text.h"
@@ -19,9 +19,10 @@ grd_tensor *grd_named_tensor_find(grd_named_tensors tensors, const char *name)
                     name != NULL ? name : "NULL");
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- A new list ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* The list and, behind it, its names, in one block of the scope. */
+/* Returns a list of the names in a file, each with grd_failed in place of its tensor, because the data is not read yet. The list is one block of
+ * memory that the innermost scope owns; the strings are behind the entries. Returns NULL, with MemoryError, on failure. */
 static grd_named_tensor *new_list(const grd_tensor_file *file)
 {
     const int64_t n = grd_tensor_file_count(file);
@@ -55,8 +56,9 @@ grd_named_tensors grd_load(const char *path)
     return result;
 }
 
-/* ---- Into those that are there ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Into existing tensors ---------------------------------------------------------------------------------------------------- */
 
+/* True if the file has a tensor with the name, sizes and dtype of `target`; otherwise raises an error. `path` names the file in errors. */
 static bool check_target(const grd_tensor_file *file, const char *path, const grd_named_tensor *target)
 {
     char wanted[GRD_MAX_DIMS * 4], found[GRD_MAX_DIMS * 4];
@@ -77,7 +79,8 @@ static bool check_target(const grd_tensor_file *file, const char *path, const gr
                                                        path, target->name, grd_dtype_name(dtype), grd_dtype_name(target->tensor->dtype));
 }
 
-/* Everything is read before the first tensor is written. */
+/* Reads all tensors before it writes to the first one, so that a file that cannot be read changes no tensor. False, with the error raised, on
+ * failure. */
 static bool read_and_copy(const grd_tensor_file *file, grd_named_tensors targets)
 {
     grd_tensor **read = grd_pool_alloc((size_t)targets.n * sizeof *read);

@@ -1,8 +1,10 @@
-/* Files that take the place of others when they are complete.
+/* Writes a new file that replaces an existing file of the same name when it is complete.
  *
- * Invariant: the name of the old file leads to the old file or to the whole new one at every moment. A new file with a name of its own is locked
- * (flock) by the process that writes it from before that name can be found: an unlocked one has been left by a process that was killed. */
-#define _GNU_SOURCE /* O_TMPFILE, O_PATH, clone */
+ * Invariants
+ * - At every moment the name leads to the old file or to the complete new file.
+ * - A new file with a temporary name is locked (flock) by the process that writes it. So an unlocked file with such a name was left by a process
+ *   that was killed. */
+#define _GNU_SOURCE /* for O_TMPFILE, O_PATH and clone */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,22 +26,23 @@
 #include "gradus/io.h"
 
 enum {
-    MAX_LINKS = 40,         /* as many symbolic links as the kernel follows */
-    NAME_PART = 200,        /* bytes of the old name in that of the new file, so that it stays below NAME_MAX */
-    MOST_WRITTEN = 1 << 30, /* bytes in one call of write, which takes at most 2^31 - 4096 */
+    MAX_LINKS = 40,         /* most symbolic links to follow, the same limit as the kernel's */
+    NAME_PART = 200,        /* most bytes of the old name in the temporary name, which must have at most NAME_MAX bytes */
+    MOST_WRITTEN = 1 << 30, /* most bytes in one call of write, which accepts at most 2^31 - 4096 */
 };
 
 struct grd_replacement {
-    size_t size; /* of this block */
-    int descriptor;
-    int folder;                   /* -1: no file is replaced, it is written directly */
-    pid_t process;                /* after a fork the new file is the parent's */
-    bool exists;                  /* there is an old file */
-    char name[NAME_MAX + 1];      /* of the old file in the folder */
-    char temporary[NAME_MAX + 1]; /* of the new file in the folder; empty while it has none */
-    char path[];                  /* as the caller gave it, for errors */
+    size_t size;                  /* bytes allocated for this struct and the path */
+    int descriptor;               /* descriptor of the file that is written; -1 if it is closed */
+    int folder;                   /* descriptor of the folder; -1 if the file is written directly and replaces no other file */
+    pid_t process;                /* the process that opened the file; a forked child does not remove the new file */
+    bool exists;                  /* true if there is an old file to replace */
+    char name[NAME_MAX + 1];      /* name of the old file in the folder */
+    char temporary[NAME_MAX + 1]; /* temporary name of the new file in the folder; empty if it has none */
+    char path[];                  /* the path as the caller gave it, for error texts */
 };
 
+/* Raises OSError for `number`, a value of errno. Always returns false. */
 static bool fail(const struct grd_replacement *file, int number)
 {
     return grd_raise_system(number, "cannot save '%s'", file->path);
@@ -54,7 +57,8 @@ static void close_descriptor(int *descriptor)
 
 /* ---- Where the file goes ----------------------------------------------------------------------------------------------------------- */
 
-/* Opens the folder part of `path`, which is relative to the folder that is open, and keeps the last part as the name. */
+/* Opens the folder that contains the file at `path`, and stores the last part of `path` as the file's name. A relative path starts at the folder
+ * that is open already, or at the current folder. False, with OSError, on failure. */
 static bool enter_folder(struct grd_replacement *file, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
@@ -67,7 +71,7 @@ static bool enter_folder(struct grd_replacement *file, const char *path)
     const int from = file->folder >= 0 ? file->folder : AT_FDCWD;
     int opened = openat(from, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened < 0 && errno == EACCES)
-        opened = openat(from, folder, O_PATH | O_DIRECTORY | O_CLOEXEC); /* it may be written, and not read */
+        opened = openat(from, folder, O_PATH | O_DIRECTORY | O_CLOEXEC); /* the folder may be writable but not readable */
     if (opened < 0)
         return fail(file, errno);
     close_descriptor(&file->folder);
@@ -76,7 +80,7 @@ static bool enter_folder(struct grd_replacement *file, const char *path)
     return true;
 }
 
-/* Finds the folder and the name of the file itself, behind symbolic links. */
+/* Finds the folder and the name of the file that `path` denotes, by following symbolic links. False, with OSError, on failure. */
 static bool find_place(struct grd_replacement *file, const char *path)
 {
     char target[PATH_MAX];
@@ -85,7 +89,7 @@ static bool find_place(struct grd_replacement *file, const char *path)
             return false;
         const ssize_t length = readlinkat(file->folder, file->name, target, sizeof target - 1);
         if (length < 0)
-            return errno == EINVAL || errno == ENOENT || fail(file, errno); /* a file, or nothing */
+            return errno == EINVAL || errno == ENOENT || fail(file, errno); /* the name is no link, or does not exist */
         target[length] = '\0';
         path = target;
     }
@@ -94,12 +98,13 @@ static bool find_place(struct grd_replacement *file, const char *path)
 
 /* ---- What killed processes have left ------------------------------------------------------------------------------------------------ */
 
+/* Sets the temporary name of the new file, made of the name of the old file and a random number. */
 static void name_temporary(struct grd_replacement *file)
 {
     snprintf(file->temporary, sizeof file->temporary, ".%.*s.%016" PRIx64 ".saving", NAME_PART, file->name, grd_random_unpredictable());
 }
 
-/* True if `name` is one that name_temporary gives to new files for the same old one. */
+/* True if `name` has the form of the temporary names that name_temporary makes for file->name, with any random number. */
 static bool is_temporary_name(const struct grd_replacement *file, const char *name)
 {
     const size_t part = strnlen(file->name, NAME_PART);
@@ -109,6 +114,7 @@ static bool is_temporary_name(const struct grd_replacement *file, const char *na
     return strspn(digits, "0123456789abcdef") == 16 && strcmp(digits + 16, ".saving") == 0;
 }
 
+/* Removes the file `name`, which has a temporary name, from the folder if no process has locked the file. */
 static void remove_if_left(int folder, const char *name)
 {
     const int descriptor = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -119,7 +125,7 @@ static void remove_if_left(int folder, const char *name)
     close(descriptor);
 }
 
-/* Best effort: what cannot be removed is no reason not to save. */
+/* Removes new files that killed processes have left in the folder. Errors are ignored, because they do not prevent saving. */
 static void remove_left_files(const struct grd_replacement *file)
 {
     int descriptor = openat(file->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -137,16 +143,18 @@ static void remove_left_files(const struct grd_replacement *file)
 
 /* ---- The new file ------------------------------------------------------------------------------------------------------------------------- */
 
-/* The path by which the kernel finds an open file without a name. */
+/* Bytes in the array that descriptor_path writes to. */
 enum { DESCRIPTOR_PATH = 40 };
 
+/* Writes to ret_path, and returns, a path by which the kernel finds the open file even if the file has no name. */
 static const char *descriptor_path(const struct grd_replacement *file, char *ret_path)
 {
     snprintf(ret_path, DESCRIPTOR_PATH, "/proc/self/fd/%d", file->descriptor);
     return ret_path;
 }
 
-/* False, with no error, where the system cannot give a name to such a file later. */
+/* Creates a new file without a name in the folder and locks it. False, with no error raised, if the system cannot make such a file or give it a
+ * name later. */
 static bool create_without_name(struct grd_replacement *file)
 {
 #ifdef O_TMPFILE
@@ -159,7 +167,8 @@ static bool create_without_name(struct grd_replacement *file)
     return false;
 }
 
-/* Between creating and locking it, another process may take the file for one that was left, and remove it: then it is created again. */
+/* Creates a new file with a temporary name and locks it. Before the file is locked, another process may mistake it for a file that was left by a
+ * killed process, and remove it. In this case the file is created again. False, with OSError, on failure. */
 static bool create_with_name(struct grd_replacement *file)
 {
     struct stat status = {0};
@@ -171,14 +180,15 @@ static bool create_with_name(struct grd_replacement *file)
             file->temporary[0] = '\0';
             return fail(file, errno);
         }
-        flock(file->descriptor, LOCK_EX); /* where files cannot be locked, nobody removes this one */
+        flock(file->descriptor, LOCK_EX); /* failure is ignored: where files cannot be locked, no process removes them */
         if (fstat(file->descriptor, &status) != 0)
             return fail(file, errno);
     } while (status.st_nlink == 0);
     return true;
 }
 
-/* Refuses to replace a file that could not be written, and gives the new one its permissions and, where that is allowed, its owner. */
+/* Gives the new file the permissions of the old file and, if the system allows it, the owner. False, with OSError, if the old file is not
+ * writable or a system call fails. */
 static bool take_permissions(struct grd_replacement *file)
 {
     struct stat old, new;
@@ -188,11 +198,12 @@ static bool take_permissions(struct grd_replacement *file)
     if (faccessat(file->folder, file->name, W_OK, AT_EACCESS) != 0 || fstat(file->descriptor, &new) != 0)
         return fail(file, errno);
     if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) && fchown(file->descriptor, old.st_uid, old.st_gid) != 0)
-        errno = 0; /* another's file: it becomes the caller's own */
+        errno = 0; /* no failure: only root may give the new file to the owner of the old file, so the new file belongs to the caller */
     return fchmod(file->descriptor, old.st_mode & 07777) == 0 || fail(file, errno);
 }
 
-/* A file that is there and no regular one is written directly, any other file beside the old one. */
+/* Opens the file that is written. If the path leads to something other than a regular file, such as a pipe, the pipe or device itself is opened.
+ * Otherwise a new file is created in the folder of the old file. False, with OSError, on failure. */
 static bool open_new(struct grd_replacement *file)
 {
     struct stat status;
@@ -244,16 +255,18 @@ bool grd_replacement_write(grd_replacement *file, const void *data, size_t size)
 
 /* ---- Taking the place ---------------------------------------------------------------------------------------------------------------------- */
 
+/* Waits until the contents of the file or folder `descriptor` are on disk. False, with OSError, on failure. */
 static bool synchronize(const struct grd_replacement *file, int descriptor)
 {
     int result;
     while ((result = fsync(descriptor)) != 0 && errno == EINTR)
         continue;
-    /* It may be nothing that could be brought to disk, or a folder that may not be read. */
+    /* These errors are ignored. They mean that the file or folder cannot be synchronized, or that the folder was opened without the right to read
+     * it. */
     return result == 0 || errno == EINVAL || errno == EROFS || errno == EBADF || fail(file, errno);
 }
 
-/* Gives the new file a name in the folder. */
+/* Gives the new file, which was created without a name, the name `name` in the folder. Returns the result of linkat: 0, or -1 with errno set. */
 static int link_as(const struct grd_replacement *file, const char *name)
 {
     char path[DESCRIPTOR_PATH];
@@ -261,21 +274,25 @@ static int link_as(const struct grd_replacement *file, const char *name)
 }
 
 /* Note [A name for a moment]
- * A link cannot replace a file. The new one gets a name of its own first, which is then renamed to that of the old one. A process that is killed between
- * these two calls would leave that name behind, and it happens in one of some hundred kills. So a child process makes them: SIGKILL ends the process it is
- * sent to, and not this child, which goes on. It shares the memory, has all signals blocked, and makes nothing but these system calls. When its parent is
- * gone it takes the new name away instead: who has seen that process end may have saved a later file already. */
+ * linkat gives a file a name but cannot replace another file. So the new file first gets a temporary name, which is then renamed to the name of
+ * the old file. A process that is killed between these two calls would leave the temporary name behind; this happened once in some hundred kills.
+ * Therefore a child process makes the two calls. SIGKILL ends only the process to which it is sent, and the child goes on. The child shares its
+ * parent's memory, has all signals blocked, and makes only these system calls. If its parent has ended, the child removes the temporary name
+ * instead of renaming it, because another process that has seen the parent end may already have saved a newer file. */
 struct naming {
     const struct grd_replacement *file;
-    pid_t parent; /* of the child; 0: there is no child */
-    int error;    /* errno of the call that failed, 0 when none did */
+    pid_t parent; /* the process that started the child process; 0 if there is no child */
+    int error;    /* errno of the system call that failed; 0 if none failed */
 };
 
+/* True in a child process whose parent process has ended. */
 static bool is_orphan(const struct naming *naming)
 {
     return naming->parent != 0 && getppid() != naming->parent;
 }
 
+/* Gives the new file its temporary name and renames it to the name of the old file; see Note [A name for a moment]. Stores a failure in
+ * naming->error. Always returns 0. */
 static int link_and_rename(void *context)
 {
     struct naming *naming = context;
@@ -293,7 +310,7 @@ static int link_and_rename(void *context)
     return 0;
 }
 
-/* Runs link_and_rename in a child process, and in this one where there is no such child. */
+/* Runs link_and_rename in a child process, which survives if this process is killed. If no child can be made, runs it in this process. */
 static void link_and_rename_unkilled(struct naming *naming)
 {
 #ifdef __linux__
@@ -303,7 +320,7 @@ static void link_and_rename_unkilled(struct naming *naming)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     naming->parent = getpid();
-    const pid_t child = clone(link_and_rename, stack + STACK, CLONE_VM | CLONE_VFORK, naming); /* without a signal at its end */
+    const pid_t child = clone(link_and_rename, stack + STACK, CLONE_VM | CLONE_VFORK, naming); /* no signal is sent when the child ends */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child > 0) {
         while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
@@ -315,6 +332,7 @@ static void link_and_rename_unkilled(struct naming *naming)
     link_and_rename(naming);
 }
 
+/* Gives the new file the name of the old file, which thereby loses this name. False, with OSError, on failure. */
 static bool take_place(struct grd_replacement *file)
 {
     if (file->temporary[0] != '\0') {

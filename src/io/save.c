@@ -1,4 +1,5 @@
-/* Writing safetensors: everything is checked, the header is composed, then the tensors follow one after another, each packed on its own. */
+/* Writes safetensors files. All arguments are checked and the header is composed first. Then the tensors are written one after another. Each
+ * tensor is made contiguous just before it is written, so that at most one contiguous copy exists at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,27 +13,28 @@
 #include "io/json.h"
 #include "gen/uses/io/save.h"
 
-/* One tensor and its place among the data. */
+/* A tensor and the positions of its bytes in the data of the file, which are `begin` to `end` - 1. */
 struct piece {
     const char *name;
     grd_tensor *tensor;
     uint64_t begin, end;
 };
 
-/* The lists in the order of the file, and the header that says so. */
+/* The contents of a file: the tensors in their order in the file, and the text of the header. */
 struct content {
     struct piece *pieces;
     int64_t n;
     struct grd_text header;
-    uint64_t bytes; /* of the data */
+    uint64_t bytes; /* number of bytes of all tensors together */
 };
 
-/* Where the bytes go. */
+/* The destination that bytes are written to, which is a file or memory. */
 struct sink {
-    grd_replacement *file; /* NULL: to memory */
-    char *memory;          /* the next byte */
+    grd_replacement *file; /* NULL if the destination is memory */
+    char *memory;          /* address of the next byte to be written; NULL if the destination is a file */
 };
 
+/* Writes `size` bytes to the destination. False, with the error raised, on failure. */
 static bool put(struct sink *sink, const void *bytes, size_t size)
 {
     if (sink->file != NULL)
@@ -90,9 +92,10 @@ static bool check_metadata(grd_named_texts metadata)
     return twice == NULL || grd_raise(GRD_ERROR_RUNTIME, "grd_save: the name '%s' is twice in the metadata", twice);
 }
 
-/* ---- Places ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Order of the tensors ---------------------------------------------------------------------------------------------------- */
 
-/* By alignment first, so that every tensor of a mapped file is aligned. */
+/* Compares two tensors for qsort: by the alignment of their dtype first, so that every tensor is aligned when the file is mapped, and then by
+ * name. */
 static int compare_pieces(const void *a, const void *b)
 {
     const struct piece *x = a, *y = b;
@@ -100,6 +103,8 @@ static int compare_pieces(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->name, y->name);
 }
 
+/* Puts the tensors in their order in the file and gives each the position of its bytes. False, with RuntimeError, if two tensors have the same
+ * name or the tensors are too large. */
 static bool place_tensors(struct content *content, grd_named_tensors tensors)
 {
     struct piece *pieces = content->pieces = grd_pool_alloc((size_t)tensors.n * sizeof *pieces);
@@ -127,16 +132,17 @@ static bool place_tensors(struct content *content, grd_named_tensors tensors)
 
 /* ---- The header ---------------------------------------------------------------------------------------------------------------------------------- */
 
+/* Adds a string to the text in the form of JSON, with quotes and escapes. */
 static void add_string(struct grd_text *text, const char *string)
 {
     static const char letters[] = "\"\\\b\f\n\r\t", escapes[] = "\"\\bfnrt";
     grd_text_add(text, "\"");
     for (const char *at = string; *at != '\0';) {
-        const size_t plain = strcspn(at, "\"\\\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"
-                                         "\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f");
-        if (plain > 0)
-            grd_text_add(text, "%.*s", (int)plain, at);
-        at += plain;
+        const size_t ordinary = strcspn(at, "\"\\\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"
+                                            "\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f");
+        if (ordinary > 0)
+            grd_text_add(text, "%.*s", (int)ordinary, at);
+        at += ordinary;
         if (*at == '\0')
             break;
         const char *letter = strchr(letters, *at);
@@ -171,7 +177,7 @@ static void add_piece(struct grd_text *text, const struct piece *piece)
     grd_text_add(text, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)piece->begin, (unsigned long long)piece->end);
 }
 
-/* Spaces at the end bring the data to a multiple of 8 bytes. */
+/* Composes the text of the header. Spaces at its end make the data begin at a multiple of 8 bytes. False, with the error raised, on failure. */
 static bool compose_header(struct content *content, grd_named_texts metadata)
 {
     struct grd_text *text = &content->header;
@@ -193,7 +199,8 @@ static bool compose_header(struct content *content, grd_named_texts metadata)
 
 /* ---- Writing -------------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Finds everything that can be wrong with the arguments before there is anything to write to. */
+/* Checks all arguments and composes the header. This is done before a file is opened, so that a wrong argument leaves the old file as it is.
+ * False, with the error raised, on failure. */
 static bool compose(struct content *content, grd_named_tensors tensors, grd_named_texts metadata)
 {
     bool ok = !grd_pending() && check_list(tensors.data, tensors.n, "tensors") && check_list(metadata.data, metadata.n, "metadata");
@@ -202,6 +209,7 @@ static bool compose(struct content *content, grd_named_tensors tensors, grd_name
     return ok && check_metadata(metadata) && place_tensors(content, tensors) && compose_header(content, metadata);
 }
 
+/* Writes the elements of a tensor to the destination as contiguous bytes. False, with the error raised, on failure. */
 static bool put_tensor(struct sink *sink, const struct piece *piece)
 {
     const grd_scope scope = grd_scope_open();

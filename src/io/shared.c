@@ -1,10 +1,10 @@
-/* Memory that processes share, and files as memory.
+/* Makes and opens memory that processes share, and maps files into memory.
  *
- * Memory without a name is a memfd: it needs no room in /dev/shm and goes with its last descriptor and mapping, however a process ends. Memory with a name
- * begins with a count of its users over all processes; the last one removes the name. A forked child has the mapping of its parent and not its
- * place in the count.
- * Invariant: all pages of memory that is made here are allocated when it is made, and a memfd cannot shrink, so reading and writing raise no SIGBUS. */
-#define _GNU_SOURCE /* memfd_create */
+ * Memory without a name is a memfd. It needs no room in /dev/shm and is freed with its last descriptor and mapping, however a process ends.
+ * Memory with a name begins with a count of its users in all processes, and the last user removes the name. A forked child has the mapping of its
+ * parent but does not count as a user.
+ * Invariant: all pages of new memory are allocated when the memory is made, and a memfd cannot shrink. So reading and writing never raise SIGBUS. */
+#define _GNU_SOURCE /* for memfd_create */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -21,19 +21,20 @@
 #include "core/tensor.h"
 #include "gradus/share.h"
 
-enum { HEADER = GRD_DATA_ALIGNMENT }; /* bytes before the data of named memory */
+enum { HEADER = GRD_DATA_ALIGNMENT }; /* bytes before the data of named memory, which contain the count of users */
 
-/* Memory of a storage. */
+/* The shared memory, or the mapped file, that holds the data of a storage. */
 struct shared {
-    size_t size;    /* of this block */
-    char *start;    /* of the mapping */
-    size_t length;  /* of the mapping */
-    int descriptor; /* -1: none */
-    bool counted;   /* it begins with a count */
-    pid_t process;  /* that is counted */
-    char name[];    /* empty: none */
+    size_t size;    /* bytes allocated for this struct and its name */
+    char *start;    /* address of the mapping; NULL if there is none */
+    size_t length;  /* bytes of the mapping */
+    int descriptor; /* descriptor of the shared memory or file; -1 if it is closed */
+    bool counted;   /* true for named memory, which begins with a count of its users */
+    pid_t process;  /* the process that this struct counts as a user */
+    char name[];    /* name of the memory or path of the file; empty if it has none */
 };
 
+/* Returns the address of the count of users, at the start of named memory. */
 static _Atomic int64_t *users_of(const struct shared *shared)
 {
     return (_Atomic int64_t *)shared->start;
@@ -44,6 +45,8 @@ static char *data_of(const struct shared *shared)
     return shared->start + (shared->counted ? HEADER : 0);
 }
 
+/* The release function of the storage: unmaps the memory and frees `context`, a struct shared. If this was the last user of named memory, removes
+ * its name. */
 static void end_shared(void *context)
 {
     struct shared *shared = context;
@@ -56,19 +59,20 @@ static void end_shared(void *context)
     grd_free(shared, shared->size);
 }
 
+/* Returns the shared memory or mapped file that holds the data of the tensor's storage, or NULL if the storage has none. */
 static const struct shared *shared_of(const grd_tensor *t)
 {
     const struct grd_storage *root = grd_storage_root(t->storage);
     return root->release == end_shared ? root->context : NULL;
 }
 
-/* True for memory that another process can open; false for a file that is mapped privately. */
+/* True if another process can open this memory or file. False for NULL and for a file that is mapped privately. */
 static bool can_be_sent(const struct shared *shared)
 {
     return shared != NULL && (shared->counted || shared->descriptor >= 0);
 }
 
-/* A block that has nothing but its descriptor, which it owns also on failure. */
+/* Returns a new struct that owns the descriptor, with nothing mapped yet. Returns NULL, with MemoryError and the descriptor closed, on failure. */
 static struct shared *new_shared(int descriptor, const char *name)
 {
     const size_t size = sizeof(struct shared) + strlen(name) + 1;
@@ -82,7 +86,7 @@ static struct shared *new_shared(int descriptor, const char *name)
     return shared;
 }
 
-/* Maps the bytes behind the header if there is one. */
+/* Maps `bytes` bytes and, for named memory, the header in front of them. `flags` are those of mmap. False, with OSError, on failure. */
 static bool map(struct shared *shared, int64_t bytes, int flags)
 {
     const size_t length = (size_t)bytes + (shared->counted ? HEADER : 0);
@@ -94,7 +98,7 @@ static bool map(struct shared *shared, int64_t bytes, int flags)
     return true;
 }
 
-/* True if the file has as many bytes behind its header. */
+/* True if the file has at least `bytes` bytes, not counting the header of named memory. Otherwise raises an error. */
 static bool check_size(const struct shared *shared, int64_t bytes)
 {
     struct stat status;
@@ -109,7 +113,8 @@ static bool check_size(const struct shared *shared, int64_t bytes)
                      (long long)size, (long long)bytes);
 }
 
-/* A tensor over the bytes; NULL ends here. */
+/* Returns a uint8 tensor over the `bytes` mapped bytes; the tensor owns `shared`. If `shared` is NULL or not mapped, frees it and returns
+ * grd_failed. */
 static grd_tensor *over(struct shared *shared, int64_t bytes)
 {
     if (shared == NULL)
@@ -124,7 +129,7 @@ static grd_tensor *over(struct shared *shared, int64_t bytes)
 
 /* ---- Making ------------------------------------------------------------------------------------------------------------------------ */
 
-/* A descriptor of new memory, or -1 with OSError. */
+/* Makes new shared memory, with a name unless `name` is "". Returns its descriptor, or -1 with OSError. */
 static int make_memory(const char *name)
 {
     const int descriptor = name[0] != '\0' ? shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
@@ -134,6 +139,7 @@ static int make_memory(const char *name)
     return descriptor;
 }
 
+/* Allocates all pages of new shared memory and maps them. False, with OSError, on failure. */
 static bool fill_new(struct shared *shared, int64_t bytes)
 {
     const int64_t length = bytes + (shared->counted ? HEADER : 0);
@@ -146,7 +152,7 @@ static bool fill_new(struct shared *shared, int64_t bytes)
     if (!map(shared, bytes, MAP_SHARED))
         return false;
     atomic_init(users_of(shared), 1);
-    close(shared->descriptor); /* others open the name */
+    close(shared->descriptor); /* other processes open the memory by its name */
     shared->descriptor = -1;
     return true;
 }
@@ -230,7 +236,7 @@ grd_tensor *grd_map_file(const char *path, bool shared, int64_t bytes)
         grd_raise_system(errno, "unable to resize file <%s> to the right size", path);
     else if (check_size(file, bytes) && map(file, bytes, shared ? MAP_SHARED : MAP_PRIVATE) && !shared) {
         close(descriptor);
-        file->descriptor = -1; /* what is written is this process's alone */
+        file->descriptor = -1; /* closed, because other processes cannot use a private mapping */
     }
     return over(file, bytes);
 }

@@ -1,6 +1,6 @@
-/* Reading safetensors files: the file is opened and its header checked once; tensors are read when they are asked for, each into memory of its own.
+/* Reads safetensors files. The header is read and checked when a file is opened. A tensor is read into new memory when it is requested.
  *
- * Files are read, not mapped: access to a mapping of a file that has become shorter would end the process. */
+ * Files are read and not mapped, because an access to the mapping of a file that has become shorter would end the process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,19 +15,20 @@
 #include "gen/uses/io/tensor_file.h"
 
 enum {
-    LENGTH_BYTES = 8,    /* of the number in front of the header */
-    MOST_READ = 1 << 30, /* bytes in one call of pread, which gives at most 2^31 - 4096 */
+    LENGTH_BYTES = 8,    /* bytes at the start of a file, which hold the size of the header */
+    MOST_READ = 1 << 30, /* most bytes in one call of pread, which reads at most 2^31 - 4096 */
 };
 
 struct grd_tensor_file {
-    size_t size;        /* of this block */
-    int descriptor;     /* -1: the bytes are in memory */
-    const char *memory; /* all bytes, or NULL */
-    uint64_t bytes;     /* of the file */
+    size_t size;        /* bytes allocated for this struct and `what` */
+    int descriptor;     /* descriptor of the file; -1 if its bytes are in memory */
+    const char *memory; /* all bytes of the file if they are in memory, borrowed; otherwise NULL */
+    uint64_t bytes;     /* number of bytes of the file */
     struct grd_header header;
-    char what[]; /* the file in errors */
+    char what[]; /* names the file in error texts */
 };
 
+/* Returns the offset in the file of the first byte behind the header, where the data starts. */
 static uint64_t data_start(const struct grd_tensor_file *file)
 {
     return LENGTH_BYTES + file->header.text_size;
@@ -35,7 +36,8 @@ static uint64_t data_start(const struct grd_tensor_file *file)
 
 /* ---- Bytes -------------------------------------------------------------------------------------------------------------------------------- */
 
-/* The caller has checked that the range lies in the file as it was when it was opened. */
+/* Reads `size` bytes at `offset` of the file. The caller has checked that the file had these bytes when it was opened. False, with the error
+ * raised, on failure. */
 static bool read_bytes(const struct grd_tensor_file *file, uint64_t offset, void *ret_bytes, uint64_t size)
 {
     if (file->memory != NULL) {
@@ -91,7 +93,8 @@ static bool read_header(struct grd_tensor_file *file)
            grd_header_read(&file->header, file->bytes - data_start(file), file->what);
 }
 
-/* `what` is copied between quotes when it is a path. `memory`: the bytes, if they lie there. */
+/* Returns a new struct for a file, or NULL with MemoryError. The file is called `what` in error texts, with `quote` before and behind. `memory`
+ * holds the `bytes` bytes of the file, or is NULL if they are on disk. */
 static struct grd_tensor_file *new_file(const char *what, const char *quote, const void *memory, size_t bytes)
 {
     const size_t size = sizeof(struct grd_tensor_file) + strlen(what) + 2 * strlen(quote) + 1;
@@ -106,7 +109,7 @@ static struct grd_tensor_file *new_file(const char *what, const char *quote, con
 static bool open_descriptor(struct grd_tensor_file *file, const char *path)
 {
     struct stat status;
-    file->descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a pipe does not keep it waiting */
+    file->descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* nonblocking: open does not wait for a pipe */
     if (file->descriptor < 0 || fstat(file->descriptor, &status) != 0)
         return grd_raise_system(errno, "cannot load %s", file->what);
     if (S_ISDIR(status.st_mode))
@@ -149,9 +152,10 @@ void grd_tensor_file_close(grd_tensor_file *file)
     grd_free(file, file->size);
 }
 
-/* ---- What is in it ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Contents of the header ------------------------------------------------------------------------------------------------------------------- */
 
-/* NULL, with the error raised, when there is no such tensor; with the one that is pending, when there is no file. */
+/* Returns the entry of the header for tensor number `index`. Returns NULL, with the error raised, if there is no such tensor or if `file` is
+ * NULL. */
 static const struct grd_header_entry *entry_at(const grd_tensor_file *file, int64_t index)
 {
     if (!grd_given_pointer(file, "grd_tensor_file", "file"))
@@ -224,7 +228,7 @@ grd_named_texts grd_tensor_file_metadata(const grd_tensor_file *file)
 static grd_tensor *read_entry(const grd_tensor_file *file, const struct grd_header_entry *entry)
 {
     const grd_dtype dtype = (grd_dtype)entry->dtype;
-    /* A bool is 0 or 1 in memory, whatever the file holds. */
+    /* A bool must be 0 or 1 in memory, but the file may contain any byte for it. So the bytes are read as uint8 and compared with 0. */
     grd_tensor *t = grd_empty(sizes_of(file, entry), .dtype = dtype == GRD_BOOL ? GRD_UINT8 : dtype, .device = GRD_CPU);
     if (grd_pending() || !read_bytes(file, data_start(file) + entry->begin, grd_data(t), entry->end - entry->begin))
         return grd_failed;

@@ -1,47 +1,57 @@
-/* Attention, a block of queries by keys at a time: what happens to the scores of a block. Products are those of kernel/gemm.h; which blocks there are is decided in op/attention.c.
+/* Declares kernels that turn the scores of attention into weights, and kernels for the gradients. A kernel works on a block of scores, which belongs
+ * to a few queries and a range of keys. op/attention.c chooses the blocks, and kernel/gemm.h has the matrix products.
  *
  *   scores   s = query key^T scale + mask, -inf where a key is hidden
  *   weights  p = exp(s - m), m the largest score of the row so far; sum = sum(p)
  *   output   sum(p value) / sum, over all blocks of keys, rescaled whenever m grows
- *   backward p = exp(s - logsumexp); ds = p (dp - delta) scale, delta = sum(grad output) - grad logsumexp of the row */
+ *   backward p = exp(s - logsumexp); ds = p (dp - delta) scale, where ds and dp are the gradients of s and p,
+ *            and delta = (sum of grad * output over the row) - (gradient of the row's logsumexp) */
 #ifndef GRD_KERNEL_ATTENTION_H
 #define GRD_KERNEL_ATTENTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Elements in which a row of scores is computed: its stride is a multiple, and the places behind its last key are overwritten. */
-enum { GRD_ATTENTION_LANES = 16, GRD_ATTENTION_ROWS = 64 /* at most in a block */ };
+/* A row of scores is computed GRD_ATTENTION_LANES elements at a time, so its stride must be a multiple of that number and the elements between
+ * the last key and the end of the row are overwritten. */
+enum { GRD_ATTENTION_LANES = 16, GRD_ATTENTION_ROWS = 64 /* the most queries in a block of scores */ };
 
-/* The scores of `rows` queries and `keys` keys, products of the two when a kernel is called. */
+/* One block of scores. When a kernel is called, `scores` holds the products query key^T of `rows` queries and `keys` keys. */
 struct grd_attention_block {
-    int64_t rows, keys, stride; /* stride: elements from row to row of scores */
+    int64_t rows, keys, stride; /* stride: elements between two rows of `scores` */
     void *scores;
     double scale;
-    int64_t visible; /* row r sees keys below visible + r: as many as there are unless the attention is causal */
-    bool first;      /* of the blocks of these rows */
-    /* NULL, or what is added to the scores, elements of the kernel's dtype; NULL, or which of them are seen. Strides in elements. */
+    /* row r sees the first visible + r keys of the block; `visible` is at least `keys` if the attention is not causal */
+    int64_t visible;
+    bool first; /* true for the first block of keys that these queries see; the running maximum and sum then start anew */
+    /* `bias` is added to the scores and has the dtype of the kernel; `mask` is nonzero where a query sees a key. Either is NULL if the
+     * attention has none. Strides are in elements and may be 0. */
     const void *bias;
     int64_t bias_row, bias_column;
     const uint8_t *mask;
     int64_t mask_row, mask_column;
-    /* NULL, or which weights are kept by dropout, and the factor of those. */
+    /* Dropout: `keep` is nonzero for a weight that stays, and such a weight is multiplied by keep_scale. `keep` is NULL without dropout. keep_row is
+     * the number of elements between two rows of `keep`. */
     const uint8_t *keep;
     int64_t keep_row;
     double keep_scale;
 };
 
+/* The attention kernels of one dtype. In comments, b is the block of scores and "row" means a row of scores, which belongs to one query. */
 struct grd_attention_row {
-    /* Scores become weights. max and sum, an element for each row, go on from the blocks before; ret_factors: by how much what those gave is to be multiplied.
-     * Dropout changes the weights, not their sum. */
+    /* Replaces the scores by weights. `max` and `sum` have one element per row: the running maximum and sum over the blocks so far, which are
+     * updated. ret_factors[r] receives the factor by which the output that row r accumulated from earlier blocks must be multiplied. Dropout changes
+     * the weights but not `sum`. */
     void (*weigh)(const struct grd_attention_block *b, void *max, void *sum, void *ret_factors);
-    /* Rows of n elements times the factor of each. */
+    /* Multiplies row r of x by factors[r], for `rows` rows of n elements. `row` is the distance between two rows of x in elements. */
     void (*rescale)(int64_t rows, int64_t n, const void *factors, void *x, int64_t row);
-    /* factors = 1 / sum, and 0 where no key was seen; logsumexp = max + log(sum). */
+    /* Ends the computation of the weights. Writes for each row ret_factors = 1 / sum (0 if the row saw no key) and ret_logsumexp = max + log(sum). */
     void (*finish)(int64_t rows, const void *max, const void *sum, void *ret_factors, void *ret_logsumexp);
-    /* Scores become weights again, with dropout; `slopes`, the gradients of those weights in the layout of scores, become the gradients of the products. */
+    /* Computes a block of the backward pass. Replaces the scores of the block by the weights after dropout. On entry `slopes` holds the gradients of
+     * the weights, in the layout of the scores. On return it holds the gradients of the products query key^T. */
     void (*slope)(const struct grd_attention_block *b, const void *logsumexp, const void *delta, void *slopes);
-    /* delta = sum over n of x y - less, of each row. */
+    /* Writes for each row r ret_delta[r] = (sum over the n elements of row r of x * y) - less[r], the number that the backward pass subtracts from
+     * the gradients of the weights. x_row and y_row are the distances between two rows in elements. */
     void (*delta)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *y, int64_t y_row, const void *less, void *ret_delta);
 };
 

@@ -1,6 +1,9 @@
-/* Bessel functions of orders 0 and 1, and Airy's: see special.h. Formulas by number: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov
- * Each has a part near 0, where what is no power series is taken out, and the amplitudes of its asymptotic form far from it. The parts are polynomials in t,
- * which goes from -1 to 1: interpolations at Chebyshev nodes, computed with 40 digits. */
+/* Computes the Bessel functions of orders 0 and 1 and Airy's function Ai; see special.h. Formula numbers refer to the NIST Digital Library of
+ * Mathematical Functions (DLMF), https://dlmf.nist.gov
+ *
+ * Near 0 a function is a polynomial, after factors and terms that have no power series, such as log(x), have been split off. For large arguments,
+ * polynomials give the amplitudes in the asymptotic form of the function. All polynomials interpolate at Chebyshev nodes, in a variable t that goes
+ * from -1 to 1; their coefficients were computed with 40 digits. */
 #include <math.h>
 
 #include "kernel/cpu/vecmath_special.h"
@@ -10,11 +13,12 @@
 
 static const double pi = 0x1.921fb54442d18p1;
 
-/* sqrt(2 / (pi a)) times cosine and sine of a + low - pi / 4, without rounding that; low is small. */
+/* Cosine and sine of x - pi / 4, both multiplied by sqrt(2 / (pi x)): the oscillating factors of the asymptotic forms. */
 struct wave {
     double cosine, sine;
 };
 
+/* Returns the wave of x = a + low, where `low` is small. The sum is never rounded to one double, which would lose `low`. */
 static struct wave wave_of(double a, double low)
 {
     const double cosine = cos(a), sine = sin(a), c = cosine - low * sine, s = sine + low * cosine, scale = 1 / sqrt(pi * a);
@@ -61,29 +65,32 @@ static const double q1_far[] = {0.3730474331740802,     -0.0018648496218413013, 
                                 3.791835489251781e-11,  -2.3787616104980884e-11, -1.7921216001705988e-11, 1.1707414303702014e-11,
                                 6.22447631529189e-12,   -3.944260029715492e-12};
 
-/* A number that is no double, as the sum of two. */
+/* A zero of a Bessel function as the sum of two doubles, because one double does not have enough digits. */
 struct root {
     double high, low;
 };
 
-/* 10.17.3 and 10.17.4: the amplitudes of cosine and sine; that of the latter is odd in 1 / a. */
+/* The factors p of the cosine and q of the sine in the asymptotic forms 10.17.3 and 10.17.4 of the DLMF. q is an odd function of 1 / a, where a is
+ * the argument of the Bessel function. */
 struct amplitudes {
     double p, q;
 };
 
+/* Returns the amplitudes of the Bessel functions of order 0 (J0 and Y0) for a large argument a. */
 static struct amplitudes amplitudes_0(double a)
 {
     const double t = 50 / (a * a) - 1;
     return (struct amplitudes){vm_poly_long(p0_far, COUNT(p0_far), t), vm_poly_long(q0_far, COUNT(q0_far), t) / a};
 }
 
+/* Returns the amplitudes of the Bessel functions of order 1 (J1 and Y1) for a large argument a. */
 static struct amplitudes amplitudes_1(double a)
 {
     const double t = 50 / (a * a) - 1;
     return (struct amplitudes){vm_poly_long(p1_far, COUNT(p1_far), t), vm_poly_long(q1_far, COUNT(q1_far), t) / a};
 }
 
-/* a^2 - root^2, exact near the root. */
+/* Returns a^2 - root^2 as a product, which is accurate even if a is close to the root. */
 static double from_root(double a, struct root root)
 {
     return (a - root.high - root.low) * (a + root.high);
@@ -100,7 +107,8 @@ double grd_math_bessel_j0(double x)
     return by.p * w.cosine - by.q * w.sine;
 }
 
-/* A quarter of a period after order 0: cosine and sine of a - 3 pi / 4 are the sine and minus the cosine of a - pi / 4. */
+/* Returns the Bessel function J1(x). With a = |x|, the asymptotic form of order 1 has the cosine and the sine of a - 3 pi / 4. These are the sine and
+ * minus the cosine of a - pi / 4, which wave_of computes. */
 double grd_math_bessel_j1(double x)
 {
     const double a = fabs(x);
@@ -112,7 +120,7 @@ double grd_math_bessel_j1(double x)
     return copysign(1, x) * (by.p * w.sine + by.q * w.cosine);
 }
 
-/* 10.8.1 near 0: what the logarithm leaves is a power series. */
+/* Returns the Bessel function Y0(x). For small x it uses formula 10.8.1 of the DLMF: Y0(x) - 2 / pi * log(x) * J0(x) is a power series. */
 double grd_math_bessel_y0(double x)
 {
     if (!(x > 0))
@@ -155,7 +163,8 @@ static const double k1_far[] = {1.3422531533667765,     0.10144268618110525,    
                                 -4.394760598770043e-12, 2.56926786893616e-12,   4.995300825860972e-13,  -2.5698694325791463e-13,
                                 -4.998777416376733e-13, 2.415649622755462e-13};
 
-/* 10.31.2 near 0; 10.40.2 far from it, in 1 / (x + 1). */
+/* Returns K0(x), multiplied by exp(x) if `scaled`. For small x it uses formula 10.31.2 of the DLMF, for larger x formula 10.40.2 with a polynomial in
+ * 1 / (x + 1). */
 static double bessel_k0(double x, bool scaled)
 {
     if (!(x > 0))
@@ -168,7 +177,7 @@ static double bessel_k0(double x, bool scaled)
     return scaled ? y : y * exp(-x);
 }
 
-/* 10.31.1 near 0. */
+/* Returns K1(x), multiplied by exp(x) if `scaled`. For small x it uses formula 10.31.1 of the DLMF. */
 static double bessel_k1(double x, bool scaled)
 {
     if (!(x > 0))
@@ -229,20 +238,23 @@ static const double airy_q[] = {0.06911133919898425,    -0.0003247868744479723, 
                                 3.2729537103117715e-11, -8.387642996782981e-12,  2.452339560701946e-12, -7.689539662413537e-13,
                                 1.754431707414479e-13,  -5.5428812931951043e-14, 7.01268851212148e-14,  -2.9644034436208375e-14};
 
-/* zeta = 2/3 a^(3/2), which the last digits of sines and exponentials hang on, in two parts. */
+/* zeta = 2/3 a^(3/2) as the sum of two doubles. The rounding error of a single double would change the last digits of exp(-zeta), and of the sine and
+ * cosine of zeta, when zeta is large. */
 struct airy_argument {
     double zeta, low;
 };
 
+/* Returns zeta = 2/3 a^(3/2) for a > 0, where `root` is sqrt(a). */
 static struct airy_argument airy_argument(double a, double root)
 {
-    const double third_low = 3.7007434154171887e-17; /* 2/3 less its double */
+    const double third_low = 3.7007434154171887e-17; /* 2/3 minus the double nearest to it */
     const double power = a * root, power_low = vm_product_error(a, root, power) - a * vm_product_error(root, root, a) / (2 * root);
     const double zeta = 2. / 3 * power, low = vm_product_error(2. / 3, power, zeta) + 2. / 3 * power_low + third_low * power;
     return (struct airy_argument){zeta, zeta < 0x1p52 ? low : 0};
 }
 
-/* 9.7.5 and 9.7.9; in 1 / (zeta + 1) to the right. */
+/* Returns Airy's function Ai(x). Between -5 and 2 polynomials interpolate Ai. Otherwise the function uses the asymptotic forms 9.7.5 (x > 0, with a
+ * polynomial in 1 / (zeta + 1)) and 9.7.9 (x < 0) of the DLMF. */
 double grd_math_airy_ai(double x)
 {
     if (x >= -5 && x <= 0)

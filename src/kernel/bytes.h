@@ -1,4 +1,4 @@
-/* Kernels that move bytes as they are, with the widest registers of the level. */
+/* Declares kernels that copy, fill and reorder elements as bytes, with the widest registers of the instruction-set level. */
 #ifndef GRD_KERNEL_BYTES_H
 #define GRD_KERNEL_BYTES_H
 
@@ -9,10 +9,13 @@
 #include "base/inline.h"
 #include "kernel/table.h"
 
+/* GRD_PATTERN: size in bytes of the pattern that `fill` repeats. GRD_BYTES_SIZES: number of element sizes that have kernels (1, 2, 4 and 8 bytes).
+ * GRD_LINE_LEAST: the fewest bytes that `copy` accepts. GRD_JOINED_PARTS: the most tensors that a grd_joined_rows concatenates. */
 enum { GRD_PATTERN = 16, GRD_BYTES_SIZES = 4, GRD_LINE_LEAST = 32, GRD_JOINED_PARTS = 16 };
 
-/* Rows of a result that are joined of parts. All parts of a row are written one after the other, since rows that are written in part are brought to the cache again
- * for the rest. */
+/* A concatenation of `parts` tensors along a dimension that is not the first. Row i of the result consists of row i of each tensor, one after the
+ * other. A result row is written completely before the next one. If each tensor were copied separately, a cache line of the result that holds
+ * elements of two tensors would be loaded twice. `bytes` is the size of a row of one tensor; strides are in bytes. */
 struct grd_joined_rows {
     char *to;
     int64_t to_stride, parts;
@@ -22,40 +25,43 @@ struct grd_joined_rows {
     } part[GRD_JOINED_PARTS];
 };
 
-/* Rows that are read at the places in a list. */
+/* The arguments of gather_rows, which copies row index[i] of `from` to row i of `to`, for n rows. */
 struct grd_listed_rows {
+    /* `bytes` is the size of a row, to_stride and `step` are the bytes between two rows of `to` and of `from`. */
     int64_t n, bytes, to_stride, step;
     char *to;
-    const char *from; /* of index 0 */
+    const char *from; /* the row with index 0 */
     const int64_t *index;
 };
 
 struct grd_bytes_kernels {
-    /* Fills n > 0 bytes with a pattern of GRD_PATTERN; up to 63 more than those are written. */
+    /* Fills n > 0 bytes with a repeated pattern of GRD_PATTERN bytes. Up to 63 bytes after them may be overwritten. */
     void (*fill)(int64_t n, char *to, const void *pattern);
-    /* Copies n bytes, at least GRD_LINE_LEAST, from memory that does not overlap: call grd_copy_line. */
+    /* Copies n >= GRD_LINE_LEAST bytes between memory that does not overlap. Callers use grd_copy_line, which takes any n. */
     void (*copy)(int64_t n, char *to, const char *from);
-    /* Copies n bytes past the caches: Note [Large results] in kernel/map.c. */
+    /* Copies n bytes with stores that bypass the caches, see Note [Large results] in kernel/map.c. */
     void (*copy_past)(int64_t n, char *to, const char *from);
-    /* Rows begin to end; see Note [Between rows] in kernel/cpu/bytes.c. */
+    /* Writes rows [begin, end) of a concatenation. See Note [Between rows] in kernel/cpu/bytes.c. */
     void (*join_rows)(const struct grd_joined_rows *rows, int64_t begin, int64_t end);
     void (*gather_rows)(const struct grd_listed_rows *rows);
-    /* to[i] = from[-i], for n elements of 1, 2, 4 and 8 bytes; with `past` past the caches. */
+    /* Copies n elements in reverse order, to[i] = from[-i]; one function for each element size of 1, 2, 4 and 8 bytes. If `past`, the stores
+     * bypass the caches. */
     void (*reverse[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from, bool past);
-    /* to[i] = from[2 * i], for the same elements. */
+    /* Copies every second element: to[i] = from[2 * i]. every_other[i] is for elements of 2^i bytes. */
     void (*every_other[GRD_BYTES_SIZES])(int64_t n, char *to, const char *from);
-    /* data: pairs, the first elements, the second ones, likewise, except bytes. */
+    /* Interleaves two arrays: data[0] receives pairs of elements, with first elements from data[1] and second elements from data[2]. pair[i] is for
+     * elements of 2^i bytes; pair[0] is NULL. */
     grd_loop_kernel *pair[GRD_BYTES_SIZES];
 };
 
-/* Copies `bytes` bytes, from `size` to 2 * `size` of them, as the first and the last `size`, which may overlap. */
+/* Copies `bytes` bytes, where size <= bytes <= 2 * size. It copies the first `size` and then the last `size` bytes; the two ranges may overlap. */
 GRD_INLINE void grd_copy_ends(char *to, const char *from, int64_t bytes, int64_t size)
 {
     memcpy(to, from, (size_t)size);
     memcpy(to + bytes - size, from + bytes - size, (size_t)size);
 }
 
-/* At most 2 * GRD_LINE_LEAST bytes. */
+/* Copies `bytes` bytes, at most 2 * GRD_LINE_LEAST. */
 GRD_INLINE void grd_copy_short(char *to, const char *from, int64_t bytes)
 {
     if (bytes >= GRD_LINE_LEAST)
@@ -71,7 +77,7 @@ GRD_INLINE void grd_copy_short(char *to, const char *from, int64_t bytes)
             to[i] = from[i];
 }
 
-/* memcpy() for lines of tensors, long or short. */
+/* Copies `bytes` contiguous bytes, e.g. a row of a matrix. A few bytes are copied inline, more by the kernel of the instruction set in use. */
 static inline void grd_copy_line(char *to, const char *from, int64_t bytes)
 {
     if (bytes > 2 * GRD_LINE_LEAST)

@@ -1,60 +1,70 @@
-/* Loops over the channels of a batch: their moments, and what normalises them and its gradient. src/op/batch_norm.c puts them together.
+/* Declares kernels that compute the mean and variance of each channel of a batch, normalise the channels, and compute the gradient.
+ * src/op/batch_norm.c combines these kernels.
  *
- * The elements of a channel are numbered from 0 to samples * positions. A piece of them, [first, last), is so short that it stays in the cache while
- * it is read twice. Values of channels are arrays of `channels` elements.
- * Invariant: sums run in lanes by the place in a piece, so that they depend on neither the level nor the number of threads. */
+ * The elements of one channel are numbered from 0 to samples * positions - 1. Kernels process pieces: elements [first, last) of some channels, so few
+ * elements that they stay in the cache while they are read twice. An array with one value per channel has `channels` elements.
+ * Invariant: a sum is made of several partial sums, and the position of an element in its piece chooses the partial sum to which it is added. So
+ * results depend neither on the instruction set nor on the number of threads. */
 #ifndef GRD_KERNEL_CHANNELS_H
 #define GRD_KERNEL_CHANNELS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Element i of channel c lies at i * channels + c where channels are innermost; otherwise the tensor is (samples, channels, positions), contiguous. */
+/* The shape and layout of a tensor. If `innermost` (channels_last), element i of channel c is at i * channels + c; otherwise the tensor is contiguous
+ * with shape (samples, channels, positions). */
 struct grd_channels {
     int64_t samples, channels, positions;
     bool innermost;
 };
 
-/* Elements [first, last) of channels [begin, end). */
+/* A part of the tensor: elements [first, last) of each of the channels [begin, end). */
 struct grd_channel_piece {
     int64_t first, last, begin, end;
 };
 
-/* Groups of `width` channels, `groups` of them in a sample, of `positions` elements each. */
+/* The arguments of group normalisation. Each sample has `groups` groups of `width` neighbouring channels, with `positions` elements per channel. */
 struct grd_channel_groups {
     int64_t width, groups, positions;
     double eps;
-    const void *weight, *bias; /* of the channels of a sample, or NULL */
+    const void *weight, *bias; /* one value per channel of a sample; NULL means weights of 1 or biases of 0 */
 };
 
+/* The channel kernels of one dtype. Arrays such as `mean`, `scale` and `ret_product` have one value per channel. */
 struct grd_channels_row {
-    /* The mean, and the sum of the squares of the distances from it, of each channel's elements. */
+    /* Writes for each channel the mean of its elements in `piece` and the sum of (element - mean)^2 over these elements. */
     void (*moments)(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, void *ret_mean, void *ret_squares);
-    /* The sums of grad and of grad * (data - mean). */
+    /* Writes for each channel the sums of grad and of grad * (data - mean) over its elements in `piece`. */
     void (*products)(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *grad, const void *mean,
                      void *ret_grad, void *ret_product);
-    /* out = (data - mean) * scale + shift */
+    /* Writes out = (data - mean) * scale + shift. */
     void (*normalise)(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *mean, const void *scale,
                       const void *shift, void *out);
-    /* out = grad * scale - share - (data - mean) * slope */
+    /* Writes out = grad * scale - share - (data - mean) * slope. */
     void (*gradient)(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *grad, const void *mean,
                      const void *share, const void *slope, const void *scale, void *out);
-    /* The mean and the variance (with correction 0) of channels [begin, end) from the moments of pieces of `length` elements, whose values lie
-     * one array after the other. */
+    /* Combines the results of `moments` for pieces of `length` elements of each channel. `means` and `squares` hold one array of `channels` values
+     * per piece, one after the other. Writes the mean and the variance (divided by n, not n - 1) of the channels [begin, end). */
     void (*combine)(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *means, const void *squares,
                     void *ret_mean, void *ret_variance);
-    /* The sums over the pieces of both values. */
+    /* Adds up the results of `products` for all pieces of the tensor, which have `length` elements of each channel. `firsts` and `seconds` hold one
+     * array of `channels` values per piece, one after the other. Writes the totals of the channels [begin, end). */
     void (*add)(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *firsts, const void *seconds,
                 void *ret_first, void *ret_second);
-    /* scale = weight / sqrt(variance + eps), a weight that is NULL being 1. */
+    /* Writes scale = weight / sqrt(variance + eps), with a weight of 1 if `weight` is NULL. */
     void (*scales)(int64_t begin, int64_t end, const void *variance, double eps, const void *weight, void *ret_scale);
-    /* What `gradient` takes, from the sums over all elements: share = scale * sum / count and slope = scale * product / count / (variance + eps), or 0
-     * where the moments are constants, which a count of 0 says; and the gradient of the weight. */
+    /* Computes arguments of `gradient`. `sum` and `product` are the totals of ret_grad and ret_product of the kernel `products` over all pieces.
+     * share = scale * sum / count and slope = scale * product / count / (variance + eps). A `count` of 0 says that mean and variance are constants,
+     * and makes ret_share and ret_slope 0. ret_weight receives the gradient of the weight. */
     void (*slopes)(int64_t begin, int64_t end, double count, const void *variance, double eps, const void *scale, const void *sum,
                    const void *product, void *ret_share, void *ret_slope, void *ret_weight);
-    /* The same for groups [begin, end) of neighbouring channels, which have one mean and variance each: values of channels from those of groups. */
+    /* For groups [begin, end), with one mean and one variance per group: writes for each channel of these groups its mean, scale = weight /
+     * sqrt(variance + eps) and shift = bias. */
     void (*spread)(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *mean, const void *variance, void *ret_mean,
                    void *ret_scale, void *ret_shift);
+    /* Computes, for the channels of groups [begin, end), the arguments `share` and `slope` of `gradient`. `variance` has one value per group. `sum`
+     * and `product` have one value per channel: the sums of grad and of grad * (data - mean). `product` is overwritten with this sample's part of the
+     * gradient of the weight. */
     void (*group_slopes)(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *variance, const void *sum,
                          void *product, void *ret_share, void *ret_slope);
 };

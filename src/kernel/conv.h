@@ -1,43 +1,55 @@
-/* Convolution without a copy of its windows: what is multiplied with a panel of weights is read where it lies, by two lists of offsets. */
+/* Declares kernels that compute convolutions without im2col. They read the input in place, at offsets given by two lists: one for the output
+ * positions, and one for the positions of the convolution kernel ("taps"). */
 #ifndef GRD_KERNEL_CONV_H
 #define GRD_KERNEL_CONV_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sums[r][j] += sum over k of seen[rows[r] + taps[k]] * panel[k][j], with `vectors` vectors of columns j; offsets in elements. */
+/* The arguments of `multiply`, a block of a convolution for nrows output positions r and for the output channels j, which fill `vectors` vectors:
+ * sums[r][j] += sum over k < depth of seen[rows[r] + taps[k]] * panel[k][j]. `seen` is the input and `panel` holds the weights. rows[] and taps[] are
+ * offsets in elements. */
 struct grd_conv_block {
     int64_t nrows, depth;
     const int32_t *rows, *taps;
     const char *seen, *panel;
-    const char *bias; /* of the columns; NULL: zeros */
+    const char *bias; /* one value per output channel j; NULL means zeros */
     char *sums;
     int vectors;
-    bool is_first; /* sums are not read: they begin as the bias */
+    bool is_first; /* if true, the sums start as the bias, and `sums` is not read */
 };
 
-enum { GRD_CONV_LINE_ROWS = 8, GRD_CONV_KEPT_BYTES = 4096 }; /* of weights in lines, at most; of the sums of a part of a line */
+/* GRD_CONV_LINE_ROWS: the most output channels that one call of `line` computes. GRD_CONV_KEPT_BYTES: bytes of the scratch memory that a call of
+ * `line` needs. */
+enum { GRD_CONV_LINE_ROWS = 8, GRD_CONV_KEPT_BYTES = 4096 };
 
-/* Up to GRD_CONV_CHAIN taps, of which each sees from a line what the one before it sees from the next line. */
+/* A chain is a list of up to GRD_CONV_CHAIN positions of the convolution kernel (taps). Each tap reads one row of the input further on than the tap
+ * before it. So the second tap reads for output row i what the first tap reads for output row i + 1, and a loaded vector is used for both taps. */
 enum { GRD_CONV_CHAIN = 3 };
 struct grd_conv_chain {
-    int32_t tap, count;   /* the offset of the first */
-    int32_t weight, step; /* its number, and from each to the number of the next */
+    int32_t tap, count; /* tap: offset in elements of the first kernel position (tap) of the chain; count: number of taps */
+    /* weight: index in `weights` of the weight of the chain's first kernel position; step: difference between the indices of the weights of two
+     * successive positions */
+    int32_t weight, step;
 };
 
-/* sums[r * sums_row + i * sums_line + j] = bias[r] + sum over k of weights[k][r] * seen[i * seen_line + j + taps[k]], for lines i of n places j that are neighbours. */
+/* The arguments of `line`, which computes sums for `nrows` output channels (r), `lines` rows of the output image (i), and n adjacent positions of
+ * each row (j): sums[r * sums_row + i * sums_line + j] = bias[r] + sum over k < depth of weights[k][r] * seen[i * seen_line + j + taps[k]]. */
 struct grd_conv_line {
     int64_t lines, n, depth, nchains;
     const int32_t *taps;
-    const struct grd_conv_chain *chains; /* the taps again, for several lines of one row */
+    /* the taps (kernel positions) grouped so that the taps of a chain share loaded input; used if nrows is 1 and lines > 1 */
+    const struct grd_conv_chain *chains;
     const char *seen, *weights;
-    const char *bias;  /* NULL: zeros */
-    char *sums, *kept; /* kept: room of GRD_CONV_KEPT_BYTES */
+    const char *bias;  /* one value for each of the `nrows` output channels; NULL means zeros */
+    char *sums, *kept; /* kept: scratch memory of GRD_CONV_KEPT_BYTES bytes */
     int64_t seen_line, sums_row, sums_line;
     int nrows;
 };
 
-/* to[i * to_row + j * step] = sums[j % parts * part + i * width + j / parts], for n rows i of `columns` elements j. */
+/* The arguments of `put`, which copies an n x `columns` matrix of sums to the result. In `sums`, column j is in block j % parts; the blocks are
+ * `part` elements apart, and each has rows of `width` elements. For 0 <= i < n and 0 <= j < columns, `put` sets
+ * to[i * to_row + j * step] = sums[j % parts * part + i * width + j / parts]. */
 struct grd_conv_put {
     int64_t n, columns;
     const char *sums;
@@ -46,7 +58,8 @@ struct grd_conv_put {
     int64_t to_row, step;
 };
 
-/* sums[r][k][lane] += sum over i, j of gradient[r * gradient_channel + i * n + j] * seen[i * seen_row + j + taps[k]], for i of `lines` and n places j of each. */
+/* The arguments of `dots`, which computes products for the gradient of the weights. Sums are kept as vectors of partial sums (lanes):
+ * sums[r][k][lane] += sum over i < lines and j < n of gradient[r * gradient_channel + i * n + j] * seen[i * seen_row + j + taps[k]]. */
 struct grd_conv_dots {
     int64_t lines, n, ntaps;
     const int32_t *taps;
@@ -56,12 +69,14 @@ struct grd_conv_dots {
     int nrows;
 };
 
-/* Places of a copy along a dimension: the element i is of number before + i, and those of one remainder by `split` follow each other, remainders `part` apart. */
+/* Says where a copy puts the n elements of one dimension: element i has the number p = before + i and goes to position p % split * part + p / split.
+ * So elements that a convolution with stride `split` reads one after the other become neighbours. */
 struct grd_conv_places {
     int64_t n, before, split, part;
 };
 
-/* Copies of rows of neighbours, each to its place; those of one remainder are `to_row` apart. */
+/* The arguments of `copy`, which copies an image: `from` has rows of neighbouring elements, `from_row` elements apart; `rows` and `columns` say where
+ * they go in `to`. Copied rows whose numbers have the same remainder modulo rows.split are to_row elements apart. */
 struct grd_conv_copy {
     struct grd_conv_places rows, columns;
     const char *from;
@@ -69,26 +84,28 @@ struct grd_conv_copy {
     int64_t from_row, to_row;
 };
 
-/* to[i * step] = x[i] - y[i] + (z[i] - x[i] - y[i]) * 1j + bias for n complex elements, where y and z lie `part` and 2 * `part` real elements behind x. */
+/* The arguments of `join`, the last step of a complex convolution that is made of three real ones (Gauss's trick): to[i * step] = x[i] - y[i] + (z[i]
+ * - x[i] - y[i]) * 1j + bias for n complex elements. y and z begin `part` and 2 * `part` real elements after x. */
 struct grd_conv_join {
     int64_t n, part;
-    const char *x, *bias; /* bias: one complex number; NULL: zero */
+    const char *x, *bias; /* bias: one complex number; NULL means zero */
     char *to;
     int64_t step;
 };
 
+/* The convolution kernels of one dtype. Each is described at the struct it takes. */
 struct grd_conv_row {
     void (*copy)(const struct grd_conv_copy *c);
     void (*multiply)(const struct grd_conv_block *b);
-    /* to[j * to_column + r] = sums[r][j] for n rows and some columns; rows of sums are `width` elements apart. */
+    /* Transposes sums: to[j * to_column + r] = sums[r][j], for n rows r and `columns` columns j. Rows of `sums` are `width` elements apart. */
     void (*turn)(int64_t n, int64_t columns, int64_t width, const char *sums, char *to, int64_t to_column);
     void (*line)(const struct grd_conv_line *l);
     void (*put)(const struct grd_conv_put *p);
     void (*dots)(const struct grd_conv_dots *d);
-    /* to[i] = the sum of the lanes of sums[i], for n vectors. */
+    /* Writes to[i] = the sum of the lanes of vector i of `sums`, for n vectors. */
     void (*add_lanes)(int64_t n, const char *sums, char *to);
     void (*join)(const struct grd_conv_join *j);
-    int lanes, vectors; /* of a vector, of a panel at most */
+    int lanes, vectors; /* lanes: elements of a vector register; vectors: the most vectors in a row of `panel` of a grd_conv_block */
 };
 
 #endif

@@ -1,9 +1,10 @@
-/* The loss of connectionist temporal classification of one sample, and its gradient.
- * The target with a blank before, between and after its labels is a chain of 2 n + 1 states. A path stays in its state, goes to the next one, or passes over a blank between two labels that differ;
- * in each step it emits the label of its state. The probability of the target is the sum over all paths that end in one of the last two states. Everything is in logarithms:
+/* Declares kernels that compute the loss of connectionist temporal classification (CTC) for one sample, and the gradient of this loss.
+ * With a blank before, between and after its n labels, the target is a chain of 2 n + 1 states. From one step to the next a path stays in its state,
+ * moves to the next state, or skips the blank between two labels that differ; in each step it emits the label of its state. The probability of the
+ * target is the sum over all paths that end in one of the last two states. All probabilities are stored as logarithms:
  *
- *   alpha[t][s]  of all beginnings of paths that are in state s at step t, emissions until then included
- *   beta[t][s]   of all ends of paths that are in state s at step t, emissions from then on included */
+ *   alpha[t][s]  probability of all path beginnings that are in state s at step t, including the emissions of steps 0 to t
+ *   beta[t][s]   probability of all path ends that are in state s at step t, including the emissions from step t on */
 #ifndef GRD_KERNEL_CTC_H
 #define GRD_KERNEL_CTC_H
 
@@ -11,19 +12,22 @@
 #include <stdint.h>
 
 struct grd_ctc {
-    int64_t steps, labels, classes, blank; /* steps and labels of this sample */
-    const int64_t *target;                 /* the labels */
-    const void *log_probs;                 /* of step 0; a step has `classes` neighbours, and steps are `step` elements apart */
+    int64_t steps, labels, classes, blank; /* steps, labels: lengths of this sample's input and target; blank: the blank's class */
+    const int64_t *target;                 /* the class of each of the `labels` labels */
+    /* log-probabilities of the classes, step after step; a step has `classes` contiguous elements, and two steps are `step` elements apart */
+    const void *log_probs;
     int64_t step;
-    void *alpha; /* rows of alpha_row elements */
+    void *alpha; /* `steps` rows of 2 labels + 1 elements, alpha_row elements apart */
     int64_t alpha_row;
 };
 
+/* The CTC kernels of one dtype. */
 struct grd_ctc_row {
-    /* Writes alpha, and -log of the probability of the target. */
+    /* Writes x->alpha. Writes the loss, -log(probability of the target), to ret_loss. */
     void (*forward)(const struct grd_ctc *x, void *ret_loss);
-    /* Writes grad * (exp(log_probs) - the share of paths that emit the class) for each step and class, laid out as log_probs: the gradient with respect to what log_softmax normalises.
-     * `beta` is room for two rows of alpha. Zeros if the loss is infinite and `zero_infinity`. */
+    /* Writes the gradient with respect to the input of log_softmax, in the layout of log_probs. For each step and class this is grad *
+     * (exp(log_probs) - q), where q is the share of the target's probability that belongs to paths which emit this class in this step. `beta` is
+     * scratch memory for two rows of alpha. Writes zeros if the loss is infinite and `zero_infinity` is true. */
     void (*backward)(const struct grd_ctc *x, const void *loss, const void *grad, bool zero_infinity, void *beta, void *ret_gradient);
 };
 

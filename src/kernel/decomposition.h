@@ -1,19 +1,21 @@
-/* Decompositions of matrices and solutions with triangular ones, per dtype: one matrix at a time, and Cholesky for many small ones at once.
- * Matrices lie column by column: element (i, j) of one with m rows is at i + j * m. */
+/* Declares kernels that compute Cholesky and QR decompositions and solve triangular systems. There are kernels for one matrix, and some for many
+ * small matrices at once. Matrices are column-major: element (i, j) of a matrix with m rows is at i + j * m. */
 #ifndef GRD_KERNEL_DECOMPOSITION_H
 #define GRD_KERNEL_DECOMPOSITION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Largest side of the matrices that `cholesky_many` takes, and how many it takes at once. */
+/* GRD_SMALL_MATRIX_SIDE: the largest side of the matrices that `cholesky_many` takes. GRD_MATRIX_LANES: the number of matrices that the kernels for
+ * many matrices compute at once. */
 enum { GRD_SMALL_MATRIX_SIDE = 16, GRD_MATRIX_LANES = 16, GRD_SMALL_MATRIX_SIZE = GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE };
 
-/* The most elements of a matrix that is decomposed to Q and R with many at once. */
+/* The most elements of a matrix that qr_many takes, and of its results Q and R. */
 enum { GRD_SMALL_QR_SIZE = 2 * GRD_SMALL_MATRIX_SIZE };
 
-/* Matrices m x n, one after the other, each row by row if `by_rows`, to be decomposed to Q, m x `columns` (0: none), and R, `rows` x n, with at most
- * GRD_SMALL_QR_SIZE elements in each of the three, and n or m at most GRD_SMALL_MATRIX_SIDE. */
+/* The arguments of qr_many. `count` matrices of m x n elements are decomposed into Q (m x `columns`; if `columns` is 0, Q is not computed) and R
+ * (`rows` x n). Each matrix, each Q and each R has at most GRD_SMALL_QR_SIZE elements, and the smaller of m and n is at most GRD_SMALL_MATRIX_SIDE.
+ * The matrices follow each other in memory, row-major if `by_rows`. */
 struct grd_small_qr {
     int64_t count, m, n, columns, rows;
     bool by_rows;
@@ -21,39 +23,43 @@ struct grd_small_qr {
     void *ret_q, *ret_r;
 };
 
-/* The matrix is a triangle: elements on the other side of its diagonal are not read, nor is the diagonal if `unit`, which makes it 1. */
+/* A triangular system whose n x n matrix is `a`, an upper triangle if `upper`, otherwise a lower one. Elements on the other side of the diagonal are
+ * not read. If `unit`, the diagonal is not read either and counts as 1. */
 struct grd_triangle {
     int64_t n;
-    int64_t stride; /* elements from one column of `a` to the next */
+    int64_t stride; /* elements between two columns of `a` */
     bool upper, unit;
-    bool left; /* of a y = x; otherwise y a = x */
+    bool left; /* the equation that is solved for y: a y = x if `left`, otherwise y a = x */
     const void *a;
 };
 
+/* The decomposition kernels of one dtype. */
 struct grd_decomposition_row {
-    /* Overwrites a Hermitian n x n matrix, whose lower triangle is read, with L, a = L L^H, or with L^H if `upper`. ret_info: 0, or the order of the
-     * first leading minor that is not positive; what is in `a` then is not defined. */
+    /* Overwrites a Hermitian n x n matrix, of which the lower triangle is read, with L of a = L L^H, or with L^H if `upper`. ret_info receives 0, or
+     * the order of the first leading minor that is not positive; the content of `a` is then undefined. */
     void (*cholesky)(int64_t n, bool upper, void *a, int32_t *ret_info);
-    /* Puts zeros above the diagonal of L, or if `upper` L^H in the place of both. */
+    /* Sets the elements above the diagonal of L to zero. If `upper`, replaces L by L^H with zeros below the diagonal. */
     void (*finish_factor)(int64_t n, bool upper, void *l);
-    /* Decomposes `count` matrices of a side up to GRD_SMALL_MATRIX_SIDE, one after the other in memory, each row by row if `by_rows`, of which the triangle
-     * is read that is written. NULL for complex dtypes. */
+    /* Computes the Cholesky factors of `count` matrices with a side up to GRD_SMALL_MATRIX_SIDE, which follow each other in memory, row-major if
+     * `by_rows`. Reads the triangle that it writes: the upper one if `upper`, otherwise the lower one. cholesky_many is NULL for complex dtypes. */
     void (*cholesky_many)(int64_t count, int64_t n, bool by_rows, bool upper, const void *a, void *ret_l, int32_t *ret_info);
-    /* Overwrites an m x n matrix with R, on and above the diagonal, and below it the vectors v of the reflections I - tau v v^H, whose first element is 1:
-     * Q is their product, as LAPACK's geqrf has it. */
+    /* Overwrites an m x n matrix with its Householder decomposition in the layout of LAPACK's geqrf. R is on and above the diagonal; below it
+     * are the vectors v of the reflections I - tau v v^H, without their first element, which is 1. Q is the product of the reflections. */
     void (*reflect)(int64_t m, int64_t n, void *a, void *ret_tau);
-    /* Decomposes small matrices, many at once. NULL for complex dtypes. */
+    /* Decomposes many small matrices into Q and R at once. qr_many is NULL for complex dtypes. */
     void (*qr_many)(const struct grd_small_qr *s);
-    /* Copies R, on and above the diagonal of an m x n matrix, to one of `rows` rows, with zeros below. */
+    /* Copies R, the elements on and above the diagonal of an m x n matrix, to a matrix with `rows` rows and zeros below the diagonal. */
     void (*take_upper)(int64_t m, int64_t n, int64_t rows, const void *a, void *ret_r);
-    /* Writes the first `columns` columns of the product of k reflections, from `reflect` of a matrix with m rows. */
+    /* Writes the first `columns` columns of Q, the product of k reflections that `reflect` made of a matrix with m rows. */
     void (*orthogonal)(int64_t m, int64_t columns, int64_t k, const void *a, const void *tau, void *ret_q);
-    /* Overwrites x, m x columns, with Q x, where Q is the product of k reflections, or with Q^H x if `adjoint`. */
+    /* Overwrites x, of m x columns elements, with Q x, or with Q^H x if `adjoint`. Q is the product of k reflections made by `reflect`. */
     void (*apply_reflections)(int64_t m, int64_t k, int64_t columns, bool adjoint, const void *a, const void *tau, void *x);
-    /* Overwrites x, n x k or k x n with columns `leading` elements apart, with the solution y. */
+    /* Overwrites the right sides x with the solutions of a triangular system. x is n x k if t->left, otherwise k x n. The columns of x are `leading`
+     * elements apart. */
     void (*solve)(const struct grd_triangle *t, int64_t k, int64_t leading, void *x);
-    /* Does the same, with the same bits, for at most GRD_MATRIX_LANES triangles of a side up to GRD_SMALL_MATRIX_SIDE, from the left, and as many x, n x k
-     * each, one after the other; the triangles lie row by row if `by_rows`. NULL for complex dtypes. */
+    /* Solves a y = x with the same bits as `solve` for `count` systems, at most GRD_MATRIX_LANES, with a side up to GRD_SMALL_MATRIX_SIDE.
+     * matrices[i] is the triangle of system i, row-major if `by_rows`; `x` holds the right sides, n x k each, one after the other. solve_many is NULL
+     * for complex dtypes. */
     void (*solve_many)(const struct grd_triangle *t, bool by_rows, int64_t count, int64_t k, const void *const *matrices, void *x);
 };
 

@@ -1,31 +1,36 @@
-/* Distances between rows. */
+/* Declares kernels that compute the distances between the rows of two matrices (torch.cdist), and the gradient of the distances. */
 #ifndef GRD_KERNEL_DISTANCE_H
 #define GRD_KERNEL_DISTANCE_H
 
 #include <stdint.h>
 
-/* Rows of `width` elements, one after the other: every one of x1 with every one of x2. */
+/* The arguments of a distance kernel: `rows` rows of x1 and `others` rows of x2, which have `width` contiguous elements each. */
 struct grd_distance_block {
     int64_t rows, others, width;
-    double p; /* not negative */
+    double p; /* exponent of the norm, at least 0 */
     const void *x1, *x2;
-    void *out; /* (rows, others) */
+    void *out; /* has the shape (rows, others) */
 };
 
-/* The p-norm of each difference, with sums in double: for p = 0 the number of elements that are not 0, for infinity the largest size. NaN wins. */
+/* Writes out[i, j] = p-norm of x1[i] - x2[j], summed in double. For p = 0 the norm is the number of nonzero elements, for p = infinity the largest
+ * absolute value. The result is NaN if any difference is NaN. */
 typedef void grd_distance_kernel(const struct grd_distance_block *block);
 
-/* The gradient of x1, given the gradients of the distances. Rows of x1, and of x2, are contiguous and follow each other. */
+/* The arguments of the kernel for the gradient of x1, given `grad`, the gradients of the distances. The rows of x1 and x2 are contiguous and follow
+ * each other. */
 struct grd_distance_gradient {
     int64_t rows, others, width;
-    double p; /* positive */
+    double p; /* exponent of the norm, above 0 */
     const void *x1, *x2;
-    const void *grad, *distances; /* (rows, others), with strides in elements; distances NULL: found again, of the largest difference */
+    /* `grad` and `distances` have the shape (rows, others) and any strides. `distances` may be NULL if p is infinity, since the distances are then
+     * computed again. */
+    const void *grad, *distances;
     int64_t grad_strides[2], distance_strides[2];
-    void *out; /* (rows, width) */
+    void *out; /* has the shape (rows, width) */
 };
 
-/* With d = x1[i] - x2[j]: out[i] = sum_j grad[i, j] sign(d) (|d| / distance[i, j])^(p - 1), and 0 where that is 0 / 0. NaN in a difference stays. */
+/* Writes out[i] = sum over j of grad[i, j] sign(d) (|d| / distances[i, j])^(p - 1), where d = x1[i] - x2[j]. A term that is 0 / 0 counts as 0. If an
+ * element of d is NaN, so is this element of out[i]. */
 typedef void grd_distance_gradient_kernel(const struct grd_distance_gradient *x);
 
 #endif

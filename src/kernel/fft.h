@@ -1,8 +1,10 @@
-/* Fast Fourier transforms of groups of lines.
+/* Declares kernels that compute fast Fourier transforms of several lines at once, as many as a vector register has lanes. A line is the elements
+ * along the transformed dimension.
  *
- * As many lines as a vector has lanes are transformed together. Between reading and writing they lie in lanes: element k has its real parts at
- * [k][0][lane], its imaginary parts at [k][1][lane]. X[k] = sum of x[j] exp(-2 pi i j k / n): the inverse, which is not scaled, is the same with real and
- * imaginary parts exchanged on both ways. Memory of lanes is aligned to 64 bytes. A root is exp(-2 pi i e / n) for a whole exponent e, as two numbers. */
+ * Between reading and writing, the lines are stored lane by lane: element k has its real parts at [k][0][lane] and its imaginary parts at
+ * [k][1][lane]. Such memory is aligned to 64 bytes. The transform is X[k] = sum over j of x[j] exp(-2 pi i j k / n). For the inverse, which is not
+ * scaled, real and imaginary parts are exchanged on reading and on writing.
+ * A root is the complex number exp(-2 pi i e / n) with an integer exponent e, stored as a pair of real numbers. */
 #ifndef GRD_KERNEL_FFT_H
 #define GRD_KERNEL_FFT_H
 
@@ -11,72 +13,88 @@
 
 enum { GRD_FFT_MOST_LANES = 16, GRD_FFT_MOST_RADIX = 31, GRD_FFT_MOST_PASSES = 64 };
 
-/* Up to a vector of lines in memory; lengths are counted in real numbers. */
+/* Some arrays in memory that are transformed together (lines), at most as many as a vector register has lanes. Distances and offsets are counted in
+ * real numbers. */
 struct grd_fft_lines {
-    char *re, *im;   /* the first element of a line whose offset is 0; im is NULL where lines are real */
-    int64_t element; /* from one element to the next */
+    char *re, *im;   /* real and imaginary part of the first element of a line with offset 0; im is NULL if the lines are real */
+    int64_t element; /* distance between two elements of a line */
+    /* `count` is the number of lines (arrays to be transformed). Line i begins offsets[i] real numbers after `re` and `im`. When lines are read,
+     * lanes without a line repeat the offset of another line. */
     int64_t count;
-    int64_t offsets[GRD_FFT_MOST_LANES]; /* where each line begins; a lane without a line that is taken has the beginning of another one */
+    int64_t offsets[GRD_FFT_MOST_LANES];
 };
 
-/* Elements of one line. */
+/* One array in memory that is transformed (a line). Its elements are `element` real numbers apart. */
 struct grd_fft_line {
-    char *re, *im; /* im is NULL where the line is real */
+    char *re, *im; /* real and imaginary part of the line's first element; im is NULL if the line is real */
     int64_t element;
 };
 
-/* One of the passes of a transform of n = radix * m * s elements: s transforms whose length is radix * m become radix * s of m elements. Result k of number p is
- * multiplied by twiddle k - 1 of row p / repeats, a root of radix * m / repeats to the power (p / repeats) * k. `repeats` is 1, but for passes over the columns of a line
- * that is a matrix: there it is their number. The last of these has `factors`, those that fill_factors writes, and multiplies all results by them instead. */
+/* One pass of a Fourier transform of n = radix * m * s elements: it turns s transforms of length radix * m into radix * s transforms of length m. In
+ * row p, from 0 to m - 1, result k is multiplied by twiddle factor k - 1 of row p / repeats of the table `twiddles`. This factor is the root of unity
+ * of order radix * m / repeats with the exponent (p / repeats) * k.
+ * A long transform is computed as a matrix. In the passes over its columns, `repeats` is the number of columns; in all other passes it is 1. The last
+ * pass over the columns multiplies all results by `factors` instead of by twiddle factors. */
 struct grd_fft_pass {
     int64_t radix, m, s, repeats;
-    const char *twiddles; /* [m / repeats][radix - 1] */
-    const char *factors;  /* or NULL */
-    const char *roots;    /* of the radix, where no function is written for it */
+    const char *twiddles; /* an array [m / repeats][radix - 1] of roots of unity */
+    /* written by fill_factors; NULL except in the last pass over the columns of an FFT that is computed as a matrix */
+    const char *factors;
+    const char *roots; /* the roots of unity of order `radix`; used only if the radix has no function of its own */
 };
 
-/* Two tables for exact roots of order n: that with the exponent e is the product of low[e % step] and high[e / step], pairs of numbers. */
+/* Two tables of complex numbers (pairs of long doubles), from which any root of order n is computed with the accuracy of long double: the root with
+ * exponent e is the product of low[e % step] and high[e / step]. */
 struct grd_fft_roots {
     int64_t n, step;
     long double *low, *high;
 };
 
-/* `count` roots of order n with exponents 0, step, 2 step, …, below n. */
+/* Writes `count` roots of unity, exp(-2 pi i e / n) for the exponents e = 0, step, 2 step, ..., all below n. */
 void grd_fft_exact_roots(int64_t n, int64_t step, int64_t count, long double *to);
 
+/* The FFT kernels of one dtype. A line is one array of n complex numbers to be transformed. The functions whose names do not end in _line transform
+ * `lanes` lines at once: element k of all lines is stored together, and lane i belongs to line i. */
 struct grd_fft_row {
     int64_t lanes;
-    /* The first n elements of the lines to lanes; lanes without a line are 0. */
+    /* Copies the first n elements of each line (one array to be transformed) from memory into its lane. Lanes without a line become 0. */
     void (*take)(const struct grd_fft_lines *from, int64_t n, char *to);
-    /* The first n elements of the lines, times `scale`. */
+    /* Copies the first n elements of each lane, multiplied by `scale`, to the memory of the line (the transformed array) that belongs to the lane. */
     void (*put)(const char *from, int64_t n, double scale, const struct grd_fft_lines *to);
     void (*pass)(const struct grd_fft_pass *pass, const char *from, char *to);
-    /* Elements k of `from`, times factors[k], whose lanes are columns: element l of block t of to is column l for as many elements as there are lanes, from number t * lanes on; blocks are to_block bytes apart. */
+    /* Multiplies n elements by `factors` and transposes them, between the transforms of the columns and of the rows of a matrix. Here the lanes of
+     * `from` are neighbouring columns of the matrix, and the lanes of `to` are neighbouring elements of one column. Element l of block t of `to`
+     * holds elements t * lanes, t * lanes + 1, ... of column l. Blocks are to_block bytes apart. */
     void (*turn)(int64_t n, const char *from, const char *factors, char *to, int64_t to_block);
-    /* to[k] = from[k] * factors[k], or conj(from[k]) * factors[k]; the factor of an element is a number for all lanes. */
+    /* Writes to[k] = from[k] * factors[k], or conj(from[k]) * factors[k] if is_conjugate. A factor is one complex number for all lanes. */
     void (*multiply)(int64_t n, const char *from, const char *factors, bool is_conjugate, char *to);
-    /* The transform of n = 2 h real numbers, elements 0 to h, from that of h complex ones, which have the even ones as real parts. `roots` are of n, h / 2 + 1. */
+    /* Computes elements 0 to h of the transform of n = 2 h real numbers. `from` is the transform of h complex numbers: their real parts are the even
+     * and their imaginary parts the odd ones of the real numbers. `roots` holds h / 2 + 1 roots of unity of order n. */
     void (*unfold)(int64_t h, const char *from, const char *roots, char *to);
-    /* Elements 0 to h of the transform of real numbers to what is transformed into those: the inverse of unfold times 2, with parts exchanged. The imaginary parts of
-     * elements 0 and h are not read; there is room for h + 1 elements at `to`. */
+    /* Inverts `unfold`. `from` has elements 0 to h of the transform of 2 h real numbers; the imaginary parts of elements 0 and h are not read. The
+     * result is twice the inverse, with real and imaginary parts exchanged. `to` has room for h + 1 elements. */
     void (*fold)(int64_t h, const char *from, const char *roots, char *to);
-    /* The conjugate of the transform of n real numbers, from its elements up to n / 2, which are there. */
+    /* `data` holds elements 0 to n / 2 of the transform of n real numbers. Adds the other elements, which follow by symmetry, and conjugates all
+     * elements. */
     void (*mirror)(int64_t n, char *data);
-    /* The same for one line. What fold and mirror write lies one complex number after the other, one more than are meant; unfold works in place. */
+    /* The four functions below do for one array of n elements what `multiply`, `unfold`, `fold` and `mirror` do for `lanes` arrays at once. fold_line
+     * and mirror_line write interleaved complex numbers, one more than the result has. unfold_line works in place. */
     void (*multiply_line)(int64_t n, const struct grd_fft_line *from, const char *factors, bool is_conjugate, double scale,
                           const struct grd_fft_line *to);
     void (*unfold_line)(int64_t h, const char *roots, double scale, const struct grd_fft_line *line);
     void (*fold_line)(int64_t h, const struct grd_fft_line *from, const char *roots, char *to);
     void (*mirror_line)(int64_t n, const struct grd_fft_line *from, char *to);
-    /* The tables: `count` roots with exponents 0, step, 2 step, … */
+    /* Writes a table of `count` roots of unity, with the exponents 0, step, 2 step, ... */
     void (*fill_roots)(const struct grd_fft_roots *roots, int64_t step, int64_t count, char *to);
-    /* The twiddles of a pass. */
+    /* Writes the twiddle factors of a pass, which are roots of unity of order radix * m: twiddle k - 1 of row p has the exponent p * k. */
     void (*fill_twiddles)(const struct grd_fft_roots *roots, int64_t radix, int64_t m, char *to);
-    /* The factors that `turn` takes between columns of a and rows of b elements: [block of columns][a][2][lanes]. */
+    /* Writes the factors of an FFT of a * b elements that is computed as a matrix: the columns of `a` elements are transformed, the elements are
+     * multiplied by these factors, and the rows of `b` elements are transformed. The layout is [block of columns][a][2][lanes]. */
     void (*fill_factors)(const struct grd_fft_roots *roots, int64_t a, int64_t b, char *to);
-    /* exp(-pi i k k / n) for k < n, from roots of order 2 n; and its conjugate, wrapped around in a line of m elements that are 0 elsewhere. */
+    /* Writes the chirp of Bluestein's algorithm, exp(-pi i k^2 / n) for k < n, to `to`. `roots` has order 2 n. Writes the filter to ret_filter: of
+     * its m elements, those with the numbers k and m - k are the conjugate of exp(-pi i k^2 / n) for k < n, and all others are 0. */
     void (*fill_chirp)(const struct grd_fft_roots *roots, int64_t n, char *to, int64_t m, char *ret_filter);
-    /* A filter's transform of m elements: conjugated and divided by m. */
+    /* Replaces the transform of the filter of Bluestein's algorithm, which has m elements, by its conjugate divided by m. */
     void (*finish_filter)(int64_t m, char *data);
 };
 

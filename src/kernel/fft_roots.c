@@ -1,4 +1,5 @@
-/* Roots of unity to the accuracy of long double, from angles of at most 45 degrees. */
+/* Computes roots of unity with the accuracy of long double. Sine and cosine are computed only for angles of at most 45 degrees; reflections give the
+ * other roots. */
 #include "kernel/fft.h"
 
 #include <math.h>

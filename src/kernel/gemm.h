@@ -1,5 +1,6 @@
-/* Matrix products as kernels, per dtype: on operands as they lie, on operands packed before, the packing, and dot products.
- * No BLAS here (op/blas.h), no threads and no memory: op/product.c cuts a large product into pieces and owns what is packed. */
+/* Declares the matrix-product kernels of each dtype. They multiply operands in place or packed operands, pack operands, and compute dot products.
+ * They call no BLAS (see op/blas.h), start no threads and allocate nothing: op/product.c cuts a large product into pieces and owns the packed
+ * copies. */
 #ifndef GRD_KERNEL_GEMM_H
 #define GRD_KERNEL_GEMM_H
 
@@ -8,7 +9,8 @@
 
 #include "gradus/types.h"
 
-/* c = alpha * a @ b + beta * c, with a of m x k, b of k x n, c of m x n. Strides in elements, of any sign; c is not read when beta is 0. */
+/* The product c = alpha * a @ b + beta * c, where a is m x k, b is k x n and c is m x n. Strides are in elements and may be negative. c is not read
+ * if beta is 0. */
 struct grd_gemm {
     int64_t m, n, k;
     const char *a, *b;
@@ -19,7 +21,8 @@ struct grd_gemm {
 
 typedef void grd_gemm_kernel(const struct grd_gemm *g);
 
-/* c = a @ b, plus `added` where that is not NULL; it may be c. Columns of c and of `added` are contiguous. */
+/* A small product c = a @ b, or c = a @ b + added if `added` is not NULL; `added` may be c. The rows of c and of `added` are contiguous. Strides are
+ * in elements. */
 struct grd_small_gemm {
     int64_t m, n, k;
     const char *a, *b, *added;
@@ -29,12 +32,12 @@ struct grd_small_gemm {
 
 typedef void grd_small_gemm_kernel(const struct grd_small_gemm *g);
 
-/* No side is as long. */
+/* In a grd_small_gemm, m, n and k are all below this number. */
 enum { GRD_SMALL_GEMM_SIDE = 128 };
 
-/* n equations for each of `count` right sides, which lie in x and are overwritten with the unknowns. Equation i has the unknowns up to i if `rises`,
- * otherwise those from i on: other coefficients are not used, nor are those of the diagonal if `unit`, which makes them 1. Strides in elements;
- * x_row or x_col is 1. */
+/* A small triangular system of n equations, for `count` right sides. x holds the right sides and is overwritten with the solutions. Equation i
+ * has the unknowns 0 to i if `rises`, otherwise i to n - 1; the other coefficients are not read. If `unit`, the diagonal is not read either
+ * and counts as 1. `equation` and `unknown` are the strides of the coefficients. Strides are in elements; x_row or x_col is 1. */
 struct grd_small_triangle {
     int64_t n, count;
     bool rises, unit;
@@ -46,34 +49,41 @@ struct grd_small_triangle {
 
 typedef void grd_small_triangle_kernel(const struct grd_small_triangle *t);
 
-/* The most equations. */
+/* The most equations of a grd_small_triangle. */
 enum { GRD_SMALL_TRIANGLE_SIDE = 64 };
 
-/* Copies k rows of `columns` columns, the given strides apart, into one panel, with zeros up to `width` columns. */
+/* Packs k rows of `columns` elements, with strides `row` and `column`, into a panel: k contiguous rows of `width` elements, of which those behind
+ * `columns` are zeros. */
 typedef void grd_pack_kernel(int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column, char *panel);
 
-/* Adds rows of n neighbours to rows of n elements that are `step` apart. */
+/* Adds `rows` rows of n contiguous elements of `from` to rows of `to`, whose elements are `step` apart. Distances are in elements. */
 typedef void grd_add_rows_kernel(int64_t rows, int64_t n, char *to, int64_t to_row, int64_t step, const char *from, int64_t from_row);
 
-/* Writes the sum of x[i] * y[i]. */
+/* Writes the sum of x[i] * y[i] for i < n to ret_sum. Strides are in elements. */
 typedef void grd_dot_kernel(int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, void *ret_sum);
 
-/* Integers are computed modulo 2^bits. Dtypes without kernels are computed in a wider one (op/product.c), or have no product. */
+/* The product kernels of one dtype. Integers are computed modulo 2^bits. A dtype without kernels is computed in a wider dtype (op/product.c)
+ * or has no matrix product. */
 struct grd_product_kernels {
+    /* Multiplies operands in place, with any strides. */
     grd_gemm_kernel *direct;
-    /* a lies in strips: panels of its transpose, `strip` wide, one after the other; b in panels `panel` wide, the last one as wide as its
-     * columns rounded up to `lanes`. Their strides are not read. */
+    /* Multiplies packed operands. `b` is packed in panels, i.e. contiguous blocks of `panel` columns. `a` is packed in the same way, as its
+     * transpose, in panels of `strip` columns. The last panel of b is only as wide as its columns rounded up to a multiple of `lanes`. The strides of
+     * a and b are not read. */
     grd_gemm_kernel *packed;
     grd_pack_kernel *pack;
     grd_dot_kernel *dot;
     grd_add_rows_kernel *add_rows;
-    /* Up to as many multiplications, of less than `depth` rows of b that are contiguous, packing takes longer than it saves. */
+    /* The most multiplications for which `direct` is used, if k is below `depth` and the rows of b are contiguous. If the rows of b are not
+     * contiguous, `direct` is used up to a quarter of this number. For such products, packing would take longer than it saves. */
     int direct_work;
-    grd_small_gemm_kernel *small;        /* NULL: none */
-    int small_work;                      /* the most multiplications it is for */
-    grd_small_triangle_kernel *triangle; /* NULL: none */
+    grd_small_gemm_kernel *small;        /* NULL if the dtype has none */
+    int small_work;                      /* the most multiplications for which `small` is used */
+    grd_small_triangle_kernel *triangle; /* NULL if the dtype has none */
+    /* Number of columns of a packed block of the transpose of `a` (strip), and of a packed block of `b` (panel). `lanes` is the number of elements of
+     * a vector register. */
     int strip, panel, lanes;
-    int depth; /* rows of a panel that the caches hold */
+    int depth; /* the most rows of a panel of `b` (a packed block of its columns), so few that the panel stays in the cache */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* Images sampled at the points of a grid, and the gradients of that. */
+/* Declares kernels that sample images at the points of a grid (grid_sample), and kernels for the gradients. */
 #ifndef GRD_KERNEL_GRID_H
 #define GRD_KERNEL_GRID_H
 
@@ -8,10 +8,11 @@
 enum { GRD_GRID_AXES = 3 }; /* depth, height, width */
 enum grd_grid_mode { GRD_GRID_BILINEAR, GRD_GRID_NEAREST, GRD_GRID_BICUBIC };
 enum grd_grid_padding { GRD_GRID_ZEROS, GRD_GRID_BORDER, GRD_GRID_REFLECTION };
-enum { GRD_GRID_POINTS = 64 /* a block */, GRD_GRID_CHANNELS = 16 /* a part */ };
+enum { GRD_GRID_POINTS = 64 /* points in a block */, GRD_GRID_CHANNELS = 16 /* the most channels in a group */ };
 
-/* Images (samples, channels, depth, height, width) and grids (samples, points, dims): the coordinates of a point are those along width, height and, of three dims,
- * depth; -1 and 1 are the ends of the image, or the middles of its first and last elements if align_corners. All contiguous. An image has at most 2^31 - 1 elements. */
+/* The arguments of grid_sample. Images have the shape (samples, channels, depth, height, width), grids the shape (samples, points, dims); all are
+ * contiguous. The coordinates of a point are along width, height and, if dims is 3, depth. The coordinates -1 and 1 are the ends of the image, or the
+ * centres of its first and last elements if align_corners. An image has at most 2^31 - 1 elements. */
 struct grd_grid {
     int64_t channels, sizes[GRD_GRID_AXES];
     int64_t points;
@@ -21,12 +22,15 @@ struct grd_grid {
     bool align_corners;
 };
 
+/* The grid_sample kernels of one dtype. Points are processed in blocks of GRD_GRID_POINTS; blocks are counted through all samples, and no block has
+ * points of two samples. */
 struct grd_grid_row {
-    /* Blocks [begin, end) of points, of which each sample has its own: out is (samples, channels, points). */
+    /* Samples the images at the points of blocks [begin, end). `out` has the shape (samples, channels, points). */
     void (*forward)(const struct grd_grid *x, int64_t begin, int64_t end, const void *in, const void *grid, void *out);
-    /* Parts [begin, end) of the channels, of which each sample has its own: adds to grad_in, which is zero. */
+    /* Adds the gradients of groups [begin, end) of channels to grad_in, which starts as zeros. A group has at most GRD_GRID_CHANNELS channels
+     * of one sample. */
     void (*backward_image)(const struct grd_grid *x, int64_t begin, int64_t end, const void *grad, const void *grid, void *grad_in);
-    /* Blocks of points: writes the gradients of their coordinates. */
+    /* Writes the gradients of the coordinates of the points of blocks [begin, end). */
     void (*backward_grid)(const struct grd_grid *x, int64_t begin, int64_t end, const void *grad, const void *in, const void *grid,
                           void *grad_grid);
 };

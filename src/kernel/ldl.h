@@ -1,23 +1,31 @@
-/* Decompositions of symmetric and Hermitian matrices, per dtype: A = L D L^T, or L D L^H if `hermitian`, with D of blocks of one or two rows. Matrices lie column by
- * column; of L and D in one lower triangle, D has the diagonal and, in a block of two rows, the element below it, and the diagonal of L is 1. Pivots are LAPACK's:
- * pivots[k] > 0 says that row and column k, a block, were exchanged with pivots[k]; pivots[k] = pivots[k + 1] < 0 that k and k + 1 are a block, and k + 1 was exchanged with
- * -pivots[k]. They count from 1. The rows of L before column k are not exchanged. */
+/* Declares kernels that decompose symmetric matrices as A = L D L^T, or Hermitian ones (if `hermitian`) as A = L D L^H, and solve systems with the
+ * factors. D has diagonal blocks of one or two rows. Matrices are column-major. L and D share one lower triangle: D has the diagonal and, in a block
+ * of two rows, the element below the diagonal; the diagonal of L is 1 and not stored.
+ * Pivots are LAPACK's and count from 1. If pivots[k] > 0, row and column k are a block of one row and were exchanged with row and column pivots[k].
+ * If pivots[k] = pivots[k + 1] < 0, rows k and k + 1 are a block, and row k + 1 was exchanged with row -pivots[k]. The rows of L in earlier columns
+ * are not exchanged. */
 #ifndef GRD_KERNEL_LDL_H
 #define GRD_KERNEL_LDL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Results of check_pivots. FIT: all pivots are valid. ZERO: a pivot is 0. OUTSIDE: a pivot is out of range, or a negative pivot has no equal
+ * neighbour. */
 enum grd_ldl_pivots { GRD_LDL_PIVOTS_FIT, GRD_LDL_PIVOTS_ZERO, GRD_LDL_PIVOTS_OUTSIDE };
 
+/* The LDL kernels of one dtype. */
 struct grd_ldl_row {
-    /* Overwrites an n x n matrix, whose lower triangle is read, with L and D. ret_info: 0, or the place of the first zero on the diagonal of D, from 1. */
+    /* Overwrites an n x n matrix, of which the lower triangle is read, with L and D. ret_info receives 0, or the position, from 1, of the
+     * first zero on the diagonal of D. */
     void (*factor)(int64_t n, bool hermitian, void *a, int32_t *ret_pivots, int32_t *ret_info);
-    /* Puts zeros above the diagonal. */
+    /* Sets the elements above the diagonal of an n x n matrix to zero. */
     void (*clear_upper)(int64_t n, void *a);
-    /* Says whether each of n pivots names a row, and negative ones come in pairs: so that `solve` stays inside of its matrices. */
+    /* Checks that each of n pivots names a row and that negative pivots come in pairs. Otherwise `solve` would access memory outside of its
+     * matrices. */
     enum grd_ldl_pivots (*check_pivots)(int64_t n, const int32_t *pivots);
-    /* Overwrites n x k right sides with the solutions. */
+    /* Solves A X = B, where `ld` and `pivots` are the decomposition of A that the member function `factor` computed. On entry x holds B, n x k
+     * elements; on return it holds X. */
     void (*solve)(int64_t n, int64_t k, bool hermitian, const void *ld, const int32_t *pivots, void *x);
 };
 

@@ -1,10 +1,11 @@
-/* Kernels over lines: what an operator computes along one dimension, such as softmax or cumsum.
+/* Declares the kernels of operators that work along one dimension, such as softmax or cumsum.
  *
- * A block is a few lines of n elements each, of one dtype. They lie in one of two forms, the same for all operands:
- *   lines     the elements of a line are neighbours; `step` is from one line to the next
- *   columns   the lines are neighbours, at most GRD_LINES_COLUMNS of them; `step` is from one element of a line to the next
- * Only a few dtypes have a row: the others are converted, block by block (src/op/lines.c).
- * Invariant: what is written for a line depends on that line alone, and may lie over what is read. */
+ * A line is the elements along this dimension. A kernel processes a block of a few lines of n elements each, all of one dtype. All operands of a
+ * block have the same layout, which is one of these two:
+ *   lines     the elements of a line are contiguous; `step` is the distance between two lines
+ *   columns   the lines are neighbours, at most GRD_LINES_COLUMNS of them; `step` is the distance between two elements of a line
+ * Only a few dtypes have kernels; operands of other dtypes are converted block by block (src/op/lines.c).
+ * Invariant: the results of a line depend on that line alone. A result may overwrite an operand. */
 #ifndef GRD_KERNEL_LINES_H
 #define GRD_KERNEL_LINES_H
 
@@ -17,10 +18,12 @@ enum { GRD_LINES_COLUMNS = 256, GRD_LINES_OPERANDS = 6, GRD_LINES_NUMBERS = 2 };
 
 struct grd_lines_block {
     int64_t lines, n;
-    bool columns;
-    char *data[GRD_LINES_OPERANDS];   /* the results, then the tensors in the order of the signature */
-    int64_t step[GRD_LINES_OPERANDS]; /* elements; 1 for an operand with one value for each line, 0 for one line that is that of all */
-    const double *numbers;            /* those of the operator */
+    bool columns;                   /* true if neighbouring elements in memory belong to neighbouring lines (the layout "columns") */
+    char *data[GRD_LINES_OPERANDS]; /* the results, then the inputs in the order of the operator's signature */
+    /* step[i]: distance in elements between two lines of data[i] (a line is the elements along the dimension), or, in the layout "columns", between
+     * two elements of a line. It is 1 for an operand with one value per line, and 0 for an operand whose one line serves for all lines. */
+    int64_t step[GRD_LINES_OPERANDS];
+    const double *numbers; /* the operator's numeric arguments */
 };
 typedef void grd_lines_kernel(const struct grd_lines_block *block);
 

@@ -1,5 +1,6 @@
-/* Buffers between operands with strides and loops over contiguous ones (see map.h), and the copies that fill and empty them.
- * Elements are bytes here: no dtypes, and one instruction set, since moving single elements gains nothing from another. What moves many at a time is in
+/* Runs elementwise kernels, which need contiguous operands, on operands with strides: the elements go through buffers (see map.h). Also has the
+ * copies into and out of the buffers. Elements are copied as bytes, so the code needs no dtypes. This file is compiled only once, and not for each
+ * instruction set, because copying single elements does not get faster with other instructions; copies of many elements at a time are in
  * cpu/bytes.c. */
 #include "kernel/map.h"
 
@@ -9,11 +10,12 @@
 #include "kernel/bytes.h"
 #include "kernel/cpu/loop.h"
 
+/* The largest element size in bytes. */
 enum { WIDEST = 16 };
 
 /* ---- Copies ---------------------------------------------------------------------------------------------------------------- */
 
-/* Strides and size are constants where this is inlined, as far as the caller knows them. */
+/* Copies n elements one by one. Always inlined, so that strides and size are compile-time constants if the caller's are. */
 GRD_INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size)
 {
     BY_FOUR for (int64_t i = 0; i < n; i++) memcpy(to + i * to_stride, from + i * from_stride, (size_t)size);
@@ -22,8 +24,9 @@ GRD_INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, i
 typedef uint16_t twos __attribute__((vector_size(16)));
 typedef uint32_t fours __attribute__((vector_size(16)));
 
-/* To elements that lie one after the other, of 2 and of 4 bytes: they are put together in registers, since processors load more often than they store. Functions of their own,
- * whose registers would be saved by all copies. */
+/* The two functions below copy strided elements of 2 and of 4 bytes to contiguous memory. They collect elements in a register and store it at
+ * once, because processors can load more often per cycle than they can store. They are not inlined: otherwise every copy would save the
+ * registers that they use. */
 static __attribute__((noinline)) void collect_twos(int64_t n, char *to, const char *from, int64_t stride)
 {
     for (; n >= 8; n -= 8, to += 16, from += 8 * stride) {
@@ -50,7 +53,8 @@ static __attribute__((noinline)) void collect_fours(int64_t n, char *to, const c
     move(n, to, 4, from, stride, 4);
 }
 
-/* To elements that lie one after the other; some sizes and strides have kernels of their own. */
+/* Copies n elements that are `stride` bytes apart to contiguous memory. Strides of -1 and 2 elements, and elements of 2 and 4 bytes, have faster
+ * loops. If `past`, stores bypass the caches where the loop can do that. */
 GRD_INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_t size, bool past)
 {
     const int width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
@@ -66,7 +70,7 @@ GRD_INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, in
         move(n, to, size, from, stride, size);
 }
 
-/* The memory may overlap. */
+/* Copies `bytes` bytes between memory that may overlap; if `past`, with stores that bypass the caches. */
 GRD_INLINE void copy_line(char *to, const char *from, int64_t bytes, bool past)
 {
     if (to - from < bytes && from - to < bytes)
@@ -77,6 +81,7 @@ GRD_INLINE void copy_line(char *to, const char *from, int64_t bytes, bool past)
         grd_copy_line(to, from, bytes);
 }
 
+/* Copies n elements with the fastest loop for their strides. */
 GRD_INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t size, bool past)
 {
     char element[WIDEST];
@@ -84,7 +89,7 @@ GRD_INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, i
         move(n, to, to_stride, from, from_stride, size);
     } else if (from_stride == size) {
         copy_line(to, from, n * size, past);
-    } else if (from_stride == 0 && n > 0) { /* nothing that is written changes a local */
+    } else if (from_stride == 0 && n > 0) { /* a local copy of the element cannot alias the result, so it stays in a register */
         memcpy(element, from, (size_t)size);
         move(n, to, size, element, 0, size);
     } else {
@@ -92,8 +97,11 @@ GRD_INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, i
     }
 }
 
-enum { LEAST_PAST = 8192 }; /* bytes: after a shorter line, waiting for what was written past the caches takes as long as that spared */
+/* In bytes. For shorter results, the wait for stores that bypass the caches takes as long as these stores save. */
+enum { LEAST_PAST = 8192 };
 
+/* Copies n elements of `size` bytes from data[1] to data[0]. `stores` says how the result is stored; NULL means ordinary stores. Results of less than
+ * LEAST_PAST bytes never use stores that bypass the caches. */
 GRD_INLINE void copy_as_told(int64_t n, char *const *data, const int64_t *strides, const enum grd_stores *stores, int64_t size)
 {
     copy(n, data[0], strides[0], data[1], strides[1], size, stores != NULL && *stores == GRD_STORES_PAST && n * size >= LEAST_PAST);
@@ -124,8 +132,9 @@ void grd_copy_16(int64_t n, char *const *data, const int64_t *strides, const voi
     copy_as_told(n, data, strides, params, 16);
 }
 
-enum { COLUMNS = 4 }; /* and fewer take less time than their lines */
+enum { COLUMNS = 4 }; /* rows of at most so many elements are copied column by column, which is then faster */
 
+/* Copies `lines` rows of n elements, column by column if that is faster. `size` is a compile-time constant. */
 GRD_INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides,
                            int64_t size)
 {
@@ -166,11 +175,11 @@ void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int6
 /* ---- Buffers ----------------------------------------------------------------------------------------------------------------- */
 
 enum {
-    PIECE = 512,      /* elements: what a call fills of its buffers stays in the first-level cache */
-    FILLED_HERE = 128 /* bytes, which are not worth a call */
+    PIECE = 512,      /* elements of a piece; buffers of this length stay in the first-level cache */
+    FILLED_HERE = 128 /* bytes; at most so many are filled inline, because a call would take longer */
 };
 
-/* Fills `bytes` of a buffer, which are not 0, with one element; up to 63 more than those are written. */
+/* Fills `bytes` > 0 bytes of a buffer with copies of one element. Up to 63 bytes after them may be overwritten. */
 GRD_INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
 {
     uint64_t pattern[2];
@@ -199,13 +208,15 @@ GRD_INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t s
 
 typedef char piece[PIECE * WIDEST];
 
-/* True if the kernel has a loop over lines for n elements. Fewer elements than a line has are not worth the second call. */
+/* True if the kernel is light (so cheap that memory limits its speed) and n elements fill at least one cache line. Fewer elements are not worth the
+ * second call that in_lines makes for the rest. */
 static inline bool has_lines(int64_t n, const struct grd_map_kernel *kernel)
 {
     return kernel->light && n * (kernel->sizes & 0xff) >= GRD_LINE_BYTES;
 }
 
-/* True if all that this loop needs is there: the operands, of one size, are contiguous or one element. */
+/* True if in_lines can compute n elements: has_lines() is true, and each operand is contiguous or has stride 0. All operands have the same element
+ * size, because this is so in every kernel for which has_lines() is true. */
 static inline bool takes_lines(int64_t n, const struct grd_map_kernel *kernel, const int64_t *strides)
 {
     const int64_t size = kernel->sizes & 0xff;
@@ -214,7 +225,9 @@ static inline bool takes_lines(int64_t n, const struct grd_map_kernel *kernel, c
            (kernel->sizes >> 24 == 0 || strides[3] == 0 || strides[3] == size);
 }
 
-/* Operands that are contiguous or one element, which is copied to a line, not n times. */
+/* Runs a light kernel (one of an operator so cheap that memory limits its speed) on operands that are contiguous or have stride 0. An operand with
+ * stride 0 is one repeated element; it is copied to one cache line instead of n times. The elements after the last whole cache line of the result are
+ * computed by a second call. */
 static __attribute__((noinline)) void in_lines(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel,
                                                enum grd_stores stores)
 {
@@ -231,7 +244,9 @@ static __attribute__((noinline)) void in_lines(int64_t n, char *const *data, con
                       NULL);
 }
 
-/* At most PIECE elements. The first piece is the longest: what fills a buffer with one element there does for all. */
+/* Runs the kernel on n <= PIECE elements with any strides. If the stride of an input is 0, its buffer is filled with copies of the element, but only
+ * if `first`, i.e. in the first of several calls. The first call has the most elements, so the buffer serves the later ones. If `spreading`, such
+ * inputs are left to in_lines. */
 GRD_INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, const struct grd_map_kernel *kernel,
                           piece *buffers, bool first, bool spreading)
 {
@@ -261,6 +276,7 @@ GRD_INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, 
         grd_copy_lines(1, n, result_size, data[0], (const int64_t[]){strides[0], 0}, buffers[0], (const int64_t[]){result_size, 0});
 }
 
+/* Runs the kernel on n <= PIECE elements with any strides, with buffers on the stack. */
 static __attribute__((noinline)) void in_one_piece(int64_t n, char *const *data, const int64_t *strides, const void *params,
                                                    const struct grd_map_kernel *kernel)
 {
@@ -268,6 +284,7 @@ static __attribute__((noinline)) void in_one_piece(int64_t n, char *const *data,
     run_piece(n, data, strides, params, kernel, buffers, true, false);
 }
 
+/* Runs the kernel on any number of elements with any strides, PIECE elements at a time. */
 static __attribute__((noinline)) void in_pieces(int64_t n, char *const *data, const int64_t *strides, const void *params,
                                                 const struct grd_map_kernel *kernel)
 {
@@ -277,11 +294,11 @@ static __attribute__((noinline)) void in_pieces(int64_t n, char *const *data, co
     for (int64_t start = 0; start < n; start += PIECE) {
         for (int k = 0; k < GRD_MAP_OPERANDS && kernel->sizes >> 8 * k != 0; k++)
             here[k] = data[k] + start * strides[k];
-        run_piece(at_most(n - start, PIECE), here, strides, params, kernel, buffers, start == 0, spreading);
+        run_piece(grd_least(n - start, PIECE), here, strides, params, kernel, buffers, start == 0, spreading);
     }
 }
 
-/* There is always an input. */
+/* True if result and inputs are contiguous. There is at least one input. */
 static inline bool all_contiguous(const int64_t *strides, uint32_t sizes)
 {
     if (strides[0] != (sizes & 0xff) || strides[1] != (sizes >> 8 & 0xff))
@@ -291,6 +308,7 @@ static inline bool all_contiguous(const int64_t *strides, uint32_t sizes)
     return strides[2] == (sizes >> 16 & 0xff) && (sizes >> 24 == 0 || strides[3] == sizes >> 24);
 }
 
+/* Runs the kernel on operands with any strides, without converting their dtype. */
 static inline void map(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel, const void *params)
 {
     if (all_contiguous(strides, kernel->sizes) || n <= 1)
@@ -303,20 +321,23 @@ static inline void map(int64_t n, char *const *data, const int64_t *strides, con
         in_pieces(n, data, strides, params, kernel);
 }
 
-/* A piece at a time, between conversions. Operands of bool go to the kernel as they are. */
+/* Runs a kernel of float32 or complex64 on operands of a half dtype (float16, bfloat16 or complex32). Converts the inputs, computes, and converts the
+ * result, in blocks that fit into the first-level cache. Operands of another size, such as bool, are passed to the kernel unconverted. */
 static __attribute__((noinline)) void map_half(int64_t n, char *const *data, const int64_t *strides, const struct grd_map *m)
 {
     const grd_dtype wide = grd_computed_dtype(m->half);
     grd_loop_kernel *const widen = grd_kernels->cast[m->half][wide], *const narrow = grd_kernels->cast[wide][m->half];
     const struct grd_map_kernel *kernel = m->kernel;
     const int64_t size = wide == GRD_COMPLEX64 ? 2 * sizeof(float) : sizeof(float);
-    enum { NUMBERS = 2 * PIECE }; /* few buffers are in use, and three calls are made for each piece */
+    /* Length of a buffer in elements. It is larger than PIECE because each round makes three calls (convert, compute, convert back), and not all of
+     * the buffers are in use. */
+    enum { NUMBERS = 2 * PIECE };
     _Alignas(64) float buffers[GRD_MAP_OPERANDS][NUMBERS];
     const int64_t most = NUMBERS * (int64_t)sizeof(float) / size;
     char *at[GRD_MAP_OPERANDS];
     int64_t steps[GRD_MAP_OPERANDS];
     for (int64_t start = 0; start < n; start += most) {
-        const int64_t count = at_most(n - start, most);
+        const int64_t count = grd_least(n - start, most);
         uint32_t rest = kernel->sizes;
         for (int k = 0; rest != 0; k++, rest >>= 8) {
             const bool converted = (rest & 0xff) == size;
@@ -333,10 +354,14 @@ static __attribute__((noinline)) void map_half(int64_t n, char *const *data, con
 }
 
 /* Note [Large results]
- * A result that would not stay in the caches is written past them, which spares reading its lines first; what lies where an input does has been read
- * already. One that would stay in the last of them alone is computed half a line at a time: memory is then read ahead by more requests, and the loop is as fast
- * as the memory either way. Up to FAR bytes much is in the second cache still, and whole lines take a twentieth less time. Other kernels than the light ones take longer
- * than the memory, and have no such loops. */
+ * A large result can be stored in three ways:
+ * - GRD_STORES_PAST, if all operands together have at least 32 MiB: the result would not stay in any cache. Stores that bypass the caches save
+ *   reading the result's cache lines from memory first. If the result overwrites an input, its cache lines have been read anyway, and ordinary stores
+ *   are used.
+ * - GRD_STORES_FAR, from 2 MiB on: the result stays only in the last-level cache. The loop works on half a cache line at a time: it then issues more
+ *   read requests ahead of its use of the data, and runs at the speed of the memory.
+ * - GRD_STORES_NEAR: smaller results are mostly in the second-level cache, and working on whole cache lines takes a twentieth less time.
+ * Only light kernels (of operators so cheap that memory limits their speed) have such loops; others compute more slowly than memory delivers. */
 enum grd_stores grd_stores_for(int64_t bytes, int noperands, char *const *data)
 {
     enum { FAR = 2 * 1024 * 1024, PAST = 16 * FAR };
@@ -346,10 +371,11 @@ enum grd_stores grd_stores_for(int64_t bytes, int noperands, char *const *data)
     return past ? GRD_STORES_PAST : bytes >= FAR ? GRD_STORES_FAR : GRD_STORES_NEAR;
 }
 
-/* Elements before the first whole line of the result are stored near. */
+/* Runs a light kernel (one of an operator so cheap that memory limits its speed) that stores its result as m->stores says. Such stores need a result
+ * that begins at a cache line, so the elements before the first whole cache line are computed separately with ordinary stores. */
 static __attribute__((noinline)) void map_large(int64_t n, char *const *data, const int64_t *strides, const struct grd_map *m)
 {
-    const int64_t before = at_most(n, (int64_t)(-(uintptr_t)data[0] % GRD_LINE_BYTES) >> __builtin_ctz(m->kernel->sizes & 0xff));
+    const int64_t before = grd_least(n, (int64_t)(-(uintptr_t)data[0] % GRD_LINE_BYTES) >> __builtin_ctz(m->kernel->sizes & 0xff));
     char *at[GRD_MAP_OPERANDS];
     if (before == 0) {
         in_lines(n, data, strides, m->kernel, m->stores);
@@ -376,7 +402,7 @@ void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loo
 {
     _Alignas(64) char buffer[PIECE * WIDEST];
     for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t m = at_most(n - start, PIECE);
+        const int64_t m = grd_least(n - start, PIECE);
         first(m, (char *const[]){buffer, data[1] + start * strides[1]}, (const int64_t[]){size, strides[1]}, NULL);
         second(m, (char *const[]){data[0] + start * strides[0], buffer}, (const int64_t[]){strides[0], size}, NULL);
     }

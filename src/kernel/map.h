@@ -1,4 +1,5 @@
-/* From operands with any strides to loops over contiguous ones: the handling of strides exists once, whatever the dtype and the instruction set. */
+/* Runs elementwise kernels, which need contiguous operands, on operands with any strides. map.c does not depend on a dtype or an instruction set, so
+ * it is compiled once. */
 #ifndef GRD_KERNEL_MAP_H
 #define GRD_KERNEL_MAP_H
 
@@ -6,34 +7,38 @@
 
 #include "kernel/table.h"
 
-/* The bytes of an element of each operand, as one number; 0 where there is no operand. */
+/* The element sizes of result and inputs in bytes, packed into one number; 0 for an operand that does not exist. */
 #define GRD_MAP_SIZES(result, x, y, z) ((uint32_t)(result) | (uint32_t)(x) << 8 | (uint32_t)(y) << 16 | (uint32_t)(z) << 24)
 enum { GRD_MAP_OPERANDS = 4 };
 
-/* How an elementwise kernel is called: the params of grd_map. */
+/* The `params` of grd_map, which say which elementwise kernel to call and how. */
 struct grd_map {
     const struct grd_map_kernel *kernel;
+    /* The `params` that grd_map passes to the kernel. */
     const void *params;
-    /* A half dtype: the kernel is of grd_computed_dtype(half), and its operands of that size are converted; otherwise GRD_DTYPE_NONE. */
+    /* A half dtype (float16, bfloat16 or complex32) if the kernel computes in grd_computed_dtype(half): operands whose elements have the size of that
+     * dtype are then converted before and after the call. Otherwise GRD_DTYPE_NONE. */
     grd_dtype half;
-    enum grd_stores stores; /* where the result is no buffer */
+    enum grd_stores stores; /* how the result is stored if it is written directly, not through a buffer */
 };
 
-/* How a result is to be written, by the bytes of all operands. */
+/* Returns how the result data[0] should be stored if all `noperands` operands together have `bytes` bytes. data[1...] are the inputs. */
 enum grd_stores grd_stores_for(int64_t bytes, int noperands, char *const *data);
 
-/* Calls the kernel of a struct grd_map. Contiguous operands go to the block kernel as they are, all at once. Others go through a buffer, a piece at a time: gathered before the
- * call, or filled once where the stride is 0; results are scattered after it. So every path computes with the same instructions, and a
- * strided operand costs a copy in cache. The result may be an input (exactly the same elements); operands never overlap in part. */
+/* Calls the kernel of a struct grd_map. Contiguous operands are passed to the kernel as they are, in one call. Operands with strides go through a
+ * buffer, some hundred elements at a time: inputs are copied to the buffer before each call (only once if the stride is 0), and the result is copied
+ * from the buffer after the call. So every layout gives the same bits, and a strided operand costs one copy within the cache. The result may be one
+ * of the inputs, with exactly the same elements; otherwise operands do not overlap. */
 grd_loop_kernel grd_map;
 
-/* One conversion after the other, through a buffer of elements of `size` bytes. */
+/* Runs two conversions, `first` and then `second`, through a buffer whose elements have `size` bytes. */
 void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loop_kernel *first, int64_t size, grd_loop_kernel *second);
 
-/* Elements of 1, 2, 4, 8 and 16 bytes moved as they are. params: NULL, or the enum grd_stores for the result. */
+/* These functions copy elements of 1, 2, 4, 8 and 16 bytes unchanged. params: NULL, or a pointer to the enum grd_stores of the result. */
 grd_loop_kernel grd_copy_1, grd_copy_2, grd_copy_4, grd_copy_8, grd_copy_16;
 
-/* Lines of n elements of `size` bytes: strides[0] is along a line, strides[1] from line to line. */
+/* Copies `lines` rows of n elements of `size` bytes. strides[0] is the distance in bytes between two elements of a row, strides[1] between two
+ * rows. */
 void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int64_t *to_strides, const char *from,
                     const int64_t *from_strides);
 

@@ -1,14 +1,15 @@
-/* Orthogonal polynomials of a degree n, which is truncated to an integer: 0 for negative degrees. See special.h. Formulas by number: NIST Digital Library of
- * Mathematical Functions, https://dlmf.nist.gov */
+/* Computes orthogonal polynomials of degree n; see special.h. The degree is truncated to an integer; the result is 0 for negative degrees. Formula
+ * numbers refer to the NIST Digital Library of Mathematical Functions (DLMF), https://dlmf.nist.gov */
 #include <math.h>
 #include <stdbool.h>
 
 #include "kernel/special.h"
 
-/* Beyond these degrees Hermite's polynomials overflow, and the recurrences of Laguerre's and Legendre's would go on for long: NaN. */
+/* The largest degrees; above them the result is NaN. Hermite's polynomials of larger degrees overflow, and the recurrences of Laguerre's and
+ * Legendre's polynomials would take too long. */
 static const double most_of_hermite = 512, most_of_others = 1 << 20;
 
-/* The degrees up to which Chebyshev's polynomials are taken by the recurrence 18.9.1. */
+/* Up to this degree Chebyshev polynomials are computed by the recurrence 18.9.1 of the DLMF, above it by trigonometric functions. */
 enum { SHORT = 8 };
 
 static bool is_odd(double n)
@@ -16,7 +17,7 @@ static bool is_odd(double n)
     return fmod(n, 2) != 0;
 }
 
-/* p(k + 1) = 2 x p(k) - p(k - 1) from p(0) = 1 and p(1). */
+/* Returns p(n) of the recurrence p(k + 1) = 2 x p(k) - p(k - 1) that starts with p(0) = 1 and p(1) = first. */
 static double short_chebyshev(double x, double n, double first)
 {
     double before = 1, p = first;
@@ -28,7 +29,8 @@ static double short_chebyshev(double x, double n, double first)
     return n == 0 ? 1 : p;
 }
 
-/* 18.5.1 to 18.5.4 in theta = acos(x), or acosh(x) beyond 1: cos(a theta) / cos(b theta), and the same of sines. */
+/* The two functions below compute Chebyshev polynomials by the formulas 18.5.1 to 18.5.4 of the DLMF. With theta = acos(x), these are the quotients
+ * cos(a theta) / cos(b theta) and sin(a theta) / sin(b theta); for x > 1 they use cosh and sinh of acosh(x). */
 static double cosines(double x, double a, double b)
 {
     return x <= 1 ? cos(a * acos(x)) / cos(b * acos(x)) : cosh(a * acosh(x)) / cosh(b * acosh(x));
@@ -39,33 +41,36 @@ static double sines(double x, double a, double b)
     return x == 1 ? a / b : x < 1 ? sin(a * acos(x)) / sin(b * acos(x)) : sinh(a * acosh(x)) / sinh(b * acosh(x));
 }
 
-/* T_n(-x) = (-1)^n T_n(x): computes T_n(|x|), then restores the sign. */
+/* Returns the Chebyshev polynomial T_n(x). T_n(-x) = (-1)^n T_n(x), so this computes T_n(|x|) and restores the sign. */
 double grd_math_chebyshev_t(double x, double degree)
 {
     const double n = trunc(degree), y = cosines(fabs(x), n, 0);
     return !(n >= 0) ? 0 : n <= SHORT ? short_chebyshev(x, n, x) : x < 0 && is_odd(n) ? -y : y;
 }
 
+/* Returns the Chebyshev polynomial U_n(x). U_n(-x) = (-1)^n U_n(x), so this computes U_n(|x|) and restores the sign. */
 double grd_math_chebyshev_u(double x, double degree)
 {
     const double n = trunc(degree), y = sines(fabs(x), n + 1, 1);
     return !(n >= 0) ? 0 : n <= SHORT ? short_chebyshev(x, n, 2 * x) : x < 0 && is_odd(n) ? -y : y;
 }
 
-/* V_n(-x) = (-1)^n W_n(x). */
+/* Returns the Chebyshev polynomial V_n(x). V_n(-x) = (-1)^n W_n(x), so a negative x uses the formula of W_n. */
 double grd_math_chebyshev_v(double x, double degree)
 {
     const double n = trunc(degree), y = x < 0 ? sines(-x, n + 0.5, 0.5) : cosines(x, n + 0.5, 0.5);
     return !(n >= 0) ? 0 : n <= SHORT ? short_chebyshev(x, n, 2 * x - 1) : x < 0 && is_odd(n) ? -y : y;
 }
 
+/* Returns the Chebyshev polynomial W_n(x). W_n(-x) = (-1)^n V_n(x), so a negative x uses the formula of V_n. */
 double grd_math_chebyshev_w(double x, double degree)
 {
     const double n = trunc(degree), y = x < 0 ? cosines(-x, n + 0.5, 0.5) : sines(x, n + 0.5, 0.5);
     return !(n >= 0) ? 0 : n <= SHORT ? short_chebyshev(x, n, 2 * x + 1) : x < 0 && is_odd(n) ? -y : y;
 }
 
-/* 18.9.1 with table 18.9.1: p(k + 1) from p(k) and p(k - 1); it ends where the numbers do. */
+/* Returns p(n), where n is the truncated degree, by a recurrence of table 18.9.1 of the DLMF. It starts with p(0) = 1 and p(1) = first; next()
+ * computes p(k + 1) from p = p(k) and before = p(k - 1). Stops at the first NaN. Returns NaN if n > most. */
 static double recurrence(double x, double degree, double most, double first, double (*next)(double x, double k, double p, double before))
 {
     const double n = trunc(degree);

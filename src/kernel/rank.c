@@ -1,16 +1,19 @@
-/* Selection and sorting that leave equal elements in the order PyTorch's topk, sort and kthvalue do.
+/* Sorts, and selects the largest or the k-th items, so that equal items come in the same order as in PyTorch's topk, sort and kthvalue.
  *
- * Which of two equal elements comes first is decided by the steps of the algorithm alone. PyTorch sorts with the C++ library's introsort (Musser,
- * 1997): the median of the second, middle and last element is the pivot, what is short is sorted by insertion, and by a heap where the pivots
- * are bad. topk is the library's heap selection for a small k, for a larger one its introselect before the introsort; kthvalue a quickselect of
- * PyTorch's own (Sedgewick, 1978). So these are the same algorithms, step by step. A stable sort moves them by one digit of the keys after the other
- * (radix sort, from the least significant digit), or by insertion where there are few. */
+ * The order of equal items depends on every step of the algorithm, so this file has the same algorithms as PyTorch, step by step. PyTorch sorts with
+ * the C++ library's introsort (Musser, 1997): the pivot is the median of the second, middle and last element, short ranges are sorted by insertion,
+ * and ranges with too many bad pivots by heapsort. topk uses the library's heap selection for a small k, and its introselect followed by introsort
+ * for a larger k. kthvalue is PyTorch's own quickselect (Sedgewick, 1978). Stable sorts may use any algorithm: here they are a radix sort that starts
+ * at the least significant digit, or insertion sort for a few elements. */
 #include "kernel/rank.h"
 
 #include "kernel/cpu/loop.h"
 
+/* SHORT_SELECTION, SHORT_SORT: in selection and in sorting, ranges of at most so many items are sorted by insertion. MANY: from so many words on, the
+ * digits of the radix sort have WIDE_DIGIT bits, otherwise DIGIT bits. VALUES: the most values of a digit. */
 enum { SHORT_SELECTION = 3, SHORT_SORT = 16, MANY = 4096, DIGIT = 8, WIDE_DIGIT = 11, VALUES = 1 << WIDE_DIGIT };
 
+/* True if x comes before y in descending order. */
 static inline bool before(const struct grd_ranked *x, const struct grd_ranked *y)
 {
     return x->key > y->key;
@@ -23,9 +26,10 @@ static inline void swap(struct grd_ranked *x, struct grd_ranked *y)
     *y = saved;
 }
 
-/* ---- A heap whose root is the last in order -------------------------------------------------------------------------------------------- */
+/* ---- A heap whose root comes last in order ---------------------------------------------------------------------------------------------- */
 
-/* Fills the hole of a heap of n: up from the leaf that the larger children lead to, until the item fits. */
+/* Puts `item` into a heap of n items that has a hole: moves the larger child up into the hole until the hole is at a leaf, then moves the hole up
+ * again to where `item` fits. The C++ library takes these steps, and the order of equal keys depends on them. */
 static void fill_hole(struct grd_ranked *heap, int64_t hole, int64_t n, struct grd_ranked item)
 {
     const int64_t top = hole;
@@ -62,7 +66,7 @@ void grd_rank_sort_heap(struct grd_ranked *heap, int64_t k)
     }
 }
 
-/* The first k of n become a heap of the k largest. */
+/* Makes the first k items a heap of the k largest of n items. */
 static void select_in_heap(struct grd_ranked *items, int64_t k, int64_t n)
 {
     grd_rank_make_heap(items, k);
@@ -76,6 +80,7 @@ static void select_in_heap(struct grd_ranked *items, int64_t k, int64_t n)
 
 /* ---- Partition and insertion --------------------------------------------------------------------------------------------------------- */
 
+/* Returns which of the three items is the median; if items are equal, the order of the comparisons decides. */
 static struct grd_ranked *median(struct grd_ranked *a, struct grd_ranked *b, struct grd_ranked *c)
 {
     if (before(a, b))
@@ -83,14 +88,16 @@ static struct grd_ranked *median(struct grd_ranked *a, struct grd_ranked *b, str
     return before(a, c) ? a : before(b, c) ? c : b;
 }
 
-/* For each of two blocks the positions of items that belong on the other side of the pivot, counted from the outer end. */
+/* The items of a block of BLOCK items that belong on the other side of the pivot. `at` has their distances from the first item of the block if the
+ * block is left of the pivot, and from its last item if it is right of the pivot. */
 enum { BLOCK = 64 };
 struct misplaced {
     uint8_t at[BLOCK];
-    int first, n; /* those not yet moved */
+    int first, n; /* the misplaced items not yet exchanged: n of them, from at[first] on */
 };
 
-/* Exchanges what can be exchanged between two blocks, in pairs: the first misplaced item from the left with the first from the right. */
+/* Exchanges the misplaced items of two blocks in pairs, until one block has none left: the first misplaced item from the left with the first one from
+ * the right, and so on. */
 static void exchange(struct grd_ranked *left, struct misplaced *l, struct grd_ranked *right, struct misplaced *r)
 {
     const int n = l->n < r->n ? l->n : r->n;
@@ -100,8 +107,9 @@ static void exchange(struct grd_ranked *left, struct misplaced *l, struct grd_ra
     l->n -= n, r->n -= n;
 }
 
-/* Hoare's partition as far as two whole blocks lie between *i and *j, with the comparisons of a block before its exchanges, so that none is a
- * branch to be guessed. The items exchanged are the same. */
+/* Runs Hoare's partition while there are at least two blocks of items between *i and *j. All comparisons of a block come before its exchanges and
+ * have no branches, which would be mispredicted half of the time. The items exchanged are those that the simple loop of `partition` would
+ * exchange. */
 static void partition_blocks(struct grd_ranked *items, uint64_t pivot, int64_t *i, int64_t *j)
 {
     struct misplaced l = {.n = 0}, r = {.n = 0};
@@ -125,7 +133,8 @@ static void partition_blocks(struct grd_ranked *items, uint64_t pivot, int64_t *
     *j -= r.n > 0 ? r.at[r.first] : 0;
 }
 
-/* The first item of the second part: none of the first part comes after the pivot, none of the second before it. */
+/* Partitions items [begin, end) and returns the index of the first item of the second half: no item before that index comes after the pivot,
+ * and no item from it on comes before the pivot. */
 static int64_t partition(struct grd_ranked *items, int64_t begin, int64_t end)
 {
     const struct grd_ranked *pivot = &items[begin];
@@ -144,8 +153,8 @@ static int64_t partition(struct grd_ranked *items, int64_t begin, int64_t end)
     }
 }
 
-/* Sorts the items from `first` on into those before it, which are sorted; equal items stay in their order. `ascending` is a constant, and so is `guarded`: an item
- * may come before all others. */
+/* Inserts items `first` to n - 1 into the sorted items before them. The sort is stable. If not `guarded`, the caller guarantees that no item belongs
+ * before items[0], so that the bound need not be checked. `ascending` and `guarded` are compile-time constants. */
 GRD_INLINE void insert_items(struct grd_ranked *items, int64_t first, int64_t n, bool ascending, bool guarded)
 {
     for (int64_t i = first; i < n; i++) {
@@ -162,6 +171,7 @@ GRD_INLINE void sort_by_insertion(struct grd_ranked *items, int64_t n, bool asce
     insert_items(items, 1, n, ascending, true);
 }
 
+/* Returns how many partitions may be nested before heap selection or heapsort takes over: twice the binary logarithm of n. */
 static int depth_limit(int64_t n)
 {
     return 2 * (63 - __builtin_clzll((uint64_t)n));
@@ -169,7 +179,7 @@ static int depth_limit(int64_t n)
 
 /* ---- Selection, sorting -------------------------------------------------------------------------------------------------------------- */
 
-/* Moves the item that is at `nth`, from 0, of the order to its place, and none that comes after it to before it; nth < n. */
+/* Moves the item with position `nth` (from 0) in descending order to items[nth], and leaves no item before it that belongs after it. nth < n. */
 static void select_nth(struct grd_ranked *items, int64_t n, int64_t nth)
 {
     int64_t begin = 0, end = n;
@@ -188,7 +198,7 @@ static void select_nth(struct grd_ranked *items, int64_t n, int64_t nth)
     sort_by_insertion(items + begin, end - begin, false);
 }
 
-/* Leaves parts of at most SHORT_SORT items, each in its place. */
+/* Partitions items [begin, end) until each range has at most SHORT_SORT items, which are not yet sorted among themselves. */
 static void sort_roughly(struct grd_ranked *items, int64_t begin, int64_t end, int depth)
 {
     for (; end - begin > SHORT_SORT; depth--) {
@@ -206,10 +216,12 @@ static void sort_roughly(struct grd_ranked *items, int64_t begin, int64_t end, i
 void grd_rank_sort(struct grd_ranked *items, int64_t n)
 {
     if (n > 1) {
-        const int64_t guarded = at_most(n, SHORT_SORT);
+        const int64_t guarded = grd_least(n, SHORT_SORT);
         sort_roughly(items, 0, n, depth_limit(n));
         sort_by_insertion(items, guarded, false);
-        insert_items(items, guarded, n, false, false); /* the first of all is among those before */
+        /* The remaining items can be inserted without a check for the start of the array, because the item that comes first in order is already among
+         * the first SHORT_SORT items. */
+        insert_items(items, guarded, n, false, false);
     }
 }
 
@@ -232,6 +244,7 @@ static void put_in_order(struct grd_ranked *x, struct grd_ranked *y)
         swap(x, y);
 }
 
+/* Selects by quickselect, whose pivot is the median of the first, middle and last item. */
 void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k)
 {
     int64_t first = 0, last = n - 1;
@@ -265,7 +278,7 @@ void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k)
 
 /* ---- Stable order ------------------------------------------------------------------------------------------------------------------- */
 
-/* Moves words to another array by `bits` of their bits from `shift` on. */
+/* One pass of a radix sort: copies n words to another array, sorted by their bits `shift` to shift + bits - 1. The sort is stable. */
 static void sort_by_digit(const uint64_t *from, uint64_t *to, int64_t n, int shift, int bits)
 {
     const uint64_t values = (uint64_t)1 << bits;
@@ -285,7 +298,7 @@ static void sort_by_digit(const uint64_t *from, uint64_t *to, int64_t n, int shi
 uint64_t *grd_rank_words(uint64_t *words, uint64_t *spare, int64_t n, int first, int end)
 {
     const int width = n < MANY ? DIGIT : WIDE_DIGIT, digits = (end - first + width - 1) / width;
-    const int bits = digits > 0 ? (end - first + digits - 1) / digits : 0; /* of the first digits; the last has what is left */
+    const int bits = digits > 0 ? (end - first + digits - 1) / digits : 0; /* bits of each digit; the last digit has the remaining bits */
     for (int shift = first; shift < end; shift += bits) {
         sort_by_digit(words, spare, n, shift, end - shift < bits ? end - shift : bits);
         uint64_t *sorted = spare;

@@ -1,5 +1,5 @@
-/* Sorting and selection of keys, with equal ones in the order PyTorch gives them. Compiled once: these loops compare and move, and gain nothing
- * from wider registers. */
+/* Declares functions that sort and select so that equal keys come in the same order as in PyTorch. They are compiled only once, and not for each
+ * instruction set, because their loops compare and move single elements and gain nothing from wider registers. */
 #ifndef GRD_KERNEL_RANK_H
 #define GRD_KERNEL_RANK_H
 
@@ -7,12 +7,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* An element to be sorted: an unsigned integer that orders like the element, and the element's position. */
 struct grd_ranked {
-    uint64_t key; /* of the element's order */
+    uint64_t key;
     int64_t index;
 };
 
-/* The key of a number: NaN is above everything, -0 is 0. */
+/* Returns an integer that orders like x: NaN is above all numbers, -0 equals 0. */
 static inline uint64_t grd_order_key(double x)
 {
     uint64_t bits;
@@ -21,10 +22,10 @@ static inline uint64_t grd_order_key(double x)
     return x != x ? UINT64_MAX : bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
-/* Moves the k largest of n keys to the front, descending; k <= n. */
+/* Moves the k items with the largest keys to the front, in descending order of keys; k <= n. */
 void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k);
-/* True if grd_rank_largest is the same as three steps: the first k become a heap; each of the others replaces the root if its key is larger; the
- * heap is sorted. So the others need not be in memory. */
+/* True if grd_rank_largest does these three steps: make a heap of the first k items; replace the heap's root by each later item whose key is larger;
+ * sort the heap. A caller can then do these steps itself with the three functions below, without storing the later items. */
 static inline bool grd_rank_by_heap(int64_t n, int64_t k)
 {
     return k <= n / 64;
@@ -33,13 +34,14 @@ void grd_rank_make_heap(struct grd_ranked *items, int64_t k);
 void grd_rank_replace_root(struct grd_ranked *heap, int64_t k, struct grd_ranked item);
 void grd_rank_sort_heap(struct grd_ranked *heap, int64_t k);
 
-/* Descending. Equal keys come in any order, but always the same one. */
+/* Sorts n items in descending order. Equal keys come in the order of the C++ library's std::sort, which PyTorch uses and which is not stable. */
 void grd_rank_sort(struct grd_ranked *items, int64_t n);
-/* Ascending, equal keys in the order they come in. */
+/* Sorts n items stably in ascending order; made for a few items. */
 void grd_rank_few_stably(struct grd_ranked *items, int64_t n);
-/* Sorts words by their bits from `first` to before `end`, equal ones in the order they come in. Returns which of the two arrays they are in. */
+/* Sorts words stably by their bits `first` to end - 1. Returns the array that holds the result, `words` or `spare`. */
 uint64_t *grd_rank_words(uint64_t *words, uint64_t *spare, int64_t n, int first, int end);
-/* Moves the key that is at `k`, from 0, of the descending order to its place, as PyTorch's kthvalue does, and no smaller ones before it; k < n. */
+/* Moves the item with position k (from 0) in descending order of keys to items[k], and leaves no smaller key before it. The steps are those of
+ * PyTorch's kthvalue; k < n. */
 void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k);
 
 #endif

@@ -1,5 +1,5 @@
-/* Derivatives of gamma and beta numbers by their concentrations: see special.h, whose paper has the approximations and their coefficients. Each case is good in
- * a part of the plane of number and concentration. */
+/* Computes the derivatives of gamma and beta random numbers with respect to their concentrations; see special.h. The approximations and their
+ * coefficients are from the paper named there. Each approximation is accurate for some range of the random number and the concentration. */
 #include <math.h>
 
 #include "kernel/cpu/vecmath_special.h"
@@ -15,7 +15,7 @@ static double zero_for_nan(double x)
     return isnan(x) ? 0 : x;
 }
 
-/* c[0] + c[1] x + c[2] x^2 + c[3] x^3 */
+/* Returns c[0] + c[1] x + c[2] x^2 + c[3] x^3. */
 static double cubic(const double c[4], double x)
 {
     return c[0] + x * (c[1] + x * (c[2] + x * c[3]));
@@ -23,7 +23,8 @@ static double cubic(const double c[4], double x)
 
 /* ---- Gamma ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* The Taylor series of the distribution function at 0: its terms are (-x)^i / (i! (a + i)), times x^a. */
+/* Returns the derivative of a random number x from gamma(a) by the concentration a, for small x. It uses the Taylor series at 0 of the distribution
+ * function, whose terms are x^a (-x)^i / (i! (a + i)). */
 static double gamma_of_small(double a, double x)
 {
     double term = 1, series = 1 / a, slopes = 1 / (a * a);
@@ -36,7 +37,8 @@ static double gamma_of_small(double a, double x)
     return zero_for_nan(-((log(x) - digamma(a)) * power * series - power * slopes) / density);
 }
 
-/* Rice's saddle point expansion, which has a removable pole at x = a. */
+/* Returns the derivative of a random number x from gamma(a) by the concentration a, for large a. It uses Rice's saddle point expansion. This
+ * expansion has a removable singularity at x = a, so near it a series is used instead. */
 static double gamma_of_large(double a, double x)
 {
     if (0.9 * a <= x && x <= 1.1 * a) {
@@ -50,7 +52,8 @@ static double gamma_of_large(double a, double x)
     return -stirling * x * sum / root;
 }
 
-/* A rational function of log(x / a) and log(a). */
+/* Returns the derivative of a random number x from gamma(a) by the concentration a, for x >= 0.8 and a <= 8. It is a rational function of log(x / a)
+ * and log(a). */
 static double gamma_between(double a, double x)
 {
     static const double c[3][8] = {
@@ -74,7 +77,7 @@ double grd_math_gamma_gradient(double concentration, double x)
 
 /* ---- Beta ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* The derivative by alpha, for small x, by a Taylor series. */
+/* Returns the derivative by alpha of a random number x from a beta distribution, for small x. It uses a Taylor series. */
 static double beta_by_alpha(double x, double alpha, double beta)
 {
     const double factor = digamma(alpha) - digamma(alpha + beta) - log(x);
@@ -86,7 +89,8 @@ static double beta_by_alpha(double x, double alpha, double beta)
     return zero_for_nan(x * pow(1 - x, -beta) * series);
 }
 
-/* The derivative by beta, for small x, by a Taylor series with products (beta - 1) … (beta - i) and their derivatives. */
+/* Returns the derivative by `beta` of a random number x from a beta distribution, for small x. The terms of its Taylor series have the products (beta
+ * - 1) ... (beta - i) and the derivatives of these products by `beta`. */
 static double beta_by_beta(double x, double alpha, double beta)
 {
     const double factor = digamma(alpha + beta) - digamma(beta);
@@ -100,7 +104,8 @@ static double beta_by_beta(double x, double alpha, double beta)
     return zero_for_nan(-pow(1 - x, 1 - beta) * series);
 }
 
-/* Rice's expansion at the mean, where the general one has a removable pole. */
+/* Returns the derivative by a of a random number x from the distribution beta(a, b), for x near the mean, where the formula of beta_of_large has a
+ * removable singularity. It uses Rice's expansion. */
 static double beta_at_mean(double x, double a, double b, double total)
 {
     const double square = b * b;
@@ -111,13 +116,13 @@ static double beta_at_mean(double x, double a, double b, double total)
     return (1 + 12 * a) * (1 + 12 * b) / (total * total) / (1 - x) * poly / (12960 * a * a * a * b * b * (1 + 12 * total));
 }
 
-/* The factor of Stirling's formula that tends to 1. */
+/* Returns gamma(x) divided by the leading term of Stirling's formula, approximately. This factor tends to 1 as x grows. */
 static double stirling(double x)
 {
     return 1 + 1 / (12 * x) + 1 / (288 * x * x);
 }
 
-/* Rice's saddle point expansion for large concentrations. */
+/* Returns the derivative by a of a random number x from the distribution beta(a, b), for large a and b, by Rice's saddle point expansion. */
 static double beta_of_large(double x, double a, double b)
 {
     const double total = a + b, mean = a / total, deviation = sqrt(a * b / (total + 1)) / total;
@@ -130,7 +135,8 @@ static double beta_of_large(double x, double a, double b)
     return stirling(a) * stirling(b) / stirling(total) * -x / sqrt(2 * a * b / total) * sum;
 }
 
-/* A rational correction in log(x), log(alpha / x) and log(total x / alpha) of an approximation. */
+/* Returns the derivative by alpha of a random number x from a beta distribution, in the cases that the functions above do not cover. It is an
+ * approximation, corrected by a rational function of log(x), log(alpha / x) and log(total x / alpha). */
 static double beta_between(double x, double alpha, double total)
 {
     static const double c[2][3][3][4] = {

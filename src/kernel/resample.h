@@ -1,4 +1,5 @@
-/* Images resampled: rows of an output are sums of rows of the input, each resampled along itself. */
+/* Declares kernels that resample images (interpolate). Each row of the output is a weighted sum of rows of the input, which are first resampled along
+ * their own length. */
 #ifndef GRD_KERNEL_RESAMPLE_H
 #define GRD_KERNEL_RESAMPLE_H
 
@@ -7,47 +8,53 @@
 
 enum { GRD_RESAMPLE_AXES = 3 }; /* depth, height, width */
 
-/* Along an axis output o is the sum over k < counts[o] of weights[k * out + o] times the element index[k * out + o]; `taps` is the most of all counts. Weights of
- * floating kernels are of the dtype; those of uint8 are int16, in units of 2^-precision. */
+/* The input elements and weights for one axis: output o is the sum over k < counts[o] of weights[k * out + o] times the input element index[k * out +
+ * o]. `taps` is the largest count. The weights have the kernel's dtype if it is floating; for uint8 they are int16 in units of 2^-precision. */
 struct grd_resample_axis {
     int64_t in, out, taps;
     const int32_t *index, *counts;
     const void *weights;
     int precision;
-    bool full; /* all counts are `taps` */
+    bool full; /* true if all counts are equal to `taps` */
 };
 
-/* Images with `channels` elements at each place, contiguous; planes in a row are images of one channel. */
+/* The arguments of the resampling kernel. Images are contiguous, with `channels` elements at each position; if channels are not innermost, each plane
+ * is an image of one channel. */
 struct grd_resample {
     struct grd_resample_axis axes[GRD_RESAMPLE_AXES];
     int64_t channels;
-    int64_t lines; /* the rows that a piece of work keeps, each of out width * channels elements */
+    int64_t lines; /* how many resampled rows, of output width * channels elements each, a thread's buffer holds */
 };
 
 enum grd_resample_mode { GRD_RESAMPLE_NEAREST, GRD_RESAMPLE_NEAREST_EXACT, GRD_RESAMPLE_LINEAR, GRD_RESAMPLE_CUBIC, GRD_RESAMPLE_LANCZOS };
 
-/* The arguments from which positions and weights are computed. */
+/* The arguments from which input positions and weights are computed. */
 struct grd_resample_source {
     enum grd_resample_mode mode;
     bool align_corners, antialias;
-    bool transposed; /* axes lead back: the weights that an element of the output had become those of a gradient */
-    bool single;     /* positions are float32 */
-    int64_t n;       /* dimensions of an image, the last of the axes */
+    bool transposed; /* for the gradient: the tables map elements of the input to the outputs that use them */
+    bool single;     /* positions are computed in float32, not in double */
+    int64_t n;       /* dimensions of an image: the last n of the axes are resampled */
+    /* Bytes of a weight: 2 for uint8, otherwise those of the kernel's dtype. */
     int64_t weight_bytes;
-    double scales[GRD_RESAMPLE_AXES]; /* elements of the input for one of the output */
+    double scales[GRD_RESAMPLE_AXES]; /* for each axis, how many elements of the input there are for one element of the output */
 };
 
-/* Elements of the input that a filter reaches to each side; the most that one output of it has. */
+/* grd_resample_reach returns how many input elements a filter reaches to each side of its centre. grd_resample_filter_taps returns the most input
+ * elements that one output is made of, along an axis of `in` input elements. */
 double grd_resample_reach(const struct grd_resample_source *x, double scale);
 int64_t grd_resample_filter_taps(const struct grd_resample_source *x, int64_t in, double scale);
-/* At least as many outputs as an element of the input goes to: taps of a transposed axis. */
+/* Returns an upper bound for the number of outputs that use one input element. In the table of the backward pass this is the member `taps`. */
 int64_t grd_resample_most_outputs(const struct grd_resample_source *x, int axis, int64_t in, int64_t out);
-/* The memory of an axis' table, for `taps` of each output; fills the tables of all axes, which lie one after the other. */
+/* grd_resample_table_bytes returns the size in bytes of the table of one axis. grd_resample_make_tables fills the tables of all axes, which follow
+ * each other in `memory`. */
 int64_t grd_resample_table_bytes(const struct grd_resample_axis *a);
 void grd_resample_make_tables(const struct grd_resample_source *x, struct grd_resample *kernel, char *memory);
 
+/* The resampling kernel of one dtype. */
 struct grd_resample_row {
-    /* Rows [begin, end), of which each image has the depth times the height of its output. `kept` has room for x->lines rows, `keys` for as many numbers. */
+    /* Writes rows begin to end - 1 of the output, counted through all images (depth * height rows each). `kept` is a buffer for x->lines resampled
+     * rows, and `keys` is a buffer for the numbers of these rows. */
     void (*forward)(const struct grd_resample *x, int64_t begin, int64_t end, const void *in, void *out, void *kept, int64_t *keys);
 };
 

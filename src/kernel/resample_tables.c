@@ -1,6 +1,8 @@
-/* Where each element of a resampled image comes from, with which weights: tables along each axis. The loops over images are in cpu/resample.c.
+/* Makes the tables for resampling, which say for each axis of which input elements each output element is made, and with which weights. The loops
+ * over images are in cpu/resample.c.
  *
- * Positions are computed as PyTorch computes them, in float32 where it does. */
+ * Positions are computed with the same roundings as in PyTorch, in float32 where PyTorch uses float32. */
+#include "base/integer.h"
 #include "kernel/resample.h"
 
 #include <math.h>
@@ -9,20 +11,22 @@
 
 enum {
     ALIGNMENT = 64,
-    MOST_PRECISION = 22, /* bits of a weight in fixed point behind the point, as in PyTorch */
+    MOST_PRECISION = 22, /* the most fractional bits of a fixed-point weight, as in PyTorch */
     WEIGHT_LIMIT = 1 << 15,
-    MOST_TAPS = 4 /* of what is no filter */
+    MOST_TAPS = 4 /* the most input elements that one output is made of without an antialiasing filter */
 };
 
 /* ---- Positions ------------------------------------------------------------------------------------------------------------------------- */
 
-/* x in the precision of positions: after every operation it makes arithmetic in double that of float. */
+/* Rounds `value` to float32 if positions are float32. Used after every operation, this makes arithmetic in double give the results of float32
+ * arithmetic. */
 static double rounded(const struct grd_resample_source *x, double value)
 {
     return x->single ? (double)(float)value : value;
 }
 
-/* The position in the input of the middle of element o of the output; with aligned corners elements are their middles. */
+/* Returns the position in the input that corresponds to the centre of output element o. With align_corners, an element's centre has the
+ * element's number as its coordinate. */
 static double position_of(const struct grd_resample_source *x, double scale, int64_t o)
 {
     if (x->align_corners)
@@ -31,7 +35,7 @@ static double position_of(const struct grd_resample_source *x, double scale, int
     return x->mode != GRD_RESAMPLE_CUBIC && position < 0 ? 0 : position;
 }
 
-/* Keys's cubic convolution, for distances up to 1 and from 1 to 2. */
+/* The two functions below are Keys's cubic convolution kernel, for distances up to 1 and for distances from 1 to 2. */
 static double cubic_near(double x, double a)
 {
     return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -42,13 +46,14 @@ static double cubic_far(double x, double a)
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
-/* sin(pi x) / (pi x) */
+/* Returns sin(pi x) / (pi x). */
 static double sinc(double x)
 {
     const double angle = 3.14159265358979323846 * x;
     return x == 0 ? 1 : sin(angle) / angle;
 }
 
+/* Returns the value of an antialiasing filter at a distance from its centre. */
 static double filter(enum grd_resample_mode mode, double distance)
 {
     const double x = fabs(distance);
@@ -61,19 +66,14 @@ static double filter(enum grd_resample_mode mode, double distance)
 
 /* ---- Taps ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* An output is a sum over elements first, ..., first + n - 1, the ones beyond the ends moved to them. `at` says where between them it lies: in parts of an element
- * behind the one before it or, for filters, where its middle is. */
+/* The input elements that output o is made of: `first` to first + n - 1, where a number outside of the image means the nearest element inside. `at`
+ * is the position of the output: without a filter the fraction between two neighbouring elements, for a filter the coordinate of its centre. */
 struct taps {
     int64_t first, n;
     double at;
 };
 
-static int64_t clamped(int64_t i, int64_t n)
-{
-    return i < 0 ? 0 : i >= n ? n - 1 : i;
-}
-
-/* The nearest element. Like in PyTorch, a two-dimensional image whose size stays or doubles ignores the scale that is given. */
+/* Returns the input element nearest to output o. As in PyTorch, a two-dimensional image whose size is kept or doubled ignores a given scale. */
 static struct taps nearest_tap(const struct grd_resample_source *x, int64_t in, int64_t out, double scale, int64_t o)
 {
     if (x->mode == GRD_RESAMPLE_NEAREST && x->n == 2 && (out == in || out == 2 * in))
@@ -83,6 +83,7 @@ static struct taps nearest_tap(const struct grd_resample_source *x, int64_t in, 
     return (struct taps){position < (double)in ? (int64_t)position : in - 1, 1, 0};
 }
 
+/* Returns the two neighbouring input elements between which output o is linearly interpolated. */
 static struct taps linear_taps(const struct grd_resample_source *x, int64_t in, int64_t out, double scale, int64_t o)
 {
     const double position = in == out ? (double)o : position_of(x, scale, o);
@@ -90,6 +91,7 @@ static struct taps linear_taps(const struct grd_resample_source *x, int64_t in, 
     return (struct taps){first, 2, fmin(fmax(rounded(x, position - (double)first), 0), 1)};
 }
 
+/* Returns the four neighbouring input elements from which output o is interpolated by a cubic. */
 static struct taps cubic_taps(const struct grd_resample_source *x, int64_t in, double scale, int64_t o)
 {
     const double position = position_of(x, scale, o), whole = fmin(floor(position), (double)(in - 1));
@@ -103,12 +105,13 @@ double grd_resample_reach(const struct grd_resample_source *x, double scale)
     return reach * (scale >= 1 ? scale : 1);
 }
 
-/* The taps of an antialiasing filter, which is stretched by the scale if the image shrinks, so that it covers an output. */
+/* Returns the input elements that the antialiasing filter of output o covers. If the image shrinks, the filter is stretched by the scale so that it
+ * covers all input elements of the output. */
 static struct taps filter_taps(const struct grd_resample_source *x, int64_t in, double scale, int64_t o)
 {
     const double reach = rounded(x, grd_resample_reach(x, scale)), middle = rounded(x, scale * rounded(x, (double)o + 0.5));
     const double begin = middle - reach + 0.5, end = middle + reach + 0.5;
-    const int64_t first = begin > 0 ? clamped((int64_t)fmin(begin, (double)in), in + 1) : 0;
+    const int64_t first = begin > 0 ? grd_clamped((int64_t)fmin(begin, (double)in), 0, in) : 0;
     const int64_t n = (int64_t)fmin(end, (double)in) - first, most = grd_resample_filter_taps(x, in, scale);
     return (struct taps){first, n < 0 ? 0 : n > most ? most : n, middle};
 }
@@ -123,7 +126,8 @@ static bool is_resampled(const struct grd_resample_source *x, int axis)
     return axis >= GRD_RESAMPLE_AXES - x->n;
 }
 
-/* Returns the taps of output o along an axis of `in` elements; along an axis that is not resampled the element at o, with weight 1. */
+/* Returns the input elements that output o is made of, along an axis of `in` elements. Along an axis that is not resampled this is element o
+ * alone. */
 static struct taps taps_of(const struct grd_resample_source *x, int axis, int64_t in, int64_t out, int64_t o)
 {
     const double scale = x->scales[axis];
@@ -136,7 +140,7 @@ static struct taps taps_of(const struct grd_resample_source *x, int axis, int64_
                                             : nearest_tap(x, in, out, scale, o);
 }
 
-/* The weights of a filter sum to 1. */
+/* Writes the weights of the input elements `t` under an antialiasing filter, scaled so that their sum is 1. */
 static void weigh_filter(const struct grd_resample_source *x, double scale, const struct taps *t, double *weights)
 {
     const double shrink = scale >= 1 ? rounded(x, 1 / scale) : 1;
@@ -149,6 +153,7 @@ static void weigh_filter(const struct grd_resample_source *x, double scale, cons
         weights[k] /= sum;
 }
 
+/* Writes the weights of the input elements `t` of one output. */
 static void weigh(const struct grd_resample_source *x, int axis, const struct taps *t, double *weights)
 {
     if (x->antialias && is_resampled(x, axis))
@@ -166,13 +171,14 @@ static void weigh(const struct grd_resample_source *x, int axis, const struct ta
 
 /* ---- Tables ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* A table while it is made: weights are doubles. */
+/* A table under construction, with weights of type double. */
 struct table {
-    int64_t out; /* tap k of output o is at k * out + o */
+    int64_t out; /* number of outputs; the k-th element and weight of output o are at index k * out + o */
     double *weights;
     int32_t *index, *counts;
 };
 
+/* Appends input element `index` and its weight to the list of input elements that are summed for output o. */
 static void put_tap(const struct table *t, int64_t o, int64_t index, double weight)
 {
     const int64_t at = t->counts[o]++ * t->out + o;
@@ -180,7 +186,8 @@ static void put_tap(const struct table *t, int64_t o, int64_t index, double weig
     t->weights[at] = weight;
 }
 
-/* Output o has each element once in a row. */
+/* Appends input element `index` and its weight to the list of elements that are summed for output o. If the last element of the list is the same
+ * element, adds `weight` to its weight instead. */
 static void add_tap(const struct table *t, int64_t o, int64_t index, double weight)
 {
     const int64_t last = (t->counts[o] - 1) * t->out + o;
@@ -190,7 +197,8 @@ static void add_tap(const struct table *t, int64_t o, int64_t index, double weig
         put_tap(t, o, index, weight);
 }
 
-/* An element that several taps of output o name has the weight of all in the first. */
+/* If the list of output o names the same input element several times in succession, moves the sum of the weights to the first of these places.
+ * Without this, the weights would be rounded to int16 one by one. */
 static void merge_taps(const struct table *t, int64_t o)
 {
     for (int64_t k = (t->counts[o] - 1) * t->out + o; k > o; k -= t->out)
@@ -200,7 +208,7 @@ static void merge_taps(const struct table *t, int64_t o)
         }
 }
 
-/* The most bits behind the point with which the largest of n weights still is an int16. */
+/* Returns the most fractional bits with which the largest of n weights still fits into an int16. */
 static int precision_of(const double *weights, int64_t n)
 {
     double largest = 0;
@@ -212,7 +220,7 @@ static int precision_of(const double *weights, int64_t n)
     return precision;
 }
 
-/* The weights in the kernel's type, in the place of the doubles. */
+/* Replaces the weights by weights of the kernel's type, in the same memory. */
 static void convert_weights(const struct grd_resample_source *x, struct grd_resample_axis *a, double *weights)
 {
     const int64_t n = a->out * a->taps;
@@ -233,14 +241,15 @@ int64_t grd_resample_most_outputs(const struct grd_resample_source *x, int axis,
     for (int64_t o = 0; o < out; o++) {
         const struct taps t = taps_of(x, axis, in, out, o);
         struct taps before = taps_of(x, axis, in, out, begin);
-        while (begin < o && clamped(before.first + before.n - 1, in) < clamped(t.first, in))
+        while (begin < o && grd_clamped(before.first + before.n - 1, 0, in - 1) < grd_clamped(t.first, 0, in - 1))
             before = taps_of(x, axis, in, out, ++begin);
         most = o - begin + 1 > most ? o - begin + 1 : most;
     }
     return most;
 }
 
-/* Includes room for the weights of one output, which has at most as many taps as the input has elements, and at most MOST_TAPS. */
+/* Returns the size in bytes of the table of one axis, including scratch memory for the weights of one output. The scratch memory is large enough
+ * because one output uses at most as many elements as the input has, or MOST_TAPS if there is no filter. */
 int64_t grd_resample_table_bytes(const struct grd_resample_axis *a)
 {
     const int64_t most = (a->in > a->out ? a->in : a->out) + MOST_TAPS;
@@ -251,6 +260,7 @@ int64_t grd_resample_table_bytes(const struct grd_resample_axis *a)
            ALIGNMENT;
 }
 
+/* True if every output is made of the same number of input elements, a->taps. */
 static bool all_full(const struct grd_resample_axis *a)
 {
     for (int64_t o = 0; o < a->out; o++)
@@ -259,6 +269,8 @@ static bool all_full(const struct grd_resample_axis *a)
     return true;
 }
 
+/* Builds in `memory` the table of one axis, which lists the elements to sum for each output. For a transposed axis it builds the table of the
+ * backward pass, which lists for each input element the outputs that use it. */
 static void make_table(const struct grd_resample_source *x, int axis, struct grd_resample_axis *a, char *memory)
 {
     const int64_t in = x->transposed ? a->out : a->in, out = x->transposed ? a->in : a->out;
@@ -272,9 +284,9 @@ static void make_table(const struct grd_resample_source *x, int axis, struct grd
         weigh(x, axis, &t, weights);
         for (int64_t k = 0; k < t.n; k++)
             if (x->transposed)
-                add_tap(&table, clamped(t.first + k, in), o, weights[k]);
+                add_tap(&table, grd_clamped(t.first + k, 0, in - 1), o, weights[k]);
             else
-                put_tap(&table, o, clamped(t.first + k, in), weights[k]);
+                put_tap(&table, o, grd_clamped(t.first + k, 0, in - 1), weights[k]);
         if (x->weight_bytes == sizeof(int16_t))
             merge_taps(&table, o);
     }

@@ -1,12 +1,14 @@
-/* One step of a recurrent cell for some rows of a batch, and its gradient: everything but the products (op/rnn_steps.c).
- * p is the product of the input and its bias, q that of the state h, b the bias of q; s is the logistic function, and gates are blocks of columns in this order:
+/* Declares kernels that compute one step of a recurrent cell for some rows of a batch, and the gradient of the step. The matrix products are made by
+ * op/rnn_steps.c.
+ * p is the product of the input including its bias, q is the product of the state h, b is the bias of q, and s is the logistic function. The gates
+ * are blocks of columns of p, q and b; p0 is the first block of p, p1 the second, and so on:
  *
  *   lstm      i = s(p0 + q0 + b0), f = s(p1 + q1 + b1), g = tanh(p2 + q2 + b2), o = s(p3 + q3 + b3);  c' = f c + i g;  h' = o tanh(c')
  *   gru       r = s(p0 + q0 + b0), z = s(p1 + q1 + b1), m = q2 + b2, n = tanh(p2 + r m);              h' = n + z (h - n)
  *   rnn_tanh  h' = tanh(p + q + b)
  *   rnn_relu  h' = max(p + q + b, 0)
  *
- * Rows of a block are contiguous and follow each other. */
+ * The rows of all matrices are contiguous and follow each other. */
 #ifndef GRD_KERNEL_RNN_H
 #define GRD_KERNEL_RNN_H
 
@@ -14,28 +16,37 @@
 
 enum grd_rnn_cell { GRD_RNN_LSTM, GRD_RNN_GRU, GRD_RNN_TANH, GRD_RNN_RELU, GRD_RNN_CELLS };
 
-/* Blocks of columns of the products, and of what is saved for the gradient: i f g o c of lstm, r z n m of gru. That of the others reads h'. */
+/* GATES: the number of gates, and so of blocks of columns in the products p and q. SAVED: the number of blocks of columns saved for the gradient, i f
+ * g o c for lstm and r z n m for gru. The gradients of the other cells need only h'. */
 enum { GRD_RNN_LSTM_GATES = 4, GRD_RNN_GRU_GATES = 3, GRD_RNN_LSTM_SAVED = 5, GRD_RNN_GRU_SAVED = 4 };
 
+/* The arguments of one step of a recurrent cell with `hidden` state elements per row. */
 struct grd_rnn_step {
     int64_t rows, hidden;
-    const void *projected, *recurrent, *bias; /* p, q, b: one row of b */
-    void *h, *c;                              /* the state, of which h' and c' take the place; c of lstm alone */
-    void *saved;                              /* for the gradient; NULL: not wanted */
+    const void *projected, *recurrent, *bias; /* p (product of the input), q (product of h) and b (the bias of q, one row) */
+    void *h, *c;                              /* the state, which is overwritten with the new state h' and c'; c is NULL except for lstm */
+    void *saved;                              /* receives what the gradient of the step needs; NULL if no gradient is wanted */
 };
 
+/* The arguments of the gradient of one step. */
 struct grd_rnn_step_gradient {
     int64_t rows, hidden;
     const void *saved;
-    const void *h;               /* gru: the state before the step; rnn_tanh, rnn_relu: that after it */
-    void *grad_h;                /* of h'; gru: its place that of h takes, but for the product's part */
-    void *grad_c;                /* of c', whose place that of c takes */
-    void *projected, *recurrent; /* receive the gradients of p and of q + b, which differ in gru alone: NULL elsewhere */
+    const void *h; /* gru: the state before the step; rnn_tanh and rnn_relu: the state after it; lstm: not read */
+    /* On entry the gradient of the new state h'. For gru it is overwritten with that part of the gradient of h which does not pass through q, the
+     * product of h. */
+    void *grad_h;
+    void *grad_c; /* lstm: on entry the gradient of c', overwritten with the gradient of c */
+    /* receive the gradients of p (product of the input) and of q + b (product of h plus its bias). The two are equal except for gru, so `recurrent`
+     * is NULL for the other cells. */
+    void *projected, *recurrent;
 };
 
+/* The recurrent-cell kernels of one dtype. */
 struct grd_rnn_row {
     void (*step[GRD_RNN_CELLS])(const struct grd_rnn_step *x);
     void (*gradient[GRD_RNN_CELLS])(const struct grd_rnn_step_gradient *x);
+    /* Adds n elements of `added` to `sum`. */
     void (*add)(int64_t n, const void *added, void *sum);
 };
 

@@ -1,5 +1,6 @@
-/* See sampler.h. Sources: W. Hörmann, The transformed rejection method for generating Poisson random variables, 1993 (PTRS), and The generation of binomial
- * random variates, 1993 (BTRS); G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000. */
+/* Draws Poisson, binomial and gamma random numbers; see sampler.h. Sources: W. Hoermann, The transformed rejection method for generating Poisson
+ * random variables, 1993 (PTRS), and The generation of binomial random variates, 1993 (BTRS); G. Marsaglia and W. W. Tsang, A simple method for
+ * generating gamma variables, 2000. */
 #include "kernel/sampler.h"
 
 #include <float.h>
@@ -15,14 +16,14 @@ static uint32_t next_word(struct grd_mt19937 *engine)
     return grd_mt19937_temper(engine->state[engine->next++]);
 }
 
-/* A multiple of 2^-53 from [0, 1), of two words, the first the high half. */
+/* Returns a uniform multiple of 2^-53 in [0, 1), made from two words; the first word is the high half. */
 static double next_uniform(struct grd_generator *generator)
 {
     const uint64_t high = next_word(&generator->engine), low = next_word(&generator->engine);
     return (double)((high << 32 | low) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
 }
 
-/* Box–Muller; the second number of a pair waits in the generator. */
+/* Returns a standard normal number (Box-Muller). Numbers are made in pairs; the second one is stored in the generator for the next call. */
 static double next_normal(struct grd_generator *generator)
 {
     if (generator->has_normal_double) {
@@ -36,7 +37,7 @@ static double next_normal(struct grd_generator *generator)
     return radius * cos(angle);
 }
 
-/* x as an element of the parameters holds it. */
+/* Returns x rounded to the precision of the distribution's parameters: float64 if `wide`, otherwise float32. */
 static double rounded(double x, bool wide)
 {
     return wide ? x : (float)x;
@@ -44,7 +45,8 @@ static double rounded(double x, bool wide)
 
 /* ---- Poisson ------------------------------------------------------------------------------------------------------------------------- */
 
-/* How often uniform numbers can be multiplied before their product is at most exp(-rate). */
+/* Returns a Poisson number: how many uniform numbers can be multiplied before the product is at most exp(-rate). This method is used for small rates,
+ * because it takes about `rate` steps. */
 static double poisson_by_product(struct grd_generator *generator, double rate)
 {
     const double end = exp(-rate);
@@ -54,12 +56,13 @@ static double poisson_by_product(struct grd_generator *generator, double rate)
     return count;
 }
 
-/* Numbers of which the conversion to int64 is not defined become what x86 makes of them. */
+/* Returns x converted to int64 and back. Out of range, where C leaves the conversion undefined, the result is that of x86. */
 static double as_int64(double x)
 {
     return x >= -0x1p63 && x < 0x1p63 ? (double)(int64_t)x : -0x1p63;
 }
 
+/* Returns a Poisson number by the algorithm PTRS, for rates from 10 on. */
 static double poisson_by_rejection(struct grd_generator *generator, double rate)
 {
     const double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
@@ -83,7 +86,7 @@ static double next_poisson(struct grd_generator *generator, double rate)
 
 /* ---- Binomial ------------------------------------------------------------------------------------------------------------------------ */
 
-/* log(k!) - the leading terms of Stirling's formula. */
+/* Returns log(k!) minus the leading terms of Stirling's formula. */
 static double stirling_tail(double k)
 {
     static const double small[] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
@@ -94,7 +97,8 @@ static double stirling_tail(double k)
     return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-/* How many geometric numbers fit into count. */
+/* Returns a binomial number: how many geometric random numbers can be added before their sum exceeds `count`. This method is used for small means,
+ * because it takes about count * p steps. */
 static double binomial_by_geometric(struct grd_generator *generator, double count, double p, bool wide)
 {
     const double log_failure = wide ? log1p(-p) : (double)log1pf((float)-p);
@@ -107,6 +111,7 @@ static double binomial_by_geometric(struct grd_generator *generator, double coun
     }
 }
 
+/* Returns a binomial number by the algorithm BTRS, for count * p from 10 on. */
 static double binomial_by_rejection(struct grd_generator *generator, double count, double p, bool wide)
 {
     const double failure = rounded(1 - p, wide), mean = rounded(count * p, wide), more = rounded(count + 1, wide);
@@ -129,6 +134,7 @@ static double binomial_by_rejection(struct grd_generator *generator, double coun
     }
 }
 
+/* Returns a binomial number. For a probability above 1/2 it draws the number of failures instead. */
 static double next_binomial(struct grd_generator *generator, double count, double probability, bool wide)
 {
     if (isnan(count) || isnan(probability))
@@ -145,12 +151,13 @@ static double next_binomial(struct grd_generator *generator, double count, doubl
 
 /* ---- Gamma --------------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns a number from the gamma distribution with rate 1, by the method of Marsaglia and Tsang. */
 static double next_gamma(struct grd_generator *generator, double concentration, bool wide)
 {
     double scale = 1;
     if (concentration == 0)
         return 0;
-    if (concentration < 1) { /* gamma(a) is gamma(a + 1) u^(1 / a) */
+    if (concentration < 1) { /* gamma(a) has the distribution of gamma(a + 1) u^(1 / a) with u uniform in (0, 1] */
         scale = pow(1 - next_uniform(generator), rounded(1 / concentration, wide));
         concentration = rounded(concentration + 1, wide);
     }
@@ -169,7 +176,7 @@ static double next_gamma(struct grd_generator *generator, double concentration, 
 
 /* ---- Arrays ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* The least normal number where x is below that, or NaN. */
+/* Returns x, or the smallest normal number if x is below that or NaN. */
 static double at_least_normal(double x, bool wide)
 {
     const double least = wide ? DBL_MIN : (double)FLT_MIN;

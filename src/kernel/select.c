@@ -1,4 +1,4 @@
-/* Chooses the kernel table of this machine, once, when the library is loaded. */
+/* Chooses the kernel table for this processor when the library is loaded. */
 #include "kernel/table.h"
 
 extern const struct grd_kernel_table grd_kernel_table_portable;
@@ -21,6 +21,7 @@ __attribute__((constructor)) static void select_kernels(void)
 #endif
 }
 
+/* Returns the integer dtype that stores a quantized dtype, or `dtype` itself. */
 static grd_dtype stored_as(grd_dtype dtype)
 {
     return dtype == GRD_QINT8 ? GRD_INT8 : dtype == GRD_QUINT8 ? GRD_UINT8 : dtype == GRD_QINT32 ? GRD_INT32 : dtype;

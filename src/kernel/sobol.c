@@ -1,10 +1,10 @@
-/* Direction numbers and points of the Sobol sequence (Bratley and Fox, ACM TOMS 14, 1988), in the order of Gray codes: point i + 1 is point i with the
- * direction exclusive-ored in that belongs to the lowest zero bit of i.
+/* Computes direction numbers and points of the Sobol sequence (Bratley and Fox, ACM TOMS 14, 1988) in Gray code order. Point i + 1 is point i,
+ * exclusive-ored with the direction number that belongs to the lowest zero bit of i.
  *
- * Every dimension but the first has a primitive polynomial modulo 2, the next one in the order of degrees and coefficients, which is found by its
- * definition, and as many initial numbers as its degree. Those are Joe's and Kuo's (SIAM J. Sci. Comput. 30, 2008): sobol_numbers.bin, whose licence is
- * sobol_numbers.txt and which tools/sobol_numbers.py makes. Number k, from 0, is odd and below 2^(k + 1): the k bits above the lowest are stored, the lowest of them
- * first, dimension after dimension. */
+ * Every dimension but the first has a primitive polynomial modulo 2 and as many initial numbers as the polynomial's degree. The polynomials are taken
+ * in the order of degree and then coefficients, and are found by testing for primitivity. The initial numbers are those of Joe and Kuo (SIAM J. Sci.
+ * Comput. 30, 2008). They are in sobol_numbers.bin, made by tools/sobol_numbers.py; sobol_numbers.txt has their licence. Initial number k, from 0, is
+ * odd and below 2^(k + 1), so the file stores only its k upper bits. These bits follow each other from the lowest on, dimension after dimension. */
 #include "kernel/sobol.h"
 
 __asm__(".pushsection .rodata\n"
@@ -12,13 +12,13 @@ __asm__(".pushsection .rodata\n"
         ".hidden grd_sobol_numbers\n"
         "grd_sobol_numbers:\n"
         ".incbin \"" GRD_SOBOL_NUMBERS "\"\n"
-        ".byte 0, 0, 0, 0\n" /* four bytes are read at a time */
+        ".byte 0, 0, 0, 0\n" /* padding, because stored_bits reads four bytes at a time */
         ".popsection\n");
 extern const uint8_t grd_sobol_numbers[] __attribute__((visibility("hidden")));
 
 /* ---- Polynomials modulo 2, as bits ------------------------------------------------------------------------------------------------ */
 
-/* a * b modulo p, of that degree. */
+/* Returns a * b modulo p, where p has the given degree. Bit i of a number is the coefficient of x^i. */
 static uint32_t product(uint32_t a, uint32_t b, uint32_t p, int degree)
 {
     uint32_t result = 0;
@@ -30,7 +30,7 @@ static uint32_t product(uint32_t a, uint32_t b, uint32_t p, int degree)
     return result;
 }
 
-/* x^n modulo p. */
+/* Returns the polynomial x^n modulo p. */
 static uint32_t power(uint32_t n, uint32_t p, int degree)
 {
     uint32_t result = 1, base = degree > 1 ? 2 : 1;
@@ -42,12 +42,12 @@ static uint32_t power(uint32_t n, uint32_t p, int degree)
     return result;
 }
 
-/* True if the order of x modulo p is 2^degree - 1. */
+/* True if p is primitive, which means that the order of x modulo p is 2^degree - 1. */
 static bool is_primitive(uint32_t p, int degree)
 {
     const uint32_t order = (1u << degree) - 1;
     if ((degree > 1 && !__builtin_parity(p)) || power(order, p, degree) != 1)
-        return false; /* an even number of terms has the factor x + 1 */
+        return false; /* the first test: a polynomial with an even number of terms has the factor x + 1 */
     for (uint32_t rest = order, prime = 2; rest > 1; prime++) {
         if (prime * prime > rest)
             prime = rest;
@@ -66,6 +66,7 @@ struct polynomial {
     int degree;
 };
 
+/* Moves p to the next primitive polynomial, in the order of degree and then coefficients. */
 static void next_polynomial(struct polynomial *p)
 {
     do {
@@ -76,7 +77,7 @@ static void next_polynomial(struct polynomial *p)
 
 /* ---- Directions ------------------------------------------------------------------------------------------------------------------- */
 
-/* The number of k bits that starts at a bit of the table; k is at most 18. */
+/* Returns the k-bit number stored from bit `at` of the table on; k is at most 18. */
 static int64_t stored_bits(int64_t at, int k)
 {
     const uint8_t *bytes = grd_sobol_numbers + at / 8;

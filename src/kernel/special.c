@@ -1,22 +1,26 @@
-/* See special.h. Formulas by number: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov */
+/* Computes polygamma, zeta and the incomplete gamma functions; see special.h. Formula numbers refer to the NIST Digital Library of Mathematical
+ * Functions (DLMF), https://dlmf.nist.gov */
 #include "kernel/special.h"
 
 #include <math.h>
 
-/* B(2k) / (2k)!, k = 1 to 8. */
+/* B(2k) / (2k)! for k = 1 to 8, where B are the Bernoulli numbers. */
 static const double bernoulli[] = {
     1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160, -691. / 1307674368000, 1. / 74724249600, -3617. / 10670622842880000};
+/* FAR: from a = FAR + s on, the Euler-Maclaurin formula with TERMS terms is accurate to a double. LAST: the largest n whose factorial is finite in
+ * double. */
 enum { TERMS = sizeof bernoulli / sizeof *bernoulli, FAR = 10, LAST = 170 };
 
 /* ---- Polygamma ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns a^-s; s = 2, the most frequent exponent, takes no call of pow. */
+/* Returns a^-s. For s = 2, the most frequent exponent, it does not call pow. */
 static double inverse_power(double a, double s)
 {
     return s == 2 ? 1 / (a * a) : pow(a, -s);
 }
 
-/* Hurwitz's zeta function, the sum of (a + k)^-s over k >= 0, for a > 0 and s > 1: Euler and Maclaurin, 25.11.5 with 2.10.1. */
+/* Returns Hurwitz's zeta function, the sum of (a + k)^-s over k >= 0, for a > 0 and s > 1, by the Euler-Maclaurin formula (25.11.5 with 2.10.1 of the
+ * DLMF). */
 static double zeta_of_positive(double s, double a)
 {
     double sum = 0;
@@ -36,7 +40,8 @@ static double zeta_of_positive(double s, double a)
     return sum;
 }
 
-/* For a < 0 and an integer s the terms on either side of 0 are two such sums, the one before it cut off. */
+/* Returns Hurwitz's zeta function of s and a. For a < 0 and an integer s, the terms (a + k)^-s with positive a + k and those with negative a + k are
+ * summed separately. The sum of the negative terms is finite and is computed as the difference of two infinite sums. */
 double grd_math_zeta(double s, double a)
 {
     if (!(s > 1))
@@ -51,7 +56,8 @@ double grd_math_zeta(double s, double a)
     return zeta_of_positive(s, above) + (fmod(s, 2) == 0 ? below : -below);
 }
 
-/* 5.15.2; beyond LAST the factorial is no double, and at -infinity there is no limit. */
+/* Returns the derivative of digamma at x of the given order, by formula 5.15.2 of the DLMF. Returns NaN for n > LAST, where the factorial overflows,
+ * and at x = -infinity, where there is no limit. */
 double grd_math_polygamma(double order, double x)
 {
     if (!(order <= LAST) || x == -INFINITY)
@@ -62,15 +68,15 @@ double grd_math_polygamma(double order, double x)
 
 /* ---- The incomplete gamma function ------------------------------------------------------------------------------------------------------- */
 
-enum { MOST_TERMS = 1 << 16 };
+enum { MOST_TERMS = 1 << 16 }; /* the most terms of a series, so that it ends for all arguments */
 
-/* x^a exp(-x) / gamma(a). */
+/* Returns x^a exp(-x) / gamma(a), the common factor of both formulas below. */
 static double gamma_front(double a, double x)
 {
     return exp(a * log(x) - x - lgamma(a));
 }
 
-/* 8.11.4, for x up to about a. */
+/* Returns P(a, x) by the series 8.11.4 of the DLMF, which converges fast for x up to about a. */
 static double gammainc_series(double a, double x)
 {
     double term = 1 / a, sum = term;
@@ -81,7 +87,8 @@ static double gammainc_series(double a, double x)
     return sum * gamma_front(a, x);
 }
 
-/* The continued fraction 8.9.2, for larger x, by Lentz's method. */
+/* Returns Q(a, x) by the continued fraction 8.9.2 of the DLMF, which converges fast for x larger than about a. The fraction is computed by Lentz's
+ * method. */
 static double gammaincc_fraction(double a, double x)
 {
     static const double tiny = 1e-300;
@@ -100,7 +107,7 @@ static double gammaincc_fraction(double a, double x)
     return value * gamma_front(a, x);
 }
 
-/* Both at the ends of their domains: what is not there is NaN. 2 where neither is the case. */
+/* Returns P(a, x) if a or x is 0, infinite or invalid (NaN where P is undefined), and 2 for all other arguments. */
 static double gammainc_at_ends(double a, double x)
 {
     if (!(a >= 0 && x >= 0) || (a == 0 && x == 0) || (isinf(a) && isinf(x)))

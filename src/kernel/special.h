@@ -1,24 +1,28 @@
-/* Special functions that libm lacks: what the loops of cpu/unary.c call where speed is no matter. Compiled once, for no level. */
+/* Declares special functions that libm lacks. The loops of cpu/unary.c call those that have no vectorised version. All functions are compiled only
+ * once, and not for each instruction set. */
 #ifndef GRD_KERNEL_SPECIAL_H
 #define GRD_KERNEL_SPECIAL_H
 
-/* The n-th derivative of digamma, n from 1 to 170; NaN for others. Infinite at its poles. */
+/* Returns the n-th derivative of digamma at x for n from 1 to 170, and NaN for other n. It is infinite at the poles. */
 double grd_math_polygamma(double n, double x);
-/* The sum of (a + k)^-s over k >= 0: infinite for s = 1 and at a = 0, -1, ...; NaN for s < 1, and below 0 for an s that is no integer. */
+/* Returns Hurwitz's zeta function, the sum of (a + k)^-s over k >= 0. The result is infinite for s = 1 and for a = 0, -1, ... It is NaN for s < 1,
+ * and for a < 0 if s is not an integer. */
 double grd_math_zeta(double s, double a);
-/* The shares of the gamma function's integral below and above x; NaN for negative numbers. */
+/* The two functions below return the regularised lower and upper incomplete gamma functions P(a, x) and Q(a, x), or NaN for negative
+ * arguments. */
 double grd_math_gammainc(double a, double x);
 double grd_math_gammaincc(double a, double x);
 
-/* Derivatives of random numbers by a parameter of their distribution at a fixed value of the distribution function: -(dF / da) / (dF / dx). They are
- * approximated as M. Jankowiak and F. Obermeyer do (Pathwise derivatives beyond the reparameterization trick, 2018); relative errors are about 1e-4.
- * Compiled in reparameterize.c.
- * Of x from gamma(concentration) by the concentration. */
+/* The two functions below return the derivative of a random number x by a parameter a of its distribution, while the distribution function F(x, a)
+ * stays constant. This is -(dF / da) / (dF / dx). They use the approximations of M. Jankowiak and F. Obermeyer (Pathwise derivatives beyond the
+ * reparameterization trick, 2018); relative errors are about 1e-4. grd_math_gamma_gradient takes x from gamma(concentration) and returns the
+ * derivative by `concentration`. */
 double grd_math_gamma_gradient(double concentration, double x);
-/* The derivative by alpha of a sample x of beta(alpha, total - alpha), divided by 1 - x. */
+/* Returns the derivative by alpha of a random number x from the distribution beta(alpha, total - alpha), divided by 1 - x. */
 double grd_math_dirichlet_gradient(double x, double alpha, double total);
 
-/* Bessel functions; those that `scaled` are multiplied by exp(x). Y and K are infinite at 0, NaN below; J and Y are NaN at infinity. Compiled in bessel.c. */
+/* The functions below return Bessel functions, and Airy's function Ai, of x. The results of the `scaled` functions are multiplied by exp(x). Y and K
+ * are infinite at 0 and NaN for x < 0; J and Y are NaN at infinity. bessel.c defines the functions. */
 double grd_math_bessel_j0(double x);
 double grd_math_bessel_j1(double x);
 double grd_math_bessel_y0(double x);
@@ -29,7 +33,7 @@ double grd_math_scaled_bessel_k0(double x);
 double grd_math_scaled_bessel_k1(double x);
 double grd_math_airy_ai(double x);
 
-/* Orthogonal polynomials. Compiled in polynomial.c. */
+/* The functions below return the values of orthogonal polynomials at x. The degree is truncated to an integer. polynomial.c defines the functions. */
 double grd_math_chebyshev_t(double x, double degree);
 double grd_math_chebyshev_u(double x, double degree);
 double grd_math_chebyshev_v(double x, double degree);

@@ -1,50 +1,57 @@
-/* Eigenvalues and singular values of the matrices of a batch, per dtype. Matrices lie one after the other, column by column, or row by row if `by_rows`. */
+/* Declares kernels that compute eigenvalues and eigenvectors of Hermitian matrices and singular value decompositions. The matrices of a batch follow
+ * each other in memory, column-major or, if `by_rows`, row-major. */
 #ifndef GRD_KERNEL_SPECTRAL_H
 #define GRD_KERNEL_SPECTRAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Largest side, in parts of elements, of the matrices that the kernels in lanes take. */
+/* eigh_lanes and svd_lanes take matrices whose larger side times `parts` is at most this number. */
 enum { GRD_LANES_SIDE = 32 };
 
-/* A V = V diag(w), with real w in ascending order, of Hermitian n x n matrices, whose lower triangle is read. */
+/* The arguments of eigh, which solves A V = V diag(w) for Hermitian n x n matrices A. Only the lower triangle of A is read. w is real and
+ * ascending. */
 struct grd_eigh {
-    int64_t n, parts; /* of an element: 1, or 2 if it is complex */
-    bool by_rows;     /* the matrices that are read lie so: for kernels in lanes alone */
+    int64_t n, parts; /* parts: real numbers per element, 1 or 2 (complex) */
+    bool by_rows;     /* the matrices in `a` are row-major; only for eigh_lanes */
     const void *a;
-    void *ret_w, *ret_v; /* ret_v NULL: the values alone */
-    int32_t *ret_info;   /* 0, or positive: w and V are NaN, since an element is not finite */
+    void *ret_w, *ret_v; /* ret_v is NULL if only eigenvalues are wanted */
+    int32_t *ret_info;   /* 0, or n - 1 if the matrix has an infinity or NaN; then ret_w and ret_v are NaN */
 };
 
-/* A = U diag(s) Vh, with real s in descending order, of m x n matrices: U has `columns` columns, Vh has `rows` rows, all of them orthonormal. */
+/* The arguments of svd, which decomposes m x n matrices as A = U diag(s) Vh. s is real and descending; U has `columns` orthonormal columns and Vh has
+ * `rows` orthonormal rows. */
 struct grd_svd {
+    /* m, n: sides of a matrix; parts: real numbers per element, 1 or 2 (complex). */
     int64_t m, n, columns, rows, parts;
-    bool by_rows; /* both as above */
+    bool by_rows; /* the matrices in `a` are row-major; only for svd_lanes */
     const void *a;
-    void *ret_s, *ret_u, *ret_vh; /* ret_u NULL: the values alone */
-    int32_t *ret_info;            /* 0, or negative: s is NaN, and U and Vh are not defined, since an element is not finite */
+    void *ret_s, *ret_u, *ret_vh; /* ret_u is NULL if only singular values are wanted */
+    int32_t *ret_info;            /* 0, or negative if an element is not finite: s is then NaN, and U and Vh are undefined */
 };
 
-/* The elements of a matrix of m rows and n columns that differ from others by the loops that read them. */
+/* The spectral kernels of one dtype. */
 struct grd_spectral_row {
-    int lanes; /* matrices that the kernels in lanes compute at once */
-    /* Computes `count` matrices. `work` has grd_eigh_work or grd_svd_work elements for one matrix, and in lanes so many for each of them. Kernels in
-     * lanes are NULL for complex dtypes, which those of their parts' dtype serve; a side times `parts` is at most GRD_LANES_SIDE. A matrix gives the
-     * same bits whatever the others are. */
+    int lanes; /* the number of matrices that eigh_lanes and svd_lanes compute at once */
+    /* The four functions below decompose `count` matrices; the results for a matrix do not depend on the other matrices. `work` is scratch memory.
+     * eigh needs grd_eigh_work elements and svd grd_svd_work elements; eigh_lanes and svd_lanes need `lanes` times as many.
+     * eigh_lanes and svd_lanes take matrices whose larger side times `parts` is at most GRD_LANES_SIDE. They are NULL for complex dtypes, because the
+     * kernels of the real dtype compute complex matrices too (parts = 2). */
     void (*eigh)(const struct grd_eigh *e, int64_t count, void *work);
     void (*eigh_lanes)(const struct grd_eigh *e, int64_t count, void *work);
     void (*svd)(const struct grd_svd *s, int64_t count, void *work);
     void (*svd_lanes)(const struct grd_svd *s, int64_t count, void *work);
-    /* True if all elements of a matrix are finite, of its lower triangle if `lower`. */
+    /* True if all elements of an m x n matrix, or of its lower triangle if `lower`, are finite. */
     bool (*is_finite)(int64_t m, int64_t n, bool lower, const void *a);
 };
 
+/* Returns the number of elements of scratch memory that eigh needs for one matrix. */
 static inline double grd_eigh_work(int64_t n)
 {
     return 2.0 * (double)n * (double)n;
 }
 
+/* Returns the number of elements of scratch memory that svd needs for one matrix. */
 static inline double grd_svd_work(int64_t m, int64_t n)
 {
     const double tall = (double)(m > n ? m : n), k = (double)(m > n ? n : m);

@@ -1,9 +1,10 @@
-/* The triangles of matrices: see range.h. Rows are moved as bytes, so one instruction set and no dtypes. */
+/* Copies triangles of matrices (tril, triu); declared in range.h. Rows are copied as bytes. So this file is compiled only once, and not for each
+ * dtype and instruction set. */
 #include <string.h>
 
 #include "kernel/range.h"
 
-void grd_triangle_rows(const struct grd_triangle *t, int64_t begin, int64_t end)
+void grd_triangle_rows(const struct grd_triangle_copy *t, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++) {
         int64_t boundary = row % t->rows + t->diagonal + (t->upper ? 0 : 1);

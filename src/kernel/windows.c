@@ -1,5 +1,7 @@
-/* Planes read through windows: see windows.h. A line is made of runs of places that differ in the last dimension alone. */
+/* Copies the input elements that the windows of a convolution cover (declared in windows.h). Output positions that differ only in the last dimension
+ * are processed together. */
 #include "kernel/windows.h"
+#include "base/integer.h"
 
 #include <string.h>
 
@@ -7,17 +9,7 @@ typedef struct {
     uint64_t low, high;
 } pair;
 
-static inline int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b > 0);
-}
-
-static inline int64_t clamped(int64_t value, int64_t low, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
-/* Copies n elements with a stride of `step` elements to contiguous ones. */
+/* Copies n elements that are `step` elements apart to contiguous memory. */
 static void copy_elements(int64_t n, int64_t itemsize, char *to, const char *from, int64_t step)
 {
     if (step == 1) {
@@ -47,20 +39,21 @@ static void copy_elements(int64_t n, int64_t itemsize, char *to, const char *fro
     }
 }
 
-/* Returns the element that place p of a dimension reads, or -1 if it reads padding. */
+/* Returns the number of the input element that output position p and kernel position `tap` read along dimension `dim`, or -1 if they read padding. */
 static inline int64_t element_at(const struct grd_windows *w, int dim, int64_t p, int64_t tap)
 {
     const int64_t i = p * w->step[dim] + tap * w->dilation[dim] - w->padding[dim];
     return i >= 0 && i < w->plane[dim] ? i : -1;
 }
 
-/* Places [p, p + n) of the last dimension, of one row of the plane. */
+/* Writes the n elements of the input row `row` that output positions p to p + n - 1 read at kernel position `tap`, both along the last dimension. A
+ * position outside of the row reads 0. */
 static void read_run(const struct grd_windows *w, const char *row, int64_t tap, int64_t p, int64_t n, char *to)
 {
     enum { LAST = GRD_WINDOW_DIMS - 1 };
     const int64_t offset = tap * w->dilation[LAST] - w->padding[LAST], step = w->step[LAST], size = w->plane[LAST], itemsize = w->itemsize;
-    const int64_t first = clamped(offset < 0 ? ceil_div(-offset, step) : 0, p, p + n);
-    const int64_t past = clamped(offset < size ? ceil_div(size - offset, step) : 0, first, p + n);
+    const int64_t first = grd_clamped(offset < 0 ? grd_ceil_div(-offset, step) : 0, p, p + n);
+    const int64_t past = grd_clamped(offset < size ? grd_ceil_div(size - offset, step) : 0, first, p + n);
     memset(to, 0, (size_t)((first - p) * itemsize));
     if (past > first)
         copy_elements(past - first, itemsize, to + (first - p) * itemsize, row + (first * step + offset) * itemsize, step);

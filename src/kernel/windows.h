@@ -1,5 +1,5 @@
-/* Planes read through windows: which elements the places of a convolution see through one tap of its kernel. Elements are moved as bytes, so there is one
- * instruction set and no dtype. */
+/* Declares functions that copy the input elements covered by the windows of a convolution (im2col). Elements are moved as bytes. So the functions are
+ * compiled only once, and not for each dtype and instruction set. */
 #ifndef GRD_KERNEL_WINDOWS_H
 #define GRD_KERNEL_WINDOWS_H
 
@@ -8,18 +8,21 @@
 
 enum { GRD_WINDOW_DIMS = 3 };
 
-/* At place p the tap t reads the element p * step + t * dilation - padding of a contiguous plane, or 0 where there is none. */
+/* A convolution over a contiguous plane of sizes plane[], with output positions of sizes places[]. Along each dimension, output position p and kernel
+ * position t read element p * step + t * dilation - padding of the plane, or 0 if there is no such element. */
 struct grd_windows {
     int64_t itemsize;
     int64_t plane[GRD_WINDOW_DIMS], places[GRD_WINDOW_DIMS];
     int64_t step[GRD_WINDOW_DIMS], dilation[GRD_WINDOW_DIMS], padding[GRD_WINDOW_DIMS];
 };
 
-/* Writes what the places [first, first + n), counted in row-major order, read through the tap. */
+/* Writes to `line` the n input elements that n output positions read at the kernel position `tap`. The output positions are counted in row-major
+ * order and begin at `first`. */
 void grd_windows_line(const struct grd_windows *w, const char *plane, const int64_t tap[GRD_WINDOW_DIMS], int64_t first, int64_t n,
                       char *line);
 
-/* Writes the offsets of places [first, first + n) of so many along each dimension: `start`, and the sum of each place's number times the step. */
+/* Writes the offsets start + sum over d of i[d] * steps[d] for n positions i of a grid of sizes counts[]. The positions are counted in row-major
+ * order and begin at `first`. */
 void grd_windows_offsets(const int64_t counts[GRD_WINDOW_DIMS], const int64_t steps[GRD_WINDOW_DIMS], int64_t start, int64_t first,
                          int64_t n, int32_t *to);
 

@@ -1,8 +1,9 @@
-/* Indexing by several tensors at once: index reads the elements they name, index_put writes them.
+/* Indexing by several tensors at once: `index` reads the elements that index tensors select, `index_put` writes them.
  *
- * Index tensors and masks alike are first turned into one list of offsets in memory; the loops of index_loops.c do the rest.
- * Invariants: every index is checked before anything is allocated or written; values for one place are written, or added, in the order of the
- * index by one thread. */
+ * Index tensors and masks are first turned into one list of memory offsets, one for each selected element (or slice of elements). The loops in
+ * index_loops.c then read or write at these offsets.
+ * Invariants: every index is checked before anything is allocated or written. If an element is selected more than once, its values are written or
+ * added in the order of the index by one thread. */
 #include <string.h>
 
 #include "base/text.h"
@@ -20,16 +21,21 @@
 #include "op/checks.h"
 #include "op/sizes.h"
 
-/* The index tensors of a tensor's dimensions and the shape they broadcast to. */
+/* The index tensors of one call, ordered by the dimension of `self` (the indexed tensor) that each of them indexes, and what is derived from them. */
 struct places {
-    grd_tensor *index[GRD_MAX_DIMS]; /* the index of each dimension; NULL: all of it. A mask became an index for each of its dimensions … */
-    int64_t joined[GRD_MAX_DIMS]; /* … or one for the last of them, whose size is then this one; 0: the dimension's own; -1: not the last */
-    int64_t sizes[GRD_MAX_DIMS], n;    /* what the index tensors broadcast to */
-    int64_t count;                     /* number of elements of `sizes` */
-    int64_t left[GRD_MAX_DIMS], nleft; /* the dimensions without an index */
-    int64_t at;                        /* how many dimensions without an index precede the index dimensions in the result */
-    struct grd_indices list;           /* offsets of the elements, in the order of the index tensors … */
-    int64_t step;                      /* … in units of `step` bytes */
+    /* index[d] is the index tensor of dimension d of self; NULL if all of d is selected. A mask of several dimensions has been replaced by integer
+     * indices: one for each dimension or, if joined, one for its dimensions flattened (see `joined`). */
+    grd_tensor *index[GRD_MAX_DIMS];
+    /* joined[d] is 0 for an ordinary dimension. If a mask of several dimensions was replaced by one index into those dimensions flattened, joined[d]
+     * is the mask's number of elements where d is the last of those dimensions, and -1 where d is another one of them. */
+    int64_t joined[GRD_MAX_DIMS];
+    int64_t sizes[GRD_MAX_DIMS], n;    /* the shape that the index tensors broadcast to, with n dimensions */
+    int64_t count;                     /* the number of elements of the shape `sizes` */
+    int64_t left[GRD_MAX_DIMS], nleft; /* the `nleft` dimensions of self without an index */
+    /* number of dimensions of the result that precede the index dimensions; none of them has an index */
+    int64_t at;
+    struct grd_indices list; /* offset of each selected element, in the order of the broadcast index */
+    int64_t step;            /* the offsets in `list` are in units of `step` bytes */
 };
 
 /* ---- Which dimensions --------------------------------------------------------------------------------------------------------- */
@@ -56,7 +62,8 @@ static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t d
     return true;
 }
 
-/* Turns a mask into one index into its dimensions flattened to one, which are contiguous in self. */
+/* Replaces `mask`, which indexes several dimensions of self from `dim` on, by one index tensor into those dimensions flattened to one: sets
+ * p->index and p->joined for them. self must be contiguous, because only then one stride leads through the flattened dimensions. */
 static void join(struct places *p, int64_t dim, grd_tensor *mask)
 {
     grd_tensor *places = op_nonzero(op_reshape(mask, grd_dims(-1)));
@@ -67,7 +74,9 @@ static void join(struct places *p, int64_t dim, grd_tensor *mask)
     }
 }
 
-/* Assigns an index tensor to every dimension; without `dims` to the first ones. `joins` is true if self is contiguous. */
+/* Sets p->index[d] to the index tensor of each indexed dimension d of self. The dimensions are given by `dims` or, if `dims` is absent, are the first
+ * ones in order. `joins` is true if self (and out) are contiguous, so that a mask of several dimensions may be replaced by one index tensor. Returns
+ * false if it raised an error. */
 static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, bool joins, struct places *p)
 {
     if (dims.data != NULL && dims.n != indices.n)
@@ -79,7 +88,7 @@ static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, b
         if (dims.data != NULL && !grd_wrap_dim(self, dims.data[i], &dim))
             return false;
         if (dim < next)
-            return grd_raise(GRD_ERROR_VALUE, "the dimensions of index tensors must rise, and a mask takes as many as it has");
+            return grd_raise(GRD_ERROR_VALUE, "the dims of index tensors must increase, and a mask uses as many dims as it has dimensions");
         if (!check_one(self, index, dim))
             return false;
         next = dim + (is_mask(index) ? index->ndim : 1);
@@ -116,6 +125,7 @@ static bool raise_mismatch(const grd_tensor *self, const struct places *p)
     return false;
 }
 
+/* Sets p->sizes to the shape that the index tensors broadcast to. Raises IndexError if they do not broadcast. */
 static bool broadcast(const grd_tensor *self, struct places *p)
 {
     for (int64_t dim = 0; dim < self->ndim; dim++)
@@ -135,7 +145,8 @@ static bool broadcast(const grd_tensor *self, struct places *p)
     return grd_shape_numel(grd_dims_from(p->sizes, p->n), &p->count);
 }
 
-/* Returns the dimension of the result where the index dimensions go: in place of the indexed dimensions if those are adjacent, otherwise first. */
+/* Returns the position of the index dimensions among the result's dimensions. If the indexed dimensions are adjacent, this is the position of the
+ * first indexed dimension, otherwise 0. */
 static int64_t place_of(const grd_tensor *self, const struct places *p)
 {
     int64_t first = 0, last = self->ndim - 1;
@@ -151,7 +162,8 @@ static int64_t place_of(const grd_tensor *self, const struct places *p)
 
 /* ---- Where the elements are --------------------------------------------------------------------------------------------------------- */
 
-/* Adds the offsets that the index of one dimension names to a list of offsets. */
+/* Adds dim->stride * index to each of the p->count int64 values in `offsets`, where index is the corresponding element of `indices`, the index tensor
+ * (with `ndim` dimensions) of one dimension of self. A negative index counts from the end of the dimension. */
 static void add_dimension(const struct grd_indexed_dim *dim, const struct grd_indices *indices, const struct places *p, int64_t ndim,
                           char *offsets)
 {
@@ -167,7 +179,8 @@ static void add_dimension(const struct grd_indexed_dim *dim, const struct grd_in
     grd_iter_run(&it, grd_kernels->index->add_offsets, dim);
 }
 
-/* True unless an index names elements of an empty dimension, whatever the other sizes are. */
+/* Raises IndexError if at least one element is selected but an indexed dimension of self has size 0. A dimension of size 0 that has no index is
+ * allowed; the result is then empty. */
 static bool check_nonempty_dims(const grd_tensor *self, const struct places *p)
 {
     for (int64_t dim = 0; dim < self->ndim && p->count > 0; dim++)
@@ -176,6 +189,7 @@ static bool check_nonempty_dims(const grd_tensor *self, const struct places *p)
     return true;
 }
 
+/* True if the result has no elements, because the index or a dimension without an index is empty. */
 static bool names_nothing(const grd_tensor *self, const struct places *p)
 {
     bool nothing = p->count == 0;
@@ -184,8 +198,9 @@ static bool names_nothing(const grd_tensor *self, const struct places *p)
     return nothing;
 }
 
-/* Writes the list of offsets, in elements. A single index without negative entries is that list itself; otherwise the offsets of all dimensions
- * are added up. As in PyTorch, indices may be out of range where another dimension is empty, so that they name no element. */
+/* Fills p->list and p->step with the offsets of the selected elements in `self`. If only one dimension is indexed and no index is negative, the index
+ * tensor itself is the list, in units of the dimension's stride; otherwise the offsets of all indexed dimensions are added up. Raises IndexError if
+ * an index is out of range, but not if the result has no elements, because PyTorch accepts any index then. */
 static bool locate(const grd_tensor *self, struct places *p)
 {
     char *offsets = NULL;
@@ -196,7 +211,9 @@ static bool locate(const grd_tensor *self, struct places *p)
         indexed += p->index[dim] != NULL && p->joined[dim] >= 0;
     for (int64_t dim = 0; dim < self->ndim; dim++) {
         struct grd_indices indices;
-        const bool joined = p->joined[dim] > 0; /* strides of self are ignored, since that of a dimension of size 1 may be anything */
+        /* The flattened dimensions are contiguous, so their stride follows from the sizes. self->strides is not used, because a dimension of size
+         * 1 may have any stride. */
+        const bool joined = p->joined[dim] > 0;
         const int64_t size = joined ? p->joined[dim] : self->sizes[dim];
         const int64_t stride = joined ? grd_sizes_product(self->sizes + dim + 1, self->ndim - dim - 1) : self->strides[dim];
         if (p->index[dim] == NULL || p->joined[dim] < 0)
@@ -238,7 +255,8 @@ static bool check_devices(const grd_tensor *self, grd_tensors indices)
     return true;
 }
 
-/* Finds everything about the places of self, and of out, which may be NULL, except their offsets. Reads masks. */
+/* Fills *p except for the offsets of the selected elements (p->list and p->step), which locate() computes. `out` may be NULL. If there are masks,
+ * their elements are read. Returns false if it raised an error. */
 static bool find_places(const grd_tensor *self, const grd_tensor *out, grd_tensors indices, grd_dims dims, struct places *p)
 {
     const bool joins = grd_has(self, GRD_FLAG_CONTIGUOUS) && (out == NULL || grd_has(out, GRD_FLAG_CONTIGUOUS));
@@ -262,8 +280,8 @@ static struct places *places_of(const struct grd_plan *p)
 
 /* ---- The loops ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the sizes of what is read or written: the broadcast sizes of the index tensors, merged into one dimension if `merged`, among the
- * dimensions without an index. */
+/* Writes the shape of the selected elements to ret_sizes and returns it: the dimensions of self without an index, with the broadcast index
+ * dimensions inserted at p->at. If `merged`, the index dimensions count as one dimension of p->count elements. */
 static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool merged, int64_t *ret_sizes)
 {
     int64_t n = 0;
@@ -276,8 +294,9 @@ static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool
     return grd_dims_from(ret_sizes, n);
 }
 
-/* Copies between the named elements of `self`, which is operand `named`, and `other`, whose strides are given. Writes follow the order of the
- * index, as one dimension. */
+/* Runs `kernel` over the selected elements of `self` and the elements of `other`, whose strides are other_strides. If `named` is GRD_SOURCE,
+ * `self` is read and `other` is written. If it is GRD_RESULT, `self` is written in the order of the index, and other_strides treats the index
+ * dimensions as one. */
 static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
                        grd_loop_kernel *kernel)
 {
@@ -300,7 +319,8 @@ static void run_places(const grd_tensor *self, int named, const struct places *p
     grd_indexed_run(&x);
 }
 
-/* Writes the strides of an index tensor viewed with the result's rank; its other dimensions have size 1. */
+/* Writes the strides in elements of a view of `index` that has the result's rank, with size 1 in all dimensions except the index dimensions. A stride
+ * is 0 where the index tensor is broadcast. If no such view exists, the strides are contiguous. */
 static void index_strides(const grd_tensor *index, const struct places *p, grd_dims result, int64_t *ret_strides)
 {
     int64_t raised[GRD_MAX_DIMS], expanded[GRD_MAX_DIMS] = {0};
@@ -317,7 +337,8 @@ static void index_strides(const grd_tensor *index, const struct places *p, grd_d
             ret_strides[i] = 0;
 }
 
-/* Plans a dense result whose dimensions lie in memory in the order that the strides of self and of the index tensors imply, as PyTorch's. */
+/* Plans the result of `index`, which has no gaps in memory. Like PyTorch, orders the result's dimensions in memory by the strides of self and of the
+ * index tensors. */
 static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const struct places *p)
 {
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], numel;
@@ -340,7 +361,8 @@ static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const 
     return grd_plan_strided(plan, named, strides, (grd_dtype)self->dtype);
 }
 
-/* Plans the reads only: how much a mask selects is known to the check alone. */
+/* Plans `index`: checks the arguments and describes the result. If there is a mask, plans only to read `self`, because the size of the result
+ * depends on the mask's elements. check_index, which runs after this function, may read them and plans the rest. */
 bool plan_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
     if (!check_devices(self, indices) || !grd_plan_reads(p, self))
@@ -362,7 +384,8 @@ void run_index(const struct grd_plan *p)
                grd_kernel_of_size(grd_kernels->index->gather, p->in[0]));
 }
 
-/* What index_put's check hands to its run: the places, and the strides of the values with the index dimensions merged into one. */
+/* The data that plan_index_put and check_index_put hand to run_index_put. `strides` are the strides, in elements, of `values` broadcast to the
+ * shape of the selected elements, with the index dimensions merged into one. `kernel` writes or adds one element. */
 struct put {
     struct places places;
     int64_t strides[GRD_MAX_DIMS + 1];
@@ -381,12 +404,14 @@ static bool check_values(const grd_tensor *self, const grd_tensor *values, const
                      grd_list_text(grd_sizes(values)), grd_list_text(named));
 }
 
-/* Returns `values` as the loops read them: broadcast, with the index dimensions merged into one. */
+/* Returns `values` broadcast to the shape of the selected elements. Writes to put->strides the strides that the result has if its index dimensions
+ * are merged into one. If the strides of `values` do not allow merging, the result is a contiguous copy. */
 static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct put *put)
 {
     int64_t sizes[GRD_MAX_DIMS], merged[GRD_MAX_DIMS + 1];
     const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, merged);
-    if (put->places.count == 0) /* nothing is read, and the product of sizes beside a 0 may overflow */
+    /* No element is selected, so the strides are not needed. They are not computed, because the product of the sizes other than 0 may overflow. */
+    if (put->places.count == 0)
         return values;
     values = op_expand(values, named);
     if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, put->strides))
@@ -395,7 +420,8 @@ static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct 
     return grd_contiguous_as(values, GRD_DTYPE_NONE);
 }
 
-/* Finds the offsets in the tensor that is written. */
+/* Computes the offsets of the selected elements in the result, once the result is allocated and its strides are known. Returns false if an index is
+ * out of range. */
 static bool locate_result(struct grd_plan *p)
 {
     return locate(p->results[0], places_of(p));

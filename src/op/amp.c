@@ -1,4 +1,5 @@
-/* Gradient scaling for mixed precision: unscaling gradients, and updating the scale. Both are calls of operators, so that no value is read here. */
+/* Unscales gradients and updates the scale, for gradient scaling in mixed-precision training. Both functions only call operators and never read a
+ * value themselves, so they never wait for a device. */
 #include "gen/uses/op/amp.h"
 #include "core/dtype.h"
 #include "core/tensor.h"

@@ -1,4 +1,5 @@
-/* Functions of the array API standard that differ from those of PyTorch's name. Schema: schema/elementwise.toml. */
+/* Implements the functions of the Python array API standard whose results differ from those of PyTorch's function of the same name. Schema:
+ * schema/elementwise.toml. */
 #include <string.h>
 
 #include "base/error.h"
@@ -7,6 +8,8 @@
 #include "gradus/library.h"
 #include "op/formula.h"
 
+/* Returns tanh(x). If the real part of a complex x is infinite and the imaginary part finite, the imaginary part of the result is a zero with the
+ * sign of imag(x). */
 static grd_tensor *tanh_by_parts(grd_tensor *x)
 {
     grd_tensor *result = grd_tanh(x);

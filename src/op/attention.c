@@ -1,5 +1,5 @@
-/* Attention: checks, plans, and scaled_dot_product_attention, which brings its arguments to the one form that `attention` computes. The runs are
- * in attention_blocks.c. Schema: schema/attention.toml. */
+/* Checks and plans attention, and implements scaled_dot_product_attention, which converts its arguments to the form that the operator `attention`
+ * takes. The runs are in attention_blocks.c. Schema: schema/attention.toml. */
 #include "op/attention.h"
 
 #include <math.h>
@@ -13,24 +13,22 @@
 #include "kernel/table.h"
 #include "op/checks.h"
 #include "op/dtypes.h"
+#include "op/matrix_batch.h"
 #include "op/sizes.h"
 
-#define MOST_ELEMENTS 0x1p56 /* of the matrices of a head; expanded tensors may have more than fit into memory */
+/* Limit on the number of elements of the query, key and value matrices of one head together. 2^56 elements of 8 bytes are 2^59 bytes, so sizes in
+ * bytes cannot overflow int64_t. The limit is needed because tensors made by expand() can have more elements than fit into memory. */
+#define MOST_ELEMENTS 0x1p56
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the sizes of the query's batch followed by `rows` and, unless it is negative, `columns`, written to ret_sizes. */
+/* Writes the batch sizes of `query`, followed by `rows` and, unless it is negative, `columns`, to ret_sizes. Returns the written sizes. */
 static grd_dims sizes_with(const grd_tensor *query, int64_t rows, int64_t columns, int64_t *ret_sizes)
 {
     memcpy(ret_sizes, query->sizes, (size_t)(query->ndim - 2) * sizeof *ret_sizes);
     ret_sizes[query->ndim - 2] = rows;
     ret_sizes[query->ndim - 1] = columns;
     return grd_dims_from(ret_sizes, columns < 0 ? query->ndim - 1 : query->ndim);
-}
-
-static int64_t size_from_end(const grd_tensor *t, int from_end)
-{
-    return t->sizes[t->ndim - from_end];
 }
 
 static bool check_matrices(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value)
@@ -49,7 +47,7 @@ static bool check_matrices(const grd_tensor *query, const grd_tensor *key, const
            grd_raise_no_kernel("attention", (grd_dtype)query->dtype);
 }
 
-/* True if a mask is NULL or broadcasts to the sizes of the scores. */
+/* True if `mask` is NULL or broadcasts to the sizes of the scores. Raises RuntimeError otherwise. */
 static bool check_mask(const grd_tensor *mask, grd_dims scores)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim;
@@ -62,7 +60,8 @@ static bool check_mask(const grd_tensor *mask, grd_dims scores)
                                                      grd_list_text(scores), grd_list_text(both));
 }
 
-/* Plans to read `t` as it lies if its dtype is `dtype` and each row is contiguous; otherwise as a contiguous copy. */
+/* Plans to read `t` without a copy if its dtype is `dtype` and its rows (the last dimension) are contiguous; otherwise plans to read a contiguous
+ * copy. */
 static bool read_rows(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
 {
     const bool rows = t->dtype == dtype && (t->sizes[t->ndim - 1] <= 1 || t->strides[t->ndim - 1] == 1);
@@ -74,7 +73,8 @@ static bool read_mask(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
     return t == NULL || t->dtype == dtype ? grd_plan_reads(p, t) : grd_plan_reads_as(p, t, dtype);
 }
 
-/* Checks the operands that the forward and the backward pass have in common, and plans to read them. */
+/* Checks the operands that the forward and the backward pass have in common, fills the plan's struct grd_attention, and plans to read the
+ * operands. Returns false if it raised an error. */
 static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask,
                           grd_tensor *keep, double dropout_p, bool is_causal, double scale)
 {
@@ -105,7 +105,8 @@ static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key
            read_mask(p, mask, GRD_BOOL) && grd_plan_reads_as(p, keep, GRD_BOOL);
 }
 
-/* Plans a result with the sizes of `t` and its order in memory if that leaves each row contiguous, contiguous otherwise. */
+/* Plans a result with the sizes of `t` whose dimensions have the same order in memory as t's. If its rows (the last dimension) would not be
+ * contiguous in this order, plans a contiguous result instead. */
 static bool plan_rows_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t strides[GRD_MAX_DIMS];
@@ -181,8 +182,8 @@ static bool check_arguments(const grd_tensor *query, const grd_tensor *key, cons
            grd_raise(GRD_ERROR_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", dropout_p);
 }
 
-/* True where PyTorch uses its fused cpu kernel instead of composing operators. The difference shows in the strides of the output, and in which
- * arguments are allowed together. */
+/* True if PyTorch would use its fused CPU kernel instead of composing operators. These two implementations differ in the strides of their output
+ * and in the combinations of arguments they accept. */
 static bool takes_kernel(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask, double dropout_p,
                          bool enable_gqa)
 {
@@ -195,7 +196,8 @@ static bool takes_kernel(const grd_tensor *query, const grd_tensor *key, const g
            (mask == NULL || ((mask->ndim == 2 || mask->ndim == 4) && !grd_requires_grad(mask)));
 }
 
-/* True if the right matrix of a product, `rows` x `columns`, has as many rows as are wanted; RuntimeError in PyTorch's words otherwise. */
+/* True if the right matrix of a product, of size `rows` x `columns`, has `wanted` rows. Otherwise raises the RuntimeError that PyTorch's mm or bmm
+ * raises, whose text contains `batch` and left_rows. */
 static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wanted, int64_t rows, int64_t columns)
 {
     if (rows == wanted)
@@ -209,13 +211,13 @@ static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wante
                      (long long)wanted, matrices, (long long)rows);
 }
 
-/* The tensor arguments of a call while they are brought to the form that `attention` takes. */
+/* The tensor arguments of a call of scaled_dot_product_attention, which the functions below replace step by step until `attention` can take them. */
 struct arguments {
     grd_tensor *query, *key, *value, *mask;
 };
 
-/* Returns a view of `t` whose dimension -3, of n * m elements, is two of n and m; if `merged`, the second takes the place of dimension -2, which
- * has size 1. */
+/* Returns a view of `t` whose dimension -3 of n * m elements is split into dimensions of n and m elements. If `merged`, the dimension of m
+ * elements replaces dimension -2, which has size 1. */
 static grd_tensor *split_heads(grd_tensor *t, int64_t n, int64_t m, bool merged)
 {
     int64_t sizes[GRD_MAX_DIMS + 1];
@@ -230,7 +232,7 @@ static grd_tensor *split_heads(grd_tensor *t, int64_t n, int64_t m, bool merged)
     return grd_view(t, grd_dims_from(sizes, merged ? first + 3 : first + 4));
 }
 
-/* Returns `t` with each head, of dimension -3, `times` times. */
+/* Returns `t` with each head (dimension -3) repeated `times` times in succession. */
 static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
 {
     int64_t sizes[GRD_MAX_DIMS + 1];
@@ -242,16 +244,20 @@ static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
     return grd_flatten(grd_expand(lifted, grd_dims_from(sizes, lifted->ndim)), .start_dim = -4, .end_dim = -3);
 }
 
-/* Gives the heads of the query that share a head of key and value a dimension of their own or, where each has one row and all see the same keys,
- * makes them the rows of that head; *ret_grouped says that the output must get the query's dimensions back. Heads that are shared unevenly are
- * repeated. IndexError, RuntimeError: there are no such heads. */
+/* Implements enable_gqa (grouped-query attention), with which several heads of the query share one head of key and value. The query's dimension of
+ * heads is split into one for the heads of key and value and one for the query heads that share them; key and value get a dimension of size 1 to
+ * broadcast over the latter. If the query has one row and attention is not causal, the query heads that share a head become rows instead.
+ * *ret_grouped is true if the query was split, so that the output must be reshaped. If key and value have different numbers of heads, or one head,
+ * their heads are repeated and the query stays as it is. Raises IndexError if a tensor has no dimension of heads, and RuntimeError if the number of
+ * heads of the query is no multiple of that of key and of that of value. */
 static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
 {
     int64_t dim;
     *ret_grouped = false;
     if (!grd_wrap_dim(x->query, -3, &dim) || !grd_wrap_dim(x->key, -3, &dim) || !grd_wrap_dim(x->value, -3, &dim))
         return false;
-    const int64_t heads = size_from_end(x->query, 3), key_heads = size_from_end(x->key, 3), value_heads = size_from_end(x->value, 3);
+    const int64_t heads = grd_size_from_end(x->query, 3), key_heads = grd_size_from_end(x->key, 3),
+                  value_heads = grd_size_from_end(x->value, 3);
     if (key_heads == heads && value_heads == heads)
         return true;
     if (key_heads == 0 || value_heads == 0 || heads % key_heads != 0 || heads % value_heads != 0)
@@ -262,7 +268,7 @@ static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
         return true;
     }
     const int64_t group = heads / key_heads;
-    const bool merged = size_from_end(x->query, 2) == 1 && !is_causal;
+    const bool merged = grd_size_from_end(x->query, 2) == 1 && !is_causal;
     *ret_grouped = true;
     x->query = split_heads(x->query, key_heads, group, merged);
     if (!merged) {
@@ -276,7 +282,7 @@ static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
     return !grd_pending();
 }
 
-/* Returns `t` with its batch expanded to `batch`. */
+/* Returns `t` with its batch dimensions (all but the last two) expanded to `batch`. */
 static grd_tensor *with_batch(grd_tensor *t, grd_dims batch)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -287,6 +293,8 @@ static grd_tensor *with_batch(grd_tensor *t, grd_dims batch)
     return grd_expand(t, grd_dims_from(sizes, batch.n + 2));
 }
 
+/* Expands query, key and value to common batch sizes. Raises RuntimeError if the batch sizes do not broadcast, or if the matrices cannot be
+ * multiplied because of their sizes. */
 static bool broadcast_batches(struct arguments *x)
 {
     int64_t sizes[GRD_MAX_DIMS], n;
@@ -294,12 +302,12 @@ static bool broadcast_batches(struct arguments *x)
     if (!grd_shape_broadcast(grd_dims_from(t[0]->sizes, t[0]->ndim - 2), grd_dims_from(t[1]->sizes, t[1]->ndim - 2), sizes, &n))
         return false;
     const grd_dims batch = grd_dims_from(sizes, n);
-    const int64_t queries = size_from_end(t[0], 2), keys = size_from_end(t[1], 2);
-    if (!check_product(batch, queries, size_from_end(t[0], 1), size_from_end(t[1], 1), keys) ||
+    const int64_t queries = grd_size_from_end(t[0], 2), keys = grd_size_from_end(t[1], 2);
+    if (!check_product(batch, queries, grd_size_from_end(t[0], 1), grd_size_from_end(t[1], 1), keys) ||
         !grd_shape_broadcast(batch, grd_dims_from(t[2]->sizes, t[2]->ndim - 2), sizes, &n))
         return false;
     const grd_dims all = grd_dims_from(sizes, n);
-    if (!check_product(all, queries, keys, size_from_end(t[2], 2), size_from_end(t[2], 1)))
+    if (!check_product(all, queries, keys, grd_size_from_end(t[2], 2), grd_size_from_end(t[2], 1)))
         return false;
     x->query = with_batch(t[0], all);
     x->key = with_batch(t[1], all);
@@ -307,24 +315,25 @@ static bool broadcast_batches(struct arguments *x)
     return !grd_pending();
 }
 
-/* Returns the weights that dropout keeps, drawn in the order of the scores; NULL without dropout. */
+/* Returns a random bool mask of the scores that dropout keeps; NULL without dropout. */
 static grd_tensor *kept_weights(const struct arguments *x, double dropout_p)
 {
     int64_t sizes[GRD_MAX_DIMS];
-    const grd_dims scores = sizes_with(x->query, size_from_end(x->query, 2), size_from_end(x->key, 2), sizes);
+    const grd_dims scores = sizes_with(x->query, grd_size_from_end(x->query, 2), grd_size_from_end(x->key, 2), sizes);
     return dropout_p > 0 ? grd_hidden_attention_keep(x->query, scores, dropout_p) : NULL;
 }
 
-/* Returns zeros if there are no scores, as PyTorch does; RuntimeError otherwise, since integers have no softmax. */
+/* Returns the attention of integer or bool tensors, which is zeros if there are no scores (no queries or no keys), as in PyTorch. Otherwise raises
+ * RuntimeError, because softmax does not exist for integers. */
 static grd_tensor *attend_integers(const struct arguments *x)
 {
     int64_t sizes[GRD_MAX_DIMS];
-    const int64_t rows = size_from_end(x->query, 2), keys = size_from_end(x->key, 2);
+    const int64_t rows = grd_size_from_end(x->query, 2), keys = grd_size_from_end(x->key, 2);
     const grd_dims scores = sizes_with(x->query, rows, keys, sizes);
     if (grd_sizes_product(scores.data, scores.n) != 0)
         return grd_fail(GRD_ERROR_RUNTIME, "expected scalar type Float but found %s", grd_dtype_type_name((grd_dtype)x->query->dtype));
     const grd_dtype dtype = x->query->dtype == GRD_BOOL ? GRD_INT64 : (grd_dtype)x->query->dtype;
-    return grd_zeros(sizes_with(x->query, rows, size_from_end(x->value, 1), sizes), .dtype = dtype, .device = grd_device_of(x->query));
+    return grd_zeros(sizes_with(x->query, rows, grd_size_from_end(x->value, 1), sizes), .dtype = dtype, .device = grd_device_of(x->query));
 }
 
 grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *attn_mask, double dropout_p,
@@ -343,10 +352,10 @@ grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, 
         return grd_fail(GRD_ERROR_RUNTIME, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
     if ((enable_gqa && !group_heads(&x, is_causal, &grouped)) || !broadcast_batches(&x))
         return grd_failed;
-    const int64_t width = size_from_end(query, 1);
+    const int64_t width = grd_size_from_end(query, 1);
     const double factor = scale.kind != GRD_SCALAR_NONE ? grd_scalar_double(scale) : width == 0 ? 1 : 1 / sqrt((double)width);
     const bool hides = x.mask != NULL && x.mask->dtype == GRD_BOOL;
-    if (!check_mask(x.mask, sizes_with(x.query, size_from_end(x.query, 2), size_from_end(x.key, 2), sizes)))
+    if (!check_mask(x.mask, sizes_with(x.query, grd_size_from_end(x.query, 2), grd_size_from_end(x.key, 2), sizes)))
         return grd_failed;
     if (grd_dtype_is_integral((grd_dtype)query->dtype))
         return attend_integers(&x);
@@ -356,6 +365,6 @@ grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, 
     if (!grouped || grd_pending())
         return output;
     memcpy(sizes, query->sizes, (size_t)(query->ndim - 1) * sizeof *sizes);
-    sizes[query->ndim - 1] = size_from_end(value, 1);
+    sizes[query->ndim - 1] = grd_size_from_end(value, 1);
     return grd_reshape(output, grd_dims_from(sizes, query->ndim));
 }

@@ -1,15 +1,17 @@
-/* What the plans of attention hand to their runs. */
+/* Declares the data that the functions that plan attention (attention.c) hand to those that compute it (attention_blocks.c). */
 #ifndef GRD_OP_ATTENTION_H
 #define GRD_OP_ATTENTION_H
 
 #include "op/plan.h"
 
-/* Attention of `heads` matrices each: queries x width, keys x width, keys x value_width. */
+/* The sizes and parameters of one call. `heads` is the product of the batch sizes (all but the last two). For each head, query is a (queries, width)
+ * matrix, key (keys, width) and value (keys, value_width). */
 struct grd_attention {
-    grd_dtype dtype; /* the dtype that is computed in */
+    grd_dtype dtype; /* dtype of the computation; `itemsize` is the size of an element in bytes */
     int64_t itemsize;
     int64_t heads, queries, keys, width, value_width;
     bool causal;
+    /* Scores are multiplied by `scale` before softmax. The weights that dropout keeps are multiplied by keep_scale = 1 / (1 - dropout_p). */
     double scale, keep_scale;
 };
 
@@ -18,7 +20,7 @@ static inline struct grd_attention *grd_attention_of(const struct grd_plan *p)
     return (struct grd_attention *)(uintptr_t)p->state;
 }
 
-/* What is read, in this order; the forward pass reads the first six. */
+/* Indices of the tensors in plan->in. The forward pass reads the first six. */
 enum {
     GRD_ATTENTION_QUERY,
     GRD_ATTENTION_KEY,
@@ -27,12 +29,12 @@ enum {
     GRD_ATTENTION_MASK,
     GRD_ATTENTION_KEEP,
     GRD_ATTENTION_GRAD,
-    GRD_ATTENTION_LESS, /* reads the gradient of logsumexp */
+    GRD_ATTENTION_LESS, /* the incoming gradient of the result logsumexp */
     GRD_ATTENTION_OUTPUT,
     GRD_ATTENTION_LOGSUMEXP
 };
 
-/* Bytes of scratch that the runs need. */
+/* Returns the bytes of scratch memory that the forward run or, if `backward`, the backward run needs. */
 size_t grd_attention_scratch(const struct grd_attention *x, bool backward);
 
 #endif

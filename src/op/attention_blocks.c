@@ -1,15 +1,17 @@
-/* The runs of attention: which block of scores is computed when, with the products of kernel/gemm.h and the rows of kernel/attention.h.
+/* Computes attention and its gradients. The scores (query key^T) are computed block by block, with the matrix products of kernel/gemm.h and the
+ * softmax kernels of kernel/attention.h, so that the matrix of all scores is never stored.
  *
- *   for some heads at a time, as many as the scratch holds
- *     pack their operands, all threads
- *     forward, for each block of queries: for each block of keys that it sees: scores, weights, output += weights value
- *     backward, for each head: for each block of queries: for each block of keys: scores, weights, gradients +=
+ *  for each group of heads, as many as the scratch memory holds
+ *    pack the operands of these heads, on all threads
+ *    forward, for each block of queries: for each block of keys that the queries see: scores, weights, output += weights value
+ *    backward, for each head: for each block of queries: for each block of keys: scores, weights, add to the three gradients
  *
- * Where there are few queries or the matrices are small nothing is packed: products read operands as they lie.
- * Invariant: how the work is cut depends on the sizes alone, and each task writes results of its own: so the bits do not depend on the number of
- * threads. */
+ * With few queries or small matrices nothing is packed, and the products read the operands where they are in memory.
+ * Invariant: the blocks and tasks depend on the sizes alone, and no two tasks write the same result. So results do not depend on the number of
+ * threads, bit for bit. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/attention_blocks.h"
 #include "core/tensor.h"
@@ -21,61 +23,59 @@
 #include "op/sizes.h"
 
 enum {
-    SCORE_BYTES = 48 << 10,   /* a block of scores stays in the first-level cache */
-    KEY_UNIT = 192,           /* every kernel's panel and strip divides it */
-    PACKED_ROWS = 16,         /* queries from which on both operands of the scores are packed */
-    FORWARD_BYTES = 2 << 20,  /* bytes of scratch of a forward pass … */
-    BACKWARD_BYTES = 8 << 20, /* … and of a backward pass, in which a head is a task */
-    TASK_WORK = 1 << 18,      /* multiplications worth a task */
-    PACKED_ELEMENTS = 1 << 15 /* packed elements worth a task */
+    SCORE_BYTES = 48 << 10,  /* limit on the bytes of a block of scores, so that it stays in the L1 cache */
+    KEY_UNIT = 192,          /* rows of an operand that are packed at a time; a multiple of the rows that any kernel reads together */
+    PACKED_ROWS = 16,        /* the operands of the scores are packed only if there are at least this many queries */
+    FORWARD_BYTES = 2 << 20, /* limit on the packed bytes of the heads that run at a time in a forward pass */
+    /* the same limit in a backward pass; it is higher, because there one task is a whole head, so that more heads must run at a time */
+    BACKWARD_BYTES = 8 << 20,
+    TASK_WORK = 1 << 18,      /* a thread takes as many tasks at a time as have at least this many multiplications together */
+    PACKED_ELEMENTS = 1 << 15 /* a thread packs at least this many elements at a time */
 };
 
-/* One operand of a head as it is packed: in strips of rows for the left side of a product, in panels of columns for the right side. */
+/* Describes the packed copy of one operand of a head. The left operand of a product is packed in strips of rows, the right operand in panels of
+ * columns. */
 struct packed {
-    int operand; /* GRD_ATTENTION_… */
+    int operand; /* index in plan->in, e.g. GRD_ATTENTION_QUERY */
+    /* True if the operand is packed in strips of rows, false if in panels of columns. */
     bool strips;
-    int64_t rows, width, bytes, offset; /* of the packed rows; `offset` is in the scratch of a head */
+    /* The operand's matrix is rows x width. The packed copy has `bytes` bytes and begins at byte `offset` of the head's scratch memory. */
+    int64_t rows, width, bytes, offset;
 };
 
+/* Indices in run.packed of the packed operands: query and gradient in strips of rows, key and value in panels of columns. PACKED is the length of
+ * the array. */
 enum { QUERY_STRIPS, KEY_PANELS, GRAD_STRIPS, VALUE_PANELS, PACKED };
 
+/* Everything about one call of attention, or of its gradient, that the tasks need. */
 struct run {
     const struct grd_plan *plan;
     const struct grd_attention *x;
     const struct grd_attention_row *rows;
     const struct grd_product_kernels *products;
-    int64_t block_rows, block_keys, stride; /* size of a block of scores, and the stride of its rows */
+    /* A block of scores has at most block_rows rows and block_keys columns; its rows are `stride` elements apart. */
+    int64_t block_rows, block_keys, stride;
     bool is_packed;
     int npacked;
     struct packed packed[PACKED];
-    int64_t head_bytes, group; /* bytes of scratch of a head; heads at a time */
+    int64_t head_bytes, group; /* a head has head_bytes bytes of scratch memory; `group` heads run at a time */
     char *scratch;
-    int64_t head; /* first head of the group */
+    int64_t head; /* the first of the heads that run now */
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t unit)
-{
-    return ceil_div(a, unit) * unit;
-}
 
 /* ---- How the work is cut ------------------------------------------------------------------------------------------------------------- */
 
 static void add_packed(struct run *run, int which, struct packed what)
 {
     const int64_t unit = what.strips ? run->products->strip : run->products->lanes;
-    what.bytes = round_up(round_up(what.rows, unit) * what.width * run->x->itemsize, 64);
+    what.bytes = grd_round_up(grd_round_up(what.rows, unit) * what.width * run->x->itemsize, 64);
     what.offset = run->head_bytes;
     run->packed[which] = what;
     run->head_bytes += what.bytes;
     run->npacked = which + 1;
 }
 
-/* True if there is enough to multiply to be worth a copy of the operands. */
+/* True if the matrices are so large that packing them takes less time than the products of packed matrices save. */
 static bool packs(const struct grd_attention *x)
 {
     return x->queries >= PACKED_ROWS && grd_product_small(x->dtype, x->queries, x->keys, grd_greatest(x->width, x->value_width)) == NULL;
@@ -86,8 +86,8 @@ static struct run cut(const struct grd_attention *x, bool backward)
     struct run run = {.x = x, .rows = grd_kernels->attention[x->dtype], .products = grd_kernels->gemm[x->dtype]};
     const int64_t elements = SCORE_BYTES / x->itemsize, most_rows = elements / KEY_UNIT;
     run.block_rows = grd_least(grd_least(GRD_ATTENTION_ROWS, most_rows), grd_greatest(x->queries, 1));
-    run.block_keys = elements / round_up(run.block_rows, run.products->strip) / KEY_UNIT * KEY_UNIT;
-    run.stride = round_up(grd_least(run.block_keys, grd_greatest(x->keys, 1)), GRD_ATTENTION_LANES);
+    run.block_keys = elements / grd_round_up(run.block_rows, run.products->strip) / KEY_UNIT * KEY_UNIT;
+    run.stride = grd_round_up(grd_least(run.block_keys, grd_greatest(x->keys, 1)), GRD_ATTENTION_LANES);
     run.is_packed = packs(x);
     run.group = grd_greatest(x->heads, 1);
     if (!run.is_packed)
@@ -112,21 +112,21 @@ size_t grd_attention_scratch(const struct grd_attention *x, bool backward)
     return (size_t)(run.head_bytes * run.group) + 64;
 }
 
-/* Returns the memory of matrix `head` of t, whose batch broadcasts to that of the query. */
+/* Returns the address of the matrix of `t` for head `head` of the query. The batch dimensions of `t` broadcast to those of the query. */
 static char *matrix_of(const struct run *run, const grd_tensor *t, int64_t head)
 {
     const grd_tensor *query = run->plan->in[GRD_ATTENTION_QUERY];
     int64_t offset = 0;
     for (int d = t->ndim - 3, of = query->ndim - 3; d >= 0; d--, of--) {
         const int64_t rest = of > 0 ? head / query->sizes[of]
-                                    : 0; /* the division is skipped where it can be: it takes as long as the rest of this function */
+                                    : 0; /* outermost, the quotient is 0; a division would take as long as the rest of this function */
         offset += t->sizes[d] == 1 ? 0 : (head - rest * query->sizes[of]) * t->strides[d];
         head = rest;
     }
     return t->data + offset * t->itemsize;
 }
 
-/* Returns the stride of a dimension counted from the end; 0 where the tensor broadcasts along it. */
+/* Returns the stride in elements of dimension -from_end of `t`; 0 if `t` is broadcast along it. */
 static int64_t step_of(const grd_tensor *t, int from_end)
 {
     return t->ndim < from_end || t->sizes[t->ndim - from_end] == 1 ? 0 : t->strides[t->ndim - from_end];
@@ -139,7 +139,7 @@ static char *packed_of(const struct run *run, int64_t head, int which)
     return run->scratch + (head - run->head) * run->head_bytes + run->packed[which].offset;
 }
 
-/* Packs rows [first, past) of one operand of a head. */
+/* Packs rows [first, past) of one operand of a head. `which` is the operand's index in run->packed. */
 static void pack_rows(const struct run *run, int64_t head, int which, int64_t first, int64_t past)
 {
     const struct packed *what = &run->packed[which];
@@ -147,7 +147,7 @@ static void pack_rows(const struct run *run, int64_t head, int which, int64_t fi
     const int64_t unit = what->strips ? run->products->strip : run->products->panel, row = step_of(t, 2), itemsize = run->x->itemsize;
     const char *from = matrix_of(run, t, head);
     for (int64_t i = first; i < past; i += unit) {
-        const int64_t n = grd_least(past - i, unit), width = what->strips ? unit : round_up(n, run->products->lanes);
+        const int64_t n = grd_least(past - i, unit), width = what->strips ? unit : grd_round_up(n, run->products->lanes);
         run->products->pack(what->width, n, width, from + i * row * itemsize, 1, row,
                             packed_of(run, head, which) + i * what->width * itemsize);
     }
@@ -155,10 +155,10 @@ static void pack_rows(const struct run *run, int64_t head, int which, int64_t fi
 
 static int64_t pack_chunks(const struct run *run)
 {
-    return ceil_div(grd_greatest(run->x->queries, run->x->keys), KEY_UNIT);
+    return grd_ceil_div(grd_greatest(run->x->queries, run->x->keys), KEY_UNIT);
 }
 
-/* Packs items [begin, end): an item is KEY_UNIT rows of each operand of one head of the group. */
+/* Packs portions [begin, end), where a portion is KEY_UNIT rows of each packed operand of one head. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct run *run = context;
@@ -173,13 +173,13 @@ static void pack_items(int64_t begin, int64_t end, void *context)
 
 /* ---- Products ------------------------------------------------------------------------------------------------------------------------ */
 
-/* A matrix as a product reads it; strides in elements. */
+/* An operand of a matrix product. `row` and `column` are its strides in elements. */
 struct matrix {
     char *data;
     int64_t row, column;
 };
 
-/* c = a b, added to what c holds if `adds`; rows of c are contiguous. */
+/* Computes c = a b or, if `adds`, c += a b. The rows of c are contiguous. */
 static void multiply(const struct run *run, int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, struct matrix c, bool adds)
 {
     if (n == 0)
@@ -227,18 +227,19 @@ static struct matrix rows_from(const struct run *run, struct matrix m, int64_t f
     return m;
 }
 
-/* Returns the matrix of a head of an operand or result. Its rows are contiguous. */
+/* Returns the matrix of head `head` in `t`, which is an operand or a result with contiguous rows. */
 static struct matrix matrix(const struct run *run, const grd_tensor *t, int64_t head)
 {
     return (struct matrix){matrix_of(run, t, head), step_of(t, 2), 1};
 }
 
-/* A block: `rows` queries from `query` on by `keys` keys from `key` on, of a head. */
+/* A block of scores of one head: queries [query, query + rows) by keys [key, key + keys). */
 struct block {
     int64_t head, query, rows, key, keys;
 };
 
-/* to = left right^T for the block; left is query or output gradient, right key or value, packed or as they lie. */
+/* Computes to = left right^T for the queries and keys of block `b`. `left` is the query or the output's gradient, and `right` is the key or the
+ * value. If operands are packed, the product reads the copies run->packed[strips] and run->packed[panels] instead. */
 static void multiply_rows(const struct run *run, const struct block *b, struct matrix left, struct matrix right, int strips, int panels,
                           int64_t width, struct matrix to)
 {
@@ -259,20 +260,21 @@ static void multiply_rows(const struct run *run, const struct block *b, struct m
                                              .beta = grd_int(0)});
 }
 
-/* Returns the number of keys of the block that begins at `key`, if keys below `limit` are seen. Packed keys are taken in whole panels. */
+/* Returns the number of keys of the block of scores that begins at key number `key`, if keys below `limit` are visible. If the keys are packed, the
+ * number is rounded up to full panels (the columns that a product kernel reads together), but not beyond the last key. */
 static int64_t block_keys(const struct run *run, int64_t key, int64_t limit)
 {
     const int64_t n = grd_least(limit - key, run->block_keys);
-    return run->is_packed ? grd_least(round_up(n, run->products->panel), run->x->keys - key) : n;
+    return run->is_packed ? grd_least(grd_round_up(n, run->products->panel), run->x->keys - key) : n;
 }
 
-/* Returns the number of keys that the query before `past_row` sees, masks aside. */
+/* Returns the number of keys that causal attention lets query number past_row - 1 see; all keys if attention is not causal. */
 static int64_t keys_seen(const struct grd_attention *x, int64_t past_row)
 {
     return x->causal ? grd_least(x->keys, past_row) : x->keys;
 }
 
-/* Returns the block as the kernel takes it, with its part of the masks. */
+/* Returns the arguments of the softmax kernels for a block of scores, with the pointers into bias, mask and keep moved to the block. */
 static struct grd_attention_block block_of(const struct run *run, const struct block *b, void *scores)
 {
     const struct grd_attention *x = run->x;
@@ -307,6 +309,8 @@ static void clear_rows(const struct run *run, int64_t rows, int64_t width, struc
 
 /* ---- Forward ------------------------------------------------------------------------------------------------------------------------- */
 
+/* Computes the output and logsumexp for the block of queries of head `head` that begins at query number `query`. After each block of keys the output
+ * so far is rescaled to the new maximum of each row (online softmax). */
 static void attend(const struct run *run, int64_t head, int64_t query)
 {
     _Alignas(64) char scores[SCORE_BYTES];
@@ -338,17 +342,18 @@ static void attend(const struct run *run, int64_t head, int64_t query)
     run->rows->rescale(b.rows, x->value_width, factors, output.data, output.row);
 }
 
-/* Runs tasks [begin, end): a task is a block of queries of one head of the group. */
+/* Runs tasks [begin, end) of the forward pass. A task is one block of queries of one head. */
 static void attend_blocks(int64_t begin, int64_t end, void *context)
 {
     const struct run *run = context;
-    const int64_t blocks = ceil_div(run->x->queries, run->block_rows);
+    const int64_t blocks = grd_ceil_div(run->x->queries, run->block_rows);
     for (int64_t task = begin; task < end; task++)
         attend(run, run->head + task / blocks, task % blocks * run->block_rows);
 }
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------------ */
 
+/* Computes the gradients of query, key and value of head `head`, and writes them to the plan's three results. */
 static void differentiate(const struct run *run, int64_t head)
 {
     _Alignas(64) char scores[SCORE_BYTES], slopes[SCORE_BYTES], delta[GRD_ATTENTION_ROWS * sizeof(double)];
@@ -383,7 +388,7 @@ static void differentiate(const struct run *run, int64_t head)
     }
 }
 
-/* Runs tasks [begin, end): a task is one head of the group. */
+/* Runs tasks [begin, end) of the backward pass. A task is one head. */
 static void differentiate_heads(int64_t begin, int64_t end, void *context)
 {
     const struct run *run = context;
@@ -393,20 +398,21 @@ static void differentiate_heads(int64_t begin, int64_t end, void *context)
 
 /* ---- Runs ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many tasks, of `work` multiplications each, make a piece of at least `enough`. */
+/* Returns how many tasks, of `work` multiplications each, have at least `enough` multiplications together. */
 static int64_t grain_of(double work, double enough)
 {
     return work >= enough ? 1 : (int64_t)(enough / grd_greatest(1, (int64_t)work)) + 1;
 }
 
-/* Runs tasks, `per_head` of each head, for groups of heads whose operands have been packed. */
+/* Runs `task` for all heads, in groups of heads whose operands are packed first. In the backward pass a head is one task; in the forward pass a block
+ * of queries of one head is one task. */
 static void run_groups(const struct grd_plan *plan, bool backward, grd_task *task)
 {
     const struct grd_attention *x = grd_attention_of(plan);
     struct run run = cut(x, backward);
     run.plan = plan;
     run.scratch = (char *)(((uintptr_t)plan->scratch + 63) & ~(uintptr_t)63);
-    const int64_t per_head = backward ? 1 : ceil_div(x->queries, run.block_rows);
+    const int64_t per_head = backward ? 1 : grd_ceil_div(x->queries, run.block_rows);
     const double matrix_work = (double)x->queries * (double)x->keys * (double)(x->width + x->value_width),
                  work = matrix_work / (double)grd_greatest(per_head, 1);
     for (; run.head < x->heads; run.head += run.group) {

@@ -1,5 +1,5 @@
-/* Normalisation over channels (dimension 1): batch_norm, instance_norm and group_norm. Composites over the operators of channel_norm.c and
- * group_norm.c. Schema: schema/normalization.toml. */
+/* Implements normalization over channels (dimension 1): batch_norm, instance_norm, and checks for group_norm. The operators here have no kernels of
+ * their own; they call the operators of channel_norm.c. Schema: schema/normalization.toml. */
 #include "gen/uses/op/batch_norm.h"
 #include "core/dtype.h"
 #include "core/shape.h"
@@ -34,7 +34,8 @@ bool grd_check_parameter_dtypes(const grd_tensor *input, const grd_tensor *const
     return true;
 }
 
-/* Checks the running statistics. `own`: the statistics of the input itself are used. */
+/* Returns true if the running statistics are given where needed. Otherwise raises ValueError or RuntimeError and returns false. `own` is true if
+ * the input is normalized by its own mean and variance. */
 static bool check_statistics(const grd_tensor *running_mean, const grd_tensor *running_var, bool own)
 {
     if (own && (running_mean == NULL) != (running_var == NULL))
@@ -53,7 +54,8 @@ bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mea
            grd_check_parameter_dtypes(input, (const grd_tensor *const[]){weight, bias, running_mean, running_var}, 4);
 }
 
-/* Moves the running statistics towards the averages over `samples` samples, each of which has statistics of its own. */
+/* Updates the running statistics with made->used_mean and made->used_variance, by which a call has normalized its input. In instance_norm each of
+ * the `samples` samples has its own mean and variance; their averages over the samples are used. */
 static void follow(grd_tensor *running_mean, grd_tensor *running_var, const grd_hidden_native_batch_norm_result *made, int64_t samples,
                    double momentum)
 {
@@ -68,7 +70,8 @@ static void follow(grd_tensor *running_mean, grd_tensor *running_var, const grd_
     grd_hidden_running_(running_var, variance, momentum, count / (count - 1));
 }
 
-/* Returns the running statistics without a gradient, or NULL if the input's own are used. */
+/* Returns `running` (running_mean or running_var) detached from the autograd graph; NULL if the input is normalized by its own mean and variance
+ * (`own`). */
 static grd_tensor *given(grd_tensor *running, bool own)
 {
     return own || running == NULL ? NULL : grd_detach(running);
@@ -116,13 +119,13 @@ void op_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tensor *bia
     }
 }
 
-/* Repeats a vector of channels for every sample; NULL stays NULL. */
+/* Returns a vector over channels repeated `samples` times; NULL stays NULL. */
 static grd_tensor *for_each_sample(grd_tensor *vector, int64_t samples)
 {
     return vector == NULL ? NULL : grd_repeat(vector, grd_dims(samples));
 }
 
-/* instance_norm is batch_norm of one sample that has the channels of all samples. */
+/* instance_norm is the batch_norm of a batch of one sample whose channels are the channels of all samples. */
 grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_tensor *running_var, grd_tensor *weight, grd_tensor *bias,
                              bool use_input_stats, double momentum, double eps)
 {

@@ -1,14 +1,16 @@
-/* Products through OpenBLAS, each on one thread. */
+/* Computes matrix products with OpenBLAS. Each product runs on the calling thread alone. */
 #include "op/blas.h"
 
 #include "base/cpu.h"
+#include "core/scalar.h"
 #include "core/tensor.h"
 #include "op/openblas.h"
 
-/* Measured on one thread of a Cascade Lake against OpenBLAS 0.3.34, at our 512-bit and 256-bit levels: our float32 and float64 kernels are
- * ahead at 128 and 256 cubed; with 512 bits they are even or ahead up to 2,048 cubed; with 256 bits 5 to 10 % behind from 512 cubed on.
- * There OpenBLAS would be called on pieces, and pack its operands once per piece, which costs as much. Our 128-bit kernels are behind from
- * 16 cubed on; complex ones from an estimated 128 cubed, but where OpenBLAS has narrower vectors than we. Thin products never gain. */
+/* The limits in this function were measured on one thread of a Cascade Lake against OpenBLAS 0.3.34. At instruction-set levels v4 (512-bit vectors)
+ * and v3 (256 bits) our float32 and float64 kernels are faster for matrices of 128 and 256 rows and columns. At v4 they are as fast or faster up to
+ * 2,048; at v3 they are 5 to 10 % slower from 512 on, but OpenBLAS would be called for parts of the product and pack its operands once per part,
+ * which costs as much. Below v3 (128 bits) our kernels are slower from 16 rows and columns on. Our complex kernels are slower from about 128 on
+ * (estimated), except where OpenBLAS has narrower vectors than our kernels. Products in which m, n or k is below 16 never gain from OpenBLAS. */
 bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     if (m < 16 || n < 16 || k < 16)
@@ -24,13 +26,14 @@ bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
     return blas != NULL && (level < GRD_ISA_V4 || blas->has_wide_vectors);
 }
 
-/* A row-major matrix in CBLAS's terms. */
+/* The arguments `trans` (as `transposition`) and `ld` (leading dimension) of CBLAS for a matrix in row-major order. */
 struct operand {
     int transposition;
     int64_t leading;
 };
 
-/* Describes an operand for CBLAS. False where neither stride is 1. */
+/* Writes the CBLAS arguments for a (rows, columns) matrix with strides `row` and `column` in elements to *ret_operand. Returns false if CBLAS cannot
+ * read the matrix: one stride must be 1, and the other at least as large as the dimension with stride 1. */
 static bool read_operand(int64_t rows, int64_t columns, int64_t row, int64_t column, struct operand *ret_operand)
 {
     if (column == 1 && (rows == 1 || row >= columns)) {
@@ -42,11 +45,6 @@ static bool read_operand(int64_t rows, int64_t columns, int64_t row, int64_t col
         return true;
     }
     return false;
-}
-
-static double imaginary_part(grd_scalar s)
-{
-    return s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
 }
 
 static void multiply(const struct grd_openblas *blas, grd_dtype dtype, const struct grd_gemm *g, const struct operand *a,
@@ -64,15 +62,15 @@ static void multiply(const struct grd_openblas *blas, grd_dtype dtype, const str
                     a->leading, (const double *)g->b, b->leading, grd_scalar_double(g->beta), (double *)g->c, ldc);
         return;
     case GRD_COMPLEX64: {
-        float alpha[2] = {(float)grd_scalar_double(g->alpha), (float)imaginary_part(g->alpha)};
-        float beta[2] = {(float)grd_scalar_double(g->beta), (float)imaginary_part(g->beta)};
+        float alpha[2] = {(float)grd_scalar_double(g->alpha), (float)grd_scalar_imaginary(g->alpha)};
+        float beta[2] = {(float)grd_scalar_double(g->beta), (float)grd_scalar_imaginary(g->beta)};
         blas->cgemm(GRD_BLAS_ROW_MAJOR, a->transposition, b->transposition, m, n, k, alpha, g->a, a->leading, g->b, b->leading, beta, g->c,
                     ldc);
         return;
     }
     default: {
-        double alpha[2] = {grd_scalar_double(g->alpha), imaginary_part(g->alpha)};
-        double beta[2] = {grd_scalar_double(g->beta), imaginary_part(g->beta)};
+        double alpha[2] = {grd_scalar_double(g->alpha), grd_scalar_imaginary(g->alpha)};
+        double beta[2] = {grd_scalar_double(g->beta), grd_scalar_imaginary(g->beta)};
         blas->zgemm(GRD_BLAS_ROW_MAJOR, a->transposition, b->transposition, m, n, k, alpha, g->a, a->leading, g->b, b->leading, beta, g->c,
                     ldc);
         return;

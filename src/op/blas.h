@@ -1,4 +1,5 @@
-/* Products through CBLAS, one thread each: operators cut large products into pieces. Where OpenBLAS is not there nothing is served. */
+/* Computes matrix products through CBLAS. Each product runs on one thread, because operators divide large products among the threads themselves.
+ * Without OpenBLAS the functions below return false. */
 #ifndef GRD_OP_BLAS_H
 #define GRD_OP_BLAS_H
 
@@ -6,14 +7,14 @@
 
 #include "kernel/gemm.h"
 
-/* True if a product of that size is faster through OpenBLAS than through the kernels of this level, and OpenBLAS is there. */
+/* True if OpenBLAS is available and computes an (m, k) by (k, n) product faster than this library's kernels for the CPU's instruction set. */
 bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k);
 
-/* True if OpenBLAS is there, has a call for the dtype, and can read the strides: each operand needs one unit stride and the other at least as
- * large as a row. */
+/* True if OpenBLAS is available, has a function for the dtype, and can read the operands of `g`: one stride of each matrix must be 1, and the other
+ * at least as large as the dimension with stride 1. The rows of c must be contiguous. */
 bool grd_blas_serves(grd_dtype dtype, const struct grd_gemm *g);
 
-/* Computes a product that is served. False, with nothing done, when OpenBLAS can have no memory for it. */
+/* Computes the product `g`, for which grd_blas_serves must be true. Returns false, with nothing computed, if OpenBLAS cannot allocate its memory. */
 bool grd_blas_gemm(grd_dtype dtype, const struct grd_gemm *g);
 
 #endif

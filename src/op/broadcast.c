@@ -1,4 +1,5 @@
-/* Tensors brought to one shape: broadcast_tensors and meshgrid. Schema: schema/combine.toml and schema/arrange.toml. */
+/* Implements operators that give several tensors the same shape: broadcast_tensors and meshgrid. Schema: schema/combine.toml and
+ * schema/arrange.toml. */
 #include <string.h>
 
 #include "gen/uses/op/broadcast.h"
@@ -48,7 +49,7 @@ grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
     grd_tensor **list = check_grid(tensors, indexing) ? grd_pool_array(n, sizeof *list) : NULL;
     if (list == NULL)
         return (grd_tensors){0};
-    const int64_t swapped = indexing[0] == 'x' && n > 1; /* the first two dimensions are exchanged */
+    const int64_t swapped = indexing[0] == 'x' && n > 1; /* 1 for "xy": the first two dimensions are exchanged */
     for (int64_t i = 0; i < n; i++)
         sizes[i < 2 ? i ^ swapped : i] = tensors.data[i]->numel;
     for (int64_t i = 0; i < n; i++) {

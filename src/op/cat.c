@@ -1,5 +1,5 @@
-/* Tensors joined along a dimension: cat, stack and _chunk_cat.
- * Invariant: an operator has checked everything before it allocates. */
+/* Concatenates tensors along a dimension: cat, stack and _chunk_cat.
+ * Invariant: each operator checks all its arguments before it allocates. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -17,7 +17,8 @@
 
 /* ---- Joining ------------------------------------------------------------------------------------------------------------------- */
 
-/* True for empty vectors, which take no part whatever the rank of the other tensors: programs start a cat with one. */
+/* True if `t` is an empty vector. cat skips empty vectors whatever the rank of the other tensors, because programs often begin with an empty tensor
+ * and append to it. */
 static bool is_left_out(const grd_tensor *t)
 {
     return t->ndim == 1 && t->sizes[0] == 0;
@@ -36,7 +37,8 @@ static bool check_cat_sizes(const grd_tensor *first, const grd_tensor *t, int64_
     return true;
 }
 
-/* Writes the sizes of the result. RuntimeError: the tensors do not fit together. `first` is the first tensor that takes part. */
+/* Writes the sizes of the result of cat along dimension `dim` to ret_sizes. `first` is the first tensor that is not skipped. Raises RuntimeError if
+ * the sizes of the tensors do not fit, and NotImplementedError if elements cannot be converted to `dtype`. */
 static bool joined_sizes(grd_tensors tensors, const grd_tensor *first, int64_t dim, grd_dtype dtype, int64_t *ret_sizes)
 {
     memcpy(ret_sizes, first->sizes, first->ndim * sizeof *ret_sizes);
@@ -60,7 +62,7 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
         return grd_raise(GRD_ERROR_VALUE, "torch.cat(): expected a non-empty list of Tensors");
     const grd_tensor *first = tensors.data[0];
     grd_dtype dtype = first->dtype;
-    bool channels_last = true; /* true if all tensors have their channels last */
+    bool channels_last = true;
     for (int64_t i = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
         channels_last = channels_last && t->ndim == tensors.data[0]->ndim && grd_shape_suggests_channels_last(grd_sizes(t), t->strides);
@@ -75,11 +77,15 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
            grd_plan_in_order(p, grd_dims_from(sizes, first->ndim), channels_last, dtype);
 }
 
-/* Copies the tensors from number `first` on to their place in the result, beginning at `start` along dim; returns how many it has copied. */
+/* Copies tensors[first] and some of the tensors that follow into the result, from index `start` along dimension `dim` on. Returns the number of
+ * tensors that were copied or are empty, which is at least 1. Stops early at a tensor that is not contiguous. */
 static int64_t place(grd_tensor *result, grd_tensors tensors, int64_t first, int64_t dim, int64_t start)
 {
-    const int64_t inner = grd_byte_stride(result, dim), outer = grd_sizes_product(result->sizes, dim); /* bytes of one index of dim */
-    const int64_t most = outer == 1 ? 1 : GRD_JOINED_PARTS; /* a single row is copied by all threads */
+    /* `inner` is the number of bytes from one index of dim to the next; `outer` is the number of rows, i.e. of index combinations of the dimensions
+     * before dim. */
+    const int64_t inner = grd_byte_stride(result, dim), outer = grd_sizes_product(result->sizes, dim);
+    /* Up to GRD_JOINED_PARTS tensors are copied in one pass over the rows. A single row is copied by all threads, one tensor at a time. */
+    const int64_t most = outer == 1 ? 1 : GRD_JOINED_PARTS;
     struct grd_row_join joined;
     struct grd_joined_rows *const rows = &joined.rows;
     rows->to = result->data + start * inner;
@@ -178,25 +184,19 @@ static bool check_chunks(grd_tensors tensors, int64_t dim, int64_t num_chunks, i
     return true;
 }
 
-static int64_t product(const int64_t *sizes, int64_t n)
-{
-    int64_t found = 1;
-    for (int64_t i = 0; i < n; i++)
-        found *= sizes[i];
-    return found;
-}
-
-/* Views each tensor as [before, along dim, behind], and its chunks as [before, num_chunks, elements of a chunk]. */
+/* Implements _chunk_cat. Reshapes each tensor to (product of the sizes before dim, size along dim, product of the sizes behind dim), pads it along
+ * dim with zeros to a multiple of num_chunks, divides it along dim into num_chunks chunks, and concatenates the chunks of all tensors along the
+ * last dimension. */
 grd_tensor *op_hidden_chunk_cat(grd_tensors tensors, int64_t dim, int64_t num_chunks)
 {
     grd_tensor **made = grd_pool_array(tensors.n, sizeof *made);
     int64_t sizes[GRD_MAX_DIMS + 2];
     if (made == NULL || !check_chunks(tensors, dim, num_chunks, &dim))
         return grd_failed;
-    const int64_t before = product(tensors.data[0]->sizes, dim);
+    const int64_t before = grd_sizes_product(tensors.data[0]->sizes, dim);
     for (int64_t i = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
-        const int64_t along = t->sizes[dim], behind = product(t->sizes + dim + 1, t->ndim - dim - 1),
+        const int64_t along = t->sizes[dim], behind = grd_sizes_product(t->sizes + dim + 1, t->ndim - dim - 1),
                       each = along / num_chunks + (along % num_chunks != 0);
         grd_tensor *rows = grd_reshape(tensors.data[i], grd_dims(before, along, behind));
         rows = grd_constant_pad_nd(rows, grd_dims(0, 0, 0, each * num_chunks - along));

@@ -1,4 +1,5 @@
-/* Distances between all pairs of rows, and their gradient. The differences of rows are never stored. Schema: schema/loss.toml. */
+/* Computes the distances between all pairs of rows (cdist, pdist) and the gradient of cdist, without storing the differences of rows. Schema:
+ * schema/loss.toml. */
 #include "kernel/distance.h"
 
 #include <math.h>
@@ -11,12 +12,13 @@
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
+#include "op/matrix_batch.h"
 #include "op/plan.h"
 #include "op/formula.h"
 
 enum {
-    GRAIN = 1 << 15, /* differences of one piece of work */
-    MM_ROWS = 25     /* PyTorch's number of rows beyond which distances for p = 2 are computed by a product */
+    GRAIN = 1 << 15, /* a task computes about this many differences of elements */
+    MM_ROWS = 25     /* as in PyTorch, a matrix product computes distances with p = 2 if x1 or x2 has more rows than this */
 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
@@ -31,18 +33,13 @@ static bool check_rows(const char *name, const grd_tensor *x)
     return true;
 }
 
-static int64_t size_from_end(const grd_tensor *x, int from_end)
-{
-    return x->sizes[x->ndim - from_end];
-}
-
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p)
 {
     if (!check_rows("X1", x1) || !check_rows("X2", x2))
         return false;
-    if (size_from_end(x1, 1) != size_from_end(x2, 1))
+    if (grd_size_from_end(x1, 1) != grd_size_from_end(x2, 1))
         return grd_raise(GRD_ERROR_RUNTIME, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
-                         (long long)size_from_end(x1, 1), (long long)size_from_end(x2, 1));
+                         (long long)grd_size_from_end(x1, 1), (long long)grd_size_from_end(x2, 1));
     if (x1->dtype != x2->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)x1->dtype),
                          grd_dtype_type_name((grd_dtype)x2->dtype));
@@ -54,20 +51,21 @@ bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, cons
     const bool always = strcmp(mode, "use_mm_for_euclid_dist") == 0, of_large = strcmp(mode, "use_mm_for_euclid_dist_if_necessary") == 0;
     if (!always && !of_large && strcmp(mode, "donot_use_mm_for_euclid_dist") != 0)
         return grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for compute_mode: " GRD_WORDS_CDIST_COMPUTE_MODE, mode);
-    return p == 2 && (always || (of_large && (size_from_end(x1, 2) > MM_ROWS || size_from_end(x2, 2) > MM_ROWS)));
+    return p == 2 && (always || (of_large && (grd_size_from_end(x1, 2) > MM_ROWS || grd_size_from_end(x2, 2) > MM_ROWS)));
 }
 
 /* ---- Distances ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes the sizes of the result. RuntimeError: the batches do not broadcast. */
+/* Writes the sizes of the result of cdist to ret_sizes, and their number to *ret_ndim. Raises RuntimeError if the batch dimensions of x1 and x2 do
+ * not broadcast. */
 static bool sizes_of(const grd_tensor *x1, const grd_tensor *x2, int64_t *ret_sizes, int64_t *ret_ndim)
 {
     const grd_dims batch1 = grd_dims_from(x1->sizes, x1->ndim - 2), batch2 = grd_dims_from(x2->sizes, x2->ndim - 2);
     if (!grd_shape_broadcast(batch1, batch2, ret_sizes, ret_ndim))
         return false;
     *ret_ndim += 2;
-    ret_sizes[*ret_ndim - 2] = size_from_end(x1, 2);
-    ret_sizes[*ret_ndim - 1] = size_from_end(x2, 2);
+    ret_sizes[*ret_ndim - 2] = grd_size_from_end(x1, 2);
+    ret_sizes[*ret_ndim - 1] = grd_size_from_end(x2, 2);
     return true;
 }
 
@@ -82,7 +80,8 @@ bool plan_cdist_forward(struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, d
            grd_plan_computed_in(plan, as);
 }
 
-/* Returns the matrix of an operand that broadcasts to matrix `index` of the result. */
+/* Returns the address of the matrix of `x` that belongs to matrix `index` of the result. The batch dimensions of `x` broadcast to those of the
+ * result. */
 static const char *matrix_of(const grd_tensor *x, const grd_tensor *result, int64_t index)
 {
     int64_t offset = 0;
@@ -93,19 +92,22 @@ static const char *matrix_of(const grd_tensor *x, const grd_tensor *result, int6
     return x->data + offset * x->itemsize;
 }
 
+/* The arguments of one call that grd_parallel_for passes to the functions below as their context. */
 struct distances {
     const struct grd_plan *plan;
     double p;
-    bool is_rounded; /* in gradients: distances have too few digits to recognise the largest differences */
+    /* True if p = inf and the backward pass was given distances of a half type (float16 or bfloat16). Such rounded distances do not show which
+     * difference is the largest, so the kernel computes the differences again. */
+    bool is_rounded;
 };
 
-/* Computes rows [begin, end), counted over all matrices of the result. */
+/* Computes rows [begin, end) of the result, counted over all its matrices. */
 static void distances_of_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;
     const grd_tensor *x1 = d->plan->in[0], *x2 = d->plan->in[1], *result = d->plan->results[0];
-    struct grd_distance_block block = {.others = size_from_end(x2, 2), .width = size_from_end(x1, 1), .p = d->p};
-    const int64_t rows = size_from_end(x1, 2), itemsize = result->itemsize;
+    struct grd_distance_block block = {.others = grd_size_from_end(x2, 2), .width = grd_size_from_end(x1, 1), .p = d->p};
+    const int64_t rows = grd_size_from_end(x1, 2), itemsize = result->itemsize;
     for (int64_t row = begin; row < end; row += block.rows) {
         const int64_t matrix = row / rows, first = row % rows;
         block.rows = grd_least(end - row, rows - first);
@@ -118,7 +120,7 @@ static void distances_of_rows(int64_t begin, int64_t end, void *context)
 
 void run_cdist_forward(const struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
 {
-    const int64_t others = size_from_end(x2, 2), cost = others * (size_from_end(x1, 1) + 1);
+    const int64_t others = grd_size_from_end(x2, 2), cost = others * (grd_size_from_end(x1, 1) + 1);
     struct distances d = {.plan = plan, .p = p};
     grd_parallel_for(0, plan->results[0]->numel / others, cost < GRAIN ? GRAIN / cost : 1, distances_of_rows, &d);
 }
@@ -132,28 +134,30 @@ bool plan_cdist_backward(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1
     if (!grd_cdist_check(x1, x2, p) || !sizes_of(x1, x2, sizes, &ndim))
         return false;
     for (int i = 0; i < 2; i++) {
-        grd_tensor *t = i == 0 ? grad : cdist; /* read by its strides, since the gradient for x2 comes transposed */
+        /* grad and cdist are read in place, whatever their strides, unless their dtype must be converted. They are often transposed: the gradient
+         * of x2 is computed by calling this operator with x1 and x2 swapped and with grad and cdist transposed. */
+        grd_tensor *t = i == 0 ? grad : cdist;
         if (!grd_same_sizes(t, grd_dims_from(sizes, ndim)))
             return grd_raise(GRD_ERROR_RUNTIME, "_cdist_backward: the distances have sizes %s, but %s has %s",
                              grd_list_text(grd_dims_from(sizes, ndim)), i == 0 ? "grad" : "cdist", grd_list_text(grd_sizes(t)));
         if (!((grd_dtype)t->dtype == as ? grd_plan_reads(plan, t) : grd_plan_reads_as(plan, t, as)))
             return false;
     }
-    sizes[ndim - 1] = size_from_end(x1, 1);
+    sizes[ndim - 1] = grd_size_from_end(x1, 1);
     return grd_plan_reads_as(plan, x1, as) && grd_plan_reads_as(plan, x2, as) && grd_plan_result(plan, grd_dims_from(sizes, ndim), dtype) &&
            grd_plan_computed_in(plan, as);
 }
 
-enum { ROWS = 16 }; /* rows of one matrix that one thread computes */
+enum { ROWS = 16 }; /* number of rows of one matrix of x1 for which a task computes the gradient */
 
-/* Computes groups [begin, end) of ROWS rows each, counted over all matrices. */
+/* Computes the gradient of x1 for groups [begin, end) of ROWS rows each. Groups are counted over all matrices. */
 static void gradient_of_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;
     const grd_tensor *grad = d->plan->in[0], *distance = d->plan->in[1], *x1 = d->plan->in[2], *x2 = d->plan->in[3];
     grd_tensor *result = d->plan->results[0];
-    const int64_t rows = size_from_end(x1, 2), others = size_from_end(x2, 2), width = size_from_end(x1, 1), itemsize = x1->itemsize,
-                  groups = (rows + ROWS - 1) / ROWS;
+    const int64_t rows = grd_size_from_end(x1, 2), others = grd_size_from_end(x2, 2), width = grd_size_from_end(x1, 1),
+                  itemsize = x1->itemsize, groups = (rows + ROWS - 1) / ROWS;
     const int last = result->ndim - 1;
     for (int64_t group = begin; group < end; group++) {
         const int64_t matrix = group / groups, row = group % groups * ROWS;
@@ -176,7 +180,8 @@ static void gradient_of_rows(int64_t begin, int64_t end, void *context)
 void run_cdist_backward(const struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, grd_tensor *cdist)
 {
     const grd_tensor *to = plan->results[0];
-    const int64_t rows = size_from_end(x1, 2), width = size_from_end(x1, 1), cost = ROWS * (size_from_end(x2, 2) + 1) * (width + 1);
+    const int64_t rows = grd_size_from_end(x1, 2), width = grd_size_from_end(x1, 1),
+                  cost = ROWS * (grd_size_from_end(x2, 2) + 1) * (width + 1);
     const bool is_half = x1->dtype != GRD_FLOAT32 && x1->dtype != GRD_FLOAT64;
     struct distances d = {.plan = plan, .p = p, .is_rounded = is_half && isinf(p)};
     (void)grad, (void)cdist;
@@ -191,7 +196,8 @@ grd_tensor *op_hidden_cdist_backward(grd_tensor *grad, grd_tensor *x1, grd_tenso
 {
     if (!grd_cdist_by_product(compute_mode, p, x1, x2))
         return grd_pending() ? grd_failed : grd_cdist_backward(grad, x1, x2, p, result);
-    grd_tensor *ratio = grd_quotient_or_zero(grad, result); /* sum_j ratio_ij (x1_i - x2_j), as products */
+    /* The gradient of row i of x1 is sum over j of ratio_ij (x1_i - x2_j), where ratio = grad / distance. Matrix products compute it. */
+    grd_tensor *ratio = grd_quotient_or_zero(grad, result);
     return grd_sub(grd_mul(x1, grd_sum(ratio, .dim = grd_dims(-1), .keepdim = true)), grd_matmul(ratio, x2));
 }
 
@@ -213,7 +219,7 @@ bool plan_pdist(struct grd_plan *plan, grd_tensor *self, double p)
            grd_plan_computed_in(plan, as);
 }
 
-/* Computes the distances of rows [begin, end) to the rows after them. */
+/* Computes the distances of each row in [begin, end) to all later rows. */
 static void distances_to_later_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;

@@ -1,9 +1,10 @@
-/* Batch normalisation and its gradient in two passes over memory; the loops are in kernel/cpu/channels.c. Checks and running statistics are in
+/* Computes batch normalization and its gradient in two passes over memory. The loops are in kernel/cpu/channels.c, checks and running statistics in
  * batch_norm.c, formulas in schema/normalization.toml.
  *
- * A pass works on units: a piece of one channel or, where channels are innermost, a piece of all. The first pass leaves two sums of each unit,
- * which are combined for each channel; the second writes. Channels that fit into the cache go through both before the next ones do. Invariant:
- * pieces lie at places that follow from the sizes alone, so that bits do not depend on the number of threads. */
+ * The elements of a channel are divided into pieces of fixed length. A pass works on units: a unit is one piece of one channel or, if channels are
+ * the innermost dimension, the same piece of all channels. The first pass computes two sums for each unit, which are then combined for each channel;
+ * the second pass writes the result. Channels that fit into the cache go through both passes before the next channels begin.
+ * Invariant: the boundaries of the pieces depend on the sizes alone, so results do not depend on the number of threads, bit for bit. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -17,17 +18,21 @@
 
 enum { PIECE = 4096, LEAST_ROWS = 64, MOST_ROWS = 128, GRAIN = 1 << 15, CACHED_BYTES = 1 << 19, NEAR_BYTES = 1 << 15 };
 
+/* Everything about one call of batch normalization, or of its gradient, that the passes need. */
 struct channel_norm {
     struct grd_channels at;
     const struct grd_channels_row *kernels;
-    int64_t itemsize, length, pieces; /* elements of a piece; pieces of a channel */
+    int64_t itemsize, length, pieces; /* a piece is `length` elements of a channel, and a channel has `pieces` pieces */
     double eps;
-    bool own; /* the moments are the input's */
+    bool own; /* true if mean and variance are computed from the input, false if they are constants */
     const char *data, *grad, *weight;
     char *out, *mean, *variance, *grad_weight, *grad_bias;
-    char *firsts, *seconds;         /* sums of each unit: for each piece an array over the channels */
-    char *scale, *shift, *slope;    /* values of channels */
-    grd_task *sum, *finish, *write; /* the first pass over units, the end of it for channels, the second pass over units */
+    char *firsts, *seconds; /* first and second sum of each piece of each channel, as arrays [pieces][channels] */
+    /* One element per channel. Forward: out = (data - mean) * scale + shift. Backward: out = grad * scale - shift - (data - mean) * slope. */
+    char *scale, *shift, *slope;
+    /* The three steps as functions for grd_parallel_for. `sum` is the first pass over the pieces of channels (NULL if it is not needed), `finish`
+     * combines the sums of the pieces for each channel, and `write` is the second pass. */
+    grd_task *sum, *finish, *write;
 };
 
 static struct channel_norm *norm_of(const struct grd_plan *p)
@@ -63,7 +68,8 @@ static bool plan_like_input(struct grd_plan *p, const grd_tensor *input)
            grd_plan_computed_in(p, grd_lines_dtype((grd_dtype)input->dtype));
 }
 
-/* Plans to read `t` in the order of the layout. */
+/* Plans to read `t` as a contiguous tensor. If the input has its channels innermost in memory, `t` is first permuted so that channels are the last
+ * dimension. */
 static bool plan_reads_channels(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
 {
     int64_t dims[GRD_MAX_DIMS] = {0};
@@ -74,6 +80,7 @@ static bool plan_reads_channels(struct grd_plan *p, grd_tensor *t, grd_dtype dty
     return grd_plan_reads_as(p, grd_permute(t, grd_dims_from(dims, t->ndim)), dtype) && !grd_pending();
 }
 
+/* Indices in plan->in of the forward pass. */
 enum { INPUT, WEIGHT, BIAS, MEAN, VARIANCE };
 
 bool plan_hidden_native_batch_norm(struct grd_plan *p, grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_tensor *mean,
@@ -88,6 +95,7 @@ bool plan_hidden_native_batch_norm(struct grd_plan *p, grd_tensor *input, grd_te
            grd_plan_reads_as(p, mean, dtype) && grd_plan_reads_as(p, variance, dtype);
 }
 
+/* Indices in plan->in of the backward pass. */
 enum { BACK_GRAD, BACK_INPUT, BACK_WEIGHT, BACK_MEAN, BACK_VARIANCE };
 
 bool plan_hidden_native_batch_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *weight, grd_tensor *mean,
@@ -118,7 +126,7 @@ static struct grd_channel_piece piece_of(const struct channel_norm *x, int64_t u
                                       x->at.innermost ? x->at.channels : channel + 1};
 }
 
-/* Returns the index in the array of sums at which those of a unit's piece begin. */
+/* Returns the offset in bytes, in x->firsts and x->seconds, of the two sums of `piece` for channel 0. */
 static int64_t sums_at(const struct channel_norm *x, const struct grd_channel_piece *piece)
 {
     return piece->first / x->length * x->at.channels * x->itemsize;
@@ -175,7 +183,8 @@ static void write_gradient(int64_t begin, int64_t end, void *context)
         x->kernels->gradient(&x->at, piece_of(x, unit), x->data, x->grad, x->mean, x->shift, x->slope, x->scale, x->out);
 }
 
-/* Runs both passes for channels [begin, end), as many at a time as fit into the nearest cache. */
+/* Runs both passes for channels [begin, end), with as many channels at a time as have at most NEAR_BYTES bytes of input, so that they stay in the L1
+ * cache between the passes. */
 static void all_of_channels(int64_t begin, int64_t end, void *context)
 {
     const struct channel_norm *x = context;
@@ -203,6 +212,7 @@ static void run_passes(struct channel_norm *x)
     grd_parallel_for(0, unit_count(x), grain, x->write, x);
 }
 
+/* Divides the scratch memory among the arrays scale, shift, slope, firsts and seconds. */
 static void share_scratch(struct channel_norm *x, char *scratch)
 {
     const int64_t bytes = x->at.channels * x->itemsize;

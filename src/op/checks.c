@@ -1,4 +1,4 @@
-/* See checks.h. */
+/* Implements the argument checks of checks.h, which operators of all families share. */
 #include "core/dtype.h"
 #include "core/tensor.h"
 #include "op/checks.h"
@@ -29,7 +29,7 @@ bool grd_check_has_data(const grd_tensor *t)
 
 bool grd_raise_no_kernel(const char *name, grd_dtype dtype)
 {
-    static const char special[] = "special_"; /* PyTorch's names of kernels leave it out. */
+    static const char special[] = "special_"; /* PyTorch's names of kernels do not have this prefix. */
     name += strspn(name, "_");
     name += strncmp(name, special, sizeof special - 1) == 0 ? sizeof special - 1 : 0;
     return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", name, grd_dtype_type_name(dtype));

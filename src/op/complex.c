@@ -1,4 +1,4 @@
-/* Complex tensors and their parts: views of the same storage as pairs of real numbers. */
+/* Makes complex tensors from two real ones, and views of the real and imaginary parts of a complex tensor in the same storage. */
 #include <math.h>
 
 #include "gen/uses/op/complex.h"
@@ -16,10 +16,13 @@
 #include "core/iter.h"
 
 /* Note [Conjugated when read]
- * conj() gives a view of the same memory with the key CONJUGATE: its elements are the conjugates of those in memory. A real tensor with the key,
- * the imaginary part of such a view, has the negatives. Views inherit the key. Other operators get tensors without it (conjugate.c), so that
- * kernels need not know of it. What reads memory past the dispatcher asks grd_is_conjugated. */
+ * conj() returns a view of the same memory with the dispatch key CONJUGATE. The elements of such a tensor are the conjugates of the numbers in
+ * memory. For a real tensor with the key, such as the imaginary part of a conjugated tensor, they are the negatives. Views inherit the key.
+ * The fallback in conjugate.c passes tensors without the key to all operators that are not views, so kernels need not handle the key. Code that reads
+ * memory without a call through the dispatcher must ask grd_is_conjugated. */
 
+/* Plans a view of self's memory that has the dispatch key CONJUGATE exactly if `self` has not, so that the view's elements are the conjugates (if
+ * real, the negatives) of self's. Always true. */
 static bool plan_turned(struct grd_view *v, const grd_tensor *self)
 {
     grd_view_start(v, self, self->ndim);
@@ -54,7 +57,8 @@ grd_tensor *op_resolve_neg(grd_tensor *self)
     return grd_is_neg(self) ? grd_clone(self) : self;
 }
 
-/* Plans a view of the real (0) or imaginary (1) parts: the same addresses, with strides and offset counted in real numbers. */
+/* Plans a view of the real (`part` 0) or imaginary (`part` 1) parts of a complex `self`. The strides and the offset of the view are counted in real
+ * numbers. */
 static bool plan_halves(struct grd_view *v, const grd_tensor *self, int part)
 {
     grd_view_start(v, self, 0);
@@ -68,7 +72,8 @@ static bool plan_halves(struct grd_view *v, const grd_tensor *self, int part)
 bool plan_real(struct grd_view *v, grd_tensor *self)
 {
     v->itself = !grd_dtype_is_complex((grd_dtype)self->dtype);
-    v->turns = grd_is_conjugated(self); /* conjugates have the real parts of what is in memory */
+    /* A conjugated tensor has the same real part as the numbers in memory. So the view must not inherit the key CONJUGATE: `turns` removes it. */
+    v->turns = grd_is_conjugated(self);
     return v->itself || plan_halves(v, self, 0);
 }
 
@@ -95,7 +100,7 @@ bool plan_view_as_real(struct grd_view *v, grd_tensor *self)
     return true;
 }
 
-/* True for the real dtypes that the parts of complex dtypes have. */
+/* True if `dtype` is a real dtype from which complex numbers can be made. */
 static bool is_part(grd_dtype dtype)
 {
     return dtype == GRD_FLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;

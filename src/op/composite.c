@@ -1,4 +1,4 @@
-/* See composite.h. */
+/* Implements composite.h: out=, in-place calls, strides and value checks of composites, which are operators made of calls of other operators. */
 #include "op/composite.h"
 
 #include <stdio.h>
@@ -42,14 +42,15 @@ static bool check_out(const grd_tensor *out, const grd_tensor *value)
     return check_gradient(out, value) && grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value));
 }
 
-/* Returns a copy of a value that lies in the storage of `out`, where it might be read after it was overwritten; any other value itself. */
+/* Returns a copy of `value` if it shares the storage of `out`, because writing `out` could overwrite elements of `value` that are not yet read.
+ * Otherwise returns `value`. */
 static grd_tensor *copied_from_out(const grd_tensor *out, grd_tensor *value)
 {
     return out->storage == value->storage ? grd_clone(value) : value;
 }
 
-/* Warns in PyTorch's words that an out= that is not empty is resized. Functions without input tensors resize out= silently, unless their length is
- * computed. */
+/* Warns with PyTorch's text that a non-empty `out` is resized. A function without input tensors warns only if it computes the length of its result
+ * (e.g. arange). */
 static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     char text[640];
@@ -66,6 +67,7 @@ static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor 
     return grd_warn(text);
 }
 
+/* Resizes `out` to the sizes of `value` if they differ, copies `value` to it and returns it. Returns grd_failed on an error. */
 static grd_tensor *fill_out(grd_tensor *out, grd_tensor *value)
 {
     value = copied_from_out(out, value);
@@ -90,6 +92,7 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
     return fits ? grd_copy_(out, copied_from_out(out, value)) : grd_failed;
 }
 
+/* Returns `value` if it has the given strides, otherwise a copy with these strides. */
 static grd_tensor *with_strides(grd_tensor *value, const int64_t *strides)
 {
     if (grd_pending())
@@ -148,7 +151,7 @@ bool grd_composite_has_values(const grd_tensor *t)
 
 bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest)
 {
-    t = grd_physical(t); /* a check of all elements of a batch */
+    t = grd_physical(t); /* under vmap, this is the tensor with the batch dimension, so that all samples are checked */
     if (!grd_composite_has_values(t))
         return false;
     *ret_least = grd_item_double(grd_amin(t));
@@ -190,7 +193,8 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     return grd_pending() ? grd_failed : t;
 }
 
-/* True unless an input would be overwritten before it is read. An input may be `out` itself if that has the sizes of the result. */
+/* Raises RuntimeError and returns false if writing to `out` would overwrite an input before it is read. `out` itself may be an input if it has the
+ * sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     for (int64_t i = 0; i < inputs.n; i++) {

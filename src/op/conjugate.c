@@ -1,8 +1,9 @@
-/* Operators on tensors that are conjugated, or negated, when they are read: Note [Conjugated when read] (complex.c).
+/* Runs operators on tensors that are conjugated, or negated, when they are read. See Note [Conjugated when read] in complex.c.
  *
- * The fallback of the key CONJUGATE. Views are made of the tensor as it is, and inherit the key. Every other operator gets the elements in memory
- * of their own; what it writes is brought back, conjugated, when it has succeeded.
- * Invariant: below the key, no tensor of a call has it. */
+ * This file holds the fallback of the dispatch key CONJUGATE. View operators run on the tensor itself, and their results inherit the key. Every other
+ * operator gets a copy with the conjugated elements. If an operator writes to a tensor with the key, it is given a copy to write to; after it has
+ * succeeded, the conjugates of that copy are written to the tensor's memory.
+ * Invariant: no argument has the key when the fallback calls the operator again. */
 #include "op/conjugate.h"
 
 #include "core/new.h"
@@ -14,11 +15,14 @@
 
 enum { CONJUGATE_BIT = 1 << GRD_KEY_CONJUGATE };
 
+/* The tensor that an operator writes, and the tensor that the fallback passes to the operator instead. */
 struct call {
-    grd_tensor *out, *written; /* the tensor that is written, and the one that the operator gets in its place */
+    /* `out` is the tensor that the operator writes, or NULL. `written` is passed in its place: a copy if `out` has the key CONJUGATE, otherwise
+     * `out` itself. */
+    grd_tensor *out, *written;
 };
 
-/* Returns a tensor of the same memory, read as it is there, without history. */
+/* Returns a tensor that shares t's memory but has no key CONJUGATE, so that its elements are read as stored, and no autograd history. */
 static grd_tensor *memory_of(grd_tensor *t)
 {
     grd_tensor *memory = grd_new_detached(t);
@@ -27,11 +31,14 @@ static grd_tensor *memory_of(grd_tensor *t)
     return memory;
 }
 
+/* Returns the conjugate of a complex tensor, or the negative of a real one, in new memory. */
 static grd_tensor *conjugates_of(grd_tensor *t)
 {
     return grd_dtype_is_complex((grd_dtype)t->dtype) ? grd_conj_physical(t) : grd_neg(t);
 }
 
+/* Returns the tensor to pass to the operator in place of argument `t`. If `t` does not have the key CONJUGATE, this is `t` itself; otherwise it is
+ * a tensor with the conjugated elements in memory. */
 static grd_tensor *resolved(const void *context, grd_tensor *t)
 {
     const struct call *call = context;
@@ -40,6 +47,7 @@ static grd_tensor *resolved(const void *context, grd_tensor *t)
     return t == call->out ? call->written : conjugates_of(memory_of(t));
 }
 
+/* Writes the operator's result, which is in `written`, to `out`. As `out` has the key CONJUGATE, its memory gets the conjugates. */
 static void bring_back(grd_tensor *out, grd_tensor *written)
 {
     if (grd_dims_equal(grd_sizes(out), grd_sizes(written)) || grd_resize(out, grd_sizes(written)))

@@ -1,5 +1,5 @@
-/* The operators that copy a tensor, or convert it to another dtype, device or order in memory: copy_, clone, contiguous, to. How elements are
- * moved is in copy.c. */
+/* Implements the operators that copy a tensor or convert it to another dtype, device or order in memory: copy_, clone, contiguous, to. The loops that
+ * move the elements are in copy.c. */
 #include <string.h>
 
 #include "gen/uses/op/conversion.h"
@@ -14,7 +14,7 @@
 #include "op/sizes.h"
 #include "core/iter.h"
 
-/* Returns `src` expanded to the sizes of `self`. RuntimeError: they do not broadcast to those. */
+/* Returns `src` expanded to the sizes of `self`. Raises RuntimeError if `src` does not broadcast to these sizes. */
 static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
 {
     int64_t sizes[GRD_MAX_DIMS], n;
@@ -28,7 +28,9 @@ static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
     return op_expand(src, grd_sizes(self));
 }
 
-/* Plans a copy between any two devices, so that the run need not ask where its operands lie. */
+/* Checks the copy of `src` to a tensor on `device` with dtype `dtype`, and allows the plan's operands to be on different devices, because
+ * run_elements() transfers them. Raises NotImplementedError if `src` is a meta tensor but the target is not, or there is no conversion between the
+ * dtypes. */
 static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, grd_dtype dtype)
 {
     p->device = device;
@@ -38,7 +40,8 @@ static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, g
     return grd_check_convertible((grd_dtype)src->dtype, dtype);
 }
 
-/* Copies between devices, or on a device from outside: the bytes where both tensors have one dtype and dense strides, otherwise by way of the cpu. */
+/* Copies `from` to `to` if one of them is on a device that a plug-in has registered. If both have one dtype and the same dense strides, their
+ * bytes are transferred directly; otherwise the elements are converted on the CPU. */
 static void copy_between(grd_tensor *to, grd_tensor *from)
 {
     const bool one_way = to->device == from->device || to->device == GRD_DEVICE_CPU || from->device == GRD_DEVICE_CPU;
@@ -56,7 +59,7 @@ static void copy_between(grd_tensor *to, grd_tensor *from)
         grd_transfer(to, staged);
 }
 
-/* Copies the elements of the tensor that is read to the result. */
+/* Runs copy_, clone and to, which all copy the elements of the plan's input to the result. */
 void run_elements(const struct grd_plan *p)
 {
     if (grd_is_extra(p->device) || grd_is_extra(grd_device_of(p->in[0])))
@@ -71,14 +74,15 @@ bool plan_copy(struct grd_plan *p, grd_tensor *self, grd_tensor *src, bool non_b
     p->any_strides = p->aligned = p->repeats = true;
     if (!check_copy(p, src, grd_device_of(self), (grd_dtype)self->dtype) || !grd_check_no_internal_overlap(self))
         return false;
-    /* PyTorch checks overlaps of dense memory only. */
+    /* Like PyTorch, copy_ checks for a partial overlap only if both tensors are dense. */
     if (grd_is_dense(self) && grd_is_dense(src) && !grd_check_no_partial_overlap(self, src))
         return false;
     grd_tensor *from = broadcast_source(self, src);
     return !grd_pending() && grd_plan_reads(p, from) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-/* Copies between contiguous cpu tensors of one dtype and shape that share no memory. */
+/* Runs copy_ by a fast path for contiguous CPU tensors of one dtype and shape that share no memory, and returns `out`. Returns NULL for all other
+ * tensors. */
 grd_tensor *shortcut_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non_blocking)
 {
     (void)non_blocking;
@@ -91,6 +95,8 @@ grd_tensor *shortcut_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bo
     return out;
 }
 
+/* Returns a copy of `self` in dtype `dtype`, with self's strides if these are dense. Returns NULL if `self` is not a CPU tensor or one of the
+ * dtypes is not handled by this fast path. */
 static grd_tensor *shortcut_like(grd_tensor *self, grd_dtype dtype)
 {
     if (self->device != GRD_DEVICE_CPU || self->dtype > GRD_COMPLEX128 || dtype > GRD_COMPLEX128)

@@ -1,4 +1,5 @@
-/* Convolutions: checks, shapes and results; how they are run is in convolution_run.c. Schema: schema/convolution.toml. */
+/* Checks the arguments of convolutions, computes the shapes of their results and plans them. The implementations are in convolution_run.c,
+ * convolution_direct.c and convolution_small.c. Schema: schema/convolution.toml. */
 #include "op/convolution.h"
 
 #include <stdio.h>
@@ -14,7 +15,8 @@
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Takes one number for each of n dimensions, from a list of n numbers or of one. */
+/* Reads `list`, an argument such as `stride`, into the last n elements of ret_values. `list` holds one number for all n spatial dimensions or one
+ * for each. Raises RuntimeError if it holds any other number of elements. */
 static bool take_list(grd_dims list, int64_t n, const char *name, int64_t *ret_values)
 {
     if (list.n != 1 && list.n != n)
@@ -32,6 +34,8 @@ static bool all_from(const int64_t *values, int64_t least)
     return values[0] >= least && values[1] >= least && values[2] >= least;
 }
 
+/* Sets the stride, padding, dilation and number of groups of *c. Raises RuntimeError if one of them is invalid. `n` is the number of spatial
+ * dimensions. */
 static bool take_settings(struct grd_conv *c, int64_t n, grd_dims stride, grd_dims padding, grd_dims dilation, int64_t groups)
 {
     for (int i = 0; i < GRD_CONV_DIMS; i++) {
@@ -53,7 +57,8 @@ static bool take_settings(struct grd_conv *c, int64_t n, grd_dims stride, grd_di
            grd_raise(GRD_ERROR_RUNTIME, "dilation should be greater than zero, but got %s", grd_list_text(dilation));
 }
 
-/* Takes the sizes of a weight, (outer, inner of a group, …). */
+/* Reads the sizes of a weight, (output channels, input channels of a group, kernel sizes ...), into the members of *c. Raises RuntimeError if the
+ * number of output channels is no multiple of the number of groups. */
 static bool take_weight(struct grd_conv *c, grd_dims weight)
 {
     const int64_t n = weight.n - 2;
@@ -78,7 +83,8 @@ static bool take_weight(struct grd_conv *c, grd_dims weight)
                                                grd_list_text(grd_dims_from(weight.data + 2, n)));
 }
 
-/* Takes the sizes of an input of n dimensions, with or without a batch; writes the last n to ret_sizes. */
+/* Reads the sizes of an input with n spatial dimensions, with or without a batch dimension: sets c->batch and *ret_channels and writes the last n
+ * sizes to ret_sizes. */
 static bool take_input(struct grd_conv *c, grd_dims sizes, int64_t n, int64_t *ret_channels, int64_t *ret_sizes)
 {
     if (sizes.n != n + 1 && sizes.n != n + 2)
@@ -108,7 +114,7 @@ static bool check_bias(const grd_tensor *bias, grd_dims weight, bool transposed,
                      transposed ? "transposed=1, " : "", grd_list_text(weight), (long long)channels, grd_list_text(grd_sizes(bias)));
 }
 
-/* Returns the last n sizes as "3 x 4", in pooled memory. */
+/* Returns the last n of GRD_CONV_DIMS sizes as text, e.g. "3 x 4", in memory that the current pool owns. */
 static const char *sizes_text(const int64_t *sizes, int64_t n)
 {
     enum { MOST = 96 };
@@ -118,13 +124,14 @@ static const char *sizes_text(const int64_t *sizes, int64_t n)
     return text != NULL ? text : "?";
 }
 
-/* Counts the elements from the first to the last one that a kernel touches; false on overflow. */
+/* Writes the extent of the dilated kernel along dimension i, (kernel - 1) * dilation + 1, to *ret_reach. Returns false if this overflows. */
 static bool reach(const struct grd_conv *c, int i, int64_t *ret_reach)
 {
     return !__builtin_mul_overflow(c->kernel[i] - 1, c->dilation[i], ret_reach) && !__builtin_add_overflow(*ret_reach, 1, ret_reach);
 }
 
-/* Works out how many places see the image. */
+/* Sets c->places, the spatial sizes of the output, from the sizes of the image. Raises RuntimeError if the kernel is larger than the padded image.
+ * `n` is the number of spatial dimensions. */
 static bool find_places(struct grd_conv *c, int64_t n)
 {
     int64_t padded[GRD_CONV_DIMS], spanned[GRD_CONV_DIMS];
@@ -145,7 +152,8 @@ static bool find_places(struct grd_conv *c, int64_t n)
                sizes_text(padded, n), sizes_text(spanned, n));
 }
 
-/* Works out the size of the image of a transposed convolution. */
+/* Sets c->image, the spatial sizes of the image that a transposed convolution produces. `n` is the number of spatial dimensions; output_padding has
+ * one number for each of the GRD_CONV_DIMS. Raises RuntimeError if a size overflows or is negative. */
 static bool find_image(struct grd_conv *c, int64_t n, const int64_t *output_padding)
 {
     bool fits = true;
@@ -154,7 +162,7 @@ static bool find_image(struct grd_conv *c, int64_t n, const int64_t *output_padd
         if (!reach(c, i, &spanned) || __builtin_mul_overflow(c->padding[i], 2, &cut) ||
             __builtin_mul_overflow(c->places[i] - 1, c->stride[i], &covered) || __builtin_add_overflow(covered, spanned, &covered) ||
             __builtin_sub_overflow(covered, cut, &covered) || __builtin_add_overflow(covered, output_padding[i], &covered))
-            return grd_raise(GRD_ERROR_RUNTIME, "the output size of a transposed convolution of %lld places overflows",
+            return grd_raise(GRD_ERROR_RUNTIME, "the output size of a transposed convolution overflows for an input of size %lld",
                              (long long)c->places[i]);
         c->image[i] = covered;
         fits = fits && covered >= 0;
@@ -194,7 +202,7 @@ static bool check_dtypes(const grd_tensor *input, const grd_tensor *weight, cons
 
 /* ---- Results -------------------------------------------------------------------------------------------------------------------------- */
 
-/* True if the channels are innermost; rows (3-d tensors) count as images of one row. */
+/* True if the channels of `t` are its innermost dimension in memory. A 3-d tensor (1-d convolution) counts as an image of one row. */
 static bool is_channels_last(const grd_tensor *t)
 {
     if (t->ndim == 4)
@@ -204,14 +212,16 @@ static bool is_channels_last(const grd_tensor *t)
     return grd_shape_suggests_channels_last(grd_dims_from(sizes, 4), strides);
 }
 
-/* True if the result is to have its channels innermost: if the weight or what is seen has; for rows, only if the weight has. */
+/* True if the result should have its channels innermost. As in PyTorch, this is so if the weight has its channels innermost. For a two-dimensional
+ * convolution it is also so if `seen`, the operand that the sliding window reads, has its channels innermost. */
 static bool makes_channels_last(const struct grd_conv *c, const grd_tensor *seen, const grd_tensor *weight)
 {
     const int64_t n = weight->ndim - 2;
     return c->kind != GRD_CONV_WEIGHT && n <= 2 && (is_channels_last(weight) || (n == 2 && seen->ndim == 4 && is_channels_last(seen)));
 }
 
-/* Plans a result of one image, or its places, for each sample. */
+/* Plans a result of `channels` channels for each sample. Its spatial sizes are the last n elements of `last`. It has a batch dimension if
+ * `batched`. */
 static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t channels, const int64_t *last)
 {
     const struct grd_conv *c = grd_conv_of(p);
@@ -228,8 +238,9 @@ static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t chan
     return grd_plan_strided(p, own, batched ? strides : strides + 1, grd_conv_result_dtype(c));
 }
 
-/* Plans reads split into real parts. The channels of an image and of places follow the batch dimension, if there is one; those of a weight are its
- * first dimension. */
+/* Plans to read the operands of a complex convolution that is computed as a real one. Each operand is replaced by its real parts, its imaginary parts
+ * and their sums, concatenated along the channels. The channels are dimension 0 of a weight; in an image or output they follow the batch dimension,
+ * if there is one. */
 static bool plan_split_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias, int64_t n)
 {
     const struct grd_conv *c = grd_conv_of(p);
@@ -240,7 +251,8 @@ static bool plan_split_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *m
            grd_plan_reads_as(p, bias, grd_conv_result_dtype(c)) && !grd_pending();
 }
 
-/* Plans the reads. Where places are lanes, neighbouring places are read together, so what they see is made contiguous. */
+/* Chooses the implementation and plans to read the operands. `seen` is the operand that the sliding window reads. If a vector holds several
+ * neighbouring output positions, it is loaded from `seen` as a whole, so the last dimension of `seen` must be contiguous. */
 static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias, int64_t n)
 {
     struct grd_conv *c = grd_conv_of(p);
@@ -284,8 +296,8 @@ bool plan_convolution(struct grd_plan *p, grd_tensor *input, grd_tensor *weight,
            plan_image(p, n, input->ndim == n + 2, made, transposed ? c->image : c->places);
 }
 
-/* Takes the sizes of the gradient of the output, whose places are those that see the image; a transposed convolution with output_padding may have
- * fewer. */
+/* Reads `grad`, the sizes of the output's gradient, into *c. They must be the forward convolution's output sizes or smaller; smaller sizes occur with
+ * a transposed convolution with output_padding. */
 static bool take_gradient(struct grd_conv *c, int64_t n, grd_dims grad, bool batched, int64_t batch)
 {
     int64_t channels, places[GRD_CONV_DIMS] = {1, 1, 1};

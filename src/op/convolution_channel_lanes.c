@@ -1,9 +1,11 @@
-/* Convolutions whose results have enough channels to be lanes of vectors: see convolution_direct.h. The sums of a block of places and a panel of
- * channels are on the stack; the kernel (kernel/conv.h) adds to them the products of a panel of weights with what the places see. For the gradient
- * of a weight the rows of the block are taps of channels, and panels, packed before, hold the gradient of the places of all samples.
+/* Runs direct convolutions (see convolution_direct.h) whose results have many channels. A vector holds neighbouring channels of the result, and a
+ * panel is a few such vectors. The sums of a block of output positions for one panel are on the stack; the kernel (kernel/conv.h) adds to them the
+ * products of packed weights and the image elements that the positions read. For the gradient of a weight, the rows of a block are kernel elements of
+ * source channels instead of positions, and the output's gradient is packed instead of the weights.
  *
- * Without groups, places of all samples of a wave are counted one after the other. If they are few, each task packs the weights of its panel piece
- * by piece, and multiplies them with all places while they are in the cache; otherwise the weights of all panels are packed before. */
+ * Without groups, the positions of all samples that are computed together are numbered consecutively. If there are few positions, each task packs a
+ * few rows of the weights of its panel at a time and multiplies them with all positions while they are in the cache. Otherwise the weights of all
+ * panels are packed first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +14,15 @@
 #include "op/sizes.h"
 
 enum {
-    BLOCK_ROWS = 96, /* a multiple of the tiles of every kernel */
-    DEPTH = 128,     /* rows of a panel that are used at a time, so that they stay in the second-level cache */
-    MOST_WIDTH = 64, /* width of a panel, in elements of 4 bytes */
+    BLOCK_ROWS = 96, /* output positions in a block; a multiple of the tile height of every kernel */
+    DEPTH = 128,     /* rows of packed weights (one per kernel element and source channel) multiplied at a time, to stay in the L2 cache */
+    MOST_WIDTH = 64, /* largest number of channels in a panel, for elements of 4 bytes */
     SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
-    FEW_ROWS = 256,     /* places with which each task packs its own weights, at most */
-    FEW_DEPTH = 192,    /* rows of a panel that such a task packs at a time */
-    FEW_PLACES = 4096,  /* places of several samples whose offsets are in one list */
-    TASK_WORK = 1 << 18 /* multiplications worth a task */
+    FEW_ROWS = 256,  /* if there is one group with at most this many output positions, each task packs its own weights */
+    FEW_DEPTH = 192, /* rows of weights that a task multiplies at a time if it packs its own weights */
+    /* limit on the output positions whose window offsets are listed at a time for a weight's gradient, unless a sample has more */
+    FEW_PLACES = 4096,
+    TASK_WORK = 1 << 18 /* a thread takes as many tasks at a time as have about this many multiplications together */
 };
 
 static int64_t vectors_of_row(const struct grd_conv_run *r)
@@ -27,12 +30,13 @@ static int64_t vectors_of_row(const struct grd_conv_run *r)
     return r->width / r->kernel->lanes;
 }
 
+/* Returns the number of panels (groups of a few vectors) into which the channels of the result are divided. */
 static int64_t panels_of(const struct grd_conv_run *r)
 {
     return grd_conv_pieces(vectors_of_row(r), r->kernel->vectors);
 }
 
-/* Returns the number of vectors of a panel; panels are as even as they can be. */
+/* Returns the number of vectors of a panel. The vectors are distributed evenly, so the sizes of two panels differ by at most one vector. */
 static int vectors_of(const struct grd_conv_run *r, int64_t panel)
 {
     return (int)(vectors_of_row(r) / panels_of(r) + (panel < vectors_of_row(r) % panels_of(r)));
@@ -43,19 +47,22 @@ static int64_t first_vector(const struct grd_conv_run *r, int64_t panel)
     return panel * (vectors_of_row(r) / panels_of(r)) + grd_least(panel, vectors_of_row(r) % panels_of(r));
 }
 
-/* True for a phase whose places see nothing: their sums are the zeros that the result begins with. */
+/* True if the elements of a phase (the result elements that are sums over the same kernel elements) are sums of no products and have no bias. They
+ * are 0 and were written by clear_samples. */
 static bool is_blank(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
 {
     return r->bias == NULL && r->channels * phase->taps == 0;
 }
 
-/* Returns how many places of a phase are counted one after the other: those of all samples of a wave, or of one item. */
+/* Returns the number of elements of a phase (result elements that use the same kernel elements) that are computed as rows of one matrix product:
+ * those of `items` samples if there is one group, otherwise those of one sample. Returns 0 if the elements are sums of no products. */
 static int64_t rows_of(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t items)
 {
     return is_blank(r, phase) ? 0 : r->c->groups == 1 ? items * phase->places : phase->places;
 }
 
-/* Returns the number of blocks of places, over all phases. */
+/* Returns the number of blocks into which the result elements are divided. A block is at most BLOCK_ROWS elements of one phase (the result
+ * elements that use the same kernel elements). */
 static int64_t blocks_of(const struct grd_conv_run *r, int64_t items)
 {
     int64_t blocks = 0;
@@ -64,6 +71,8 @@ static int64_t blocks_of(const struct grd_conv_run *r, int64_t items)
     return blocks;
 }
 
+/* True if there are only one group and so few result elements that packing the weights in advance does not pay. Each task then packs the weights
+ * that it needs. */
 static bool has_few_places(const struct grd_conv_run *r)
 {
     for (int i = 0; i < r->nphases; i++)
@@ -77,20 +86,23 @@ static int64_t tasks_of_group(const struct grd_conv_run *r)
     return panels_of(r) * grd_conv_pieces(r->channels * r->taps, BLOCK_ROWS);
 }
 
-/* Returns the bytes of the list of place offsets, which precedes the panels in scratch. */
+/* Returns the size in bytes of the list at the beginning of r->packed, which is used for the gradient of a weight. The list holds, for each output
+ * position, the offset in the source at which its window begins. */
 static int64_t places_bytes(const struct grd_conv_run *r)
 {
     return (grd_greatest(r->places, FEW_PLACES) * (int64_t)sizeof(int32_t) + 63) / 64 * 64;
 }
 
-/* Returns how many samples have their places in the list of offsets. */
+/* Returns the number of samples whose output positions fit into the list of window offsets (at most FEW_PLACES) at the beginning of r->packed; at
+ * least 1. */
 static int64_t samples_at_once(const struct grd_conv_run *r)
 {
     const int64_t step = grd_greatest(1, llabs(grd_conv_seen_step(r)));
     return grd_greatest(1, grd_least(r->c->batch, grd_least(FEW_PLACES / r->places, INT32_MAX / 4 / step)));
 }
 
-/* Returns the panel that holds the gradient of the places of all samples of a group; `begins` is its first channel. */
+/* Returns the address in r->packed of the packed output gradient of a group: all samples, for the panel of channels that begins with channel
+ * `begins`. */
 static char *gradient_of(const struct grd_conv_run *r, int64_t group, int64_t begins)
 {
     const int64_t first_group = r->first_item / r->c->batch;
@@ -104,7 +116,8 @@ int64_t grd_conv_panels_bytes(const struct grd_conv_run *r)
     return has_few_places(r) ? 0 : r->c->groups * r->weights * r->size;
 }
 
-/* Writes where rows [first, first + n), counted from the first place of an item, begin in the source. */
+/* Writes to `to` the offsets, in elements of the source, of the windows that result elements [first, first + n) of a phase read. A phase is the
+ * result elements that use the same kernel elements; they are counted over successive samples. */
 static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
 {
     while (n > 0) {
@@ -116,7 +129,8 @@ static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase 
     }
 }
 
-/* Packs items [begin, end): an item is the weights of a group, a phase and a panel. */
+/* Packs portions [begin, end) of the weights. A portion is the weights of one group for one phase (result elements that use the same kernel
+ * elements) and one panel of channels. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -126,7 +140,7 @@ static void pack_items(int64_t begin, int64_t end, void *context)
                               vectors_of(r, item % panels) * lanes, r->packed);
 }
 
-/* Zeroes samples [begin, end) of the result. */
+/* Writes zeros to samples [begin, end) of the result. */
 static void clear_samples(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -146,7 +160,8 @@ void grd_conv_panels_begin(struct grd_conv_run *r)
         grd_parallel_for(0, r->c->groups * r->nphases * panels_of(r), 1, pack_items, r);
 }
 
-/* Writes rows of sums, whose columns are channels from `channel` on, to places [first, first + n) of a sample whose channels are innermost. */
+/* Writes `sums`, a matrix with a row of `width` elements for each position and a column for each channel, to positions [first, first + n) and
+ * channels [channel, channel + columns) of a sample of the result. The channels of the result must be innermost. */
 static void write_across(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -158,8 +173,9 @@ static void write_across(const struct grd_conv_run *r, const struct grd_conv_pha
                                                   (const int64_t[]){r->itemsize, r->size}, NULL);
 }
 
-/* Writes transposed sums, whose rows are channels from `channel` on, to places [first, first + n) of a sample, which are parts of rows of the
- * result. */
+/* Writes `sums`, a matrix with a row for each channel and a column for each position, to positions [first, first + n) and channels [channel, channel
+ * + columns) of a sample of the result. The channels of the result must not be innermost. With several phases, neighbouring positions are
+ * phase->axes[2].step elements apart. */
 static void write_turned(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t first, int64_t n, const char *sums)
 {
@@ -183,7 +199,8 @@ static void write_turned(const struct grd_conv_run *r, const struct grd_conv_pha
     }
 }
 
-/* Writes columns of sums, which are channels from `channel` on, to places [first, first + n) of a sample. */
+/* Writes `sums`, a matrix with a row of `width` elements for each position and a column for each channel, to positions [first, first + n) and
+ * channels [channel, channel + columns) of a sample, whatever the strides of the result. */
 static void write_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -201,7 +218,8 @@ static void write_places(const struct grd_conv_run *r, const struct grd_conv_pha
         }
 }
 
-/* Writes the sums of rows [first, first + n), counted from the first place of an item. */
+/* Writes `sums` to channels [channel, channel + columns) of the result, at positions [first, first + n), which are counted over successive
+ * samples, beginning with the sample of `item`. `sums` is a matrix with a row of `width` elements for each position and a column for each channel. */
 static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t item, int64_t channel, int64_t columns,
                        int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -214,7 +232,8 @@ static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase
     }
 }
 
-/* Returns the bias of `columns` channels, padded to full vectors; NULL if there is none. */
+/* Returns the bias of channels [channel, channel + columns), converted and padded with zeros to `width` elements, in `room`; NULL if there is no
+ * bias. */
 static const char *bias_of(const struct grd_conv_run *r, int64_t channel, int64_t columns, int64_t width, char *room)
 {
     if (r->bias == NULL)
@@ -225,7 +244,7 @@ static const char *bias_of(const struct grd_conv_run *r, int64_t channel, int64_
     return room;
 }
 
-/* Runs tasks [begin, end): a task is a panel of a block of places of an item, or of the wave. */
+/* Runs tasks [begin, end) of a convolution or its gradient for the image. A task computes one block of result positions for one panel of channels. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -262,7 +281,8 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs tasks [begin, end): a task is a panel of a phase for all places of the wave, which are few. */
+/* Runs tasks [begin, end) of a convolution or its gradient for the image, if there are few output positions. A task packs the weights of one panel
+ * of channels for one phase (result elements that use the same kernel elements), and computes these channels at all positions. */
 static void panels_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -293,7 +313,7 @@ static void panels_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Packs items [begin, end): an item is a panel of the gradient of a sample's places. */
+/* Packs the output's gradient in portions [begin, end), where a portion is one panel of channels of one sample. */
 static void pack_gradients(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -308,7 +328,8 @@ static void pack_gradients(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs tasks [begin, end): a task is a block of taps of the channels of a group, for a panel of channels of the places. */
+/* Runs tasks [begin, end) of the gradient of a weight. A task computes the gradient of a block of kernel elements for one panel of output
+ * channels, summed over all samples. */
 static void weights_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -344,7 +365,7 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Returns how many tasks are worth a thread. */
+/* Returns the number of tasks that a thread takes at a time, so that they have about TASK_WORK multiplications together. */
 static int64_t grain_of(const struct grd_conv_run *r)
 {
     const double rows = (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items));

@@ -1,12 +1,12 @@
-/* Complex convolutions by real ones. With x = a + b i and w = c + d i
+/* Computes complex convolutions by real ones. With x = a + b i and w = c + d i
  *
- *   x * w = (a * c - b * d) + ((a + b) * (c + d) - a * c - b * d) i
+ *  x * w = (a * c - b * d) + ((a + b) * (c + d) - a * c - b * d) i
  *
- * so three real products, which the kernels of real convolutions compute two to three times as fast as the packed product of complex windows, are
- * a complex one. PyTorch computes the same three. They are the groups of one real convolution, whose operands are the parts and their sums one
- * after the other along the channels.
+ * so one complex convolution needs three real ones. The kernels of real convolutions are two to three times as fast as a product of packed complex
+ * windows. PyTorch computes the same three convolutions. They are run as the groups of one real convolution, whose operands are the real parts, the
+ * imaginary parts and their sums, concatenated along the channels.
  *
- * Invariant: sums are joined element by element, so the bits do not depend on the number of threads. */
+ * Invariant: the three results are combined element by element, so results do not depend on the number of threads, bit for bit. */
 #include "base/parallel.h"
 #include "gen/uses/op/convolution_complex.h"
 #include "core/tensor.h"
@@ -18,11 +18,13 @@
 
 enum {
     THIRDS = 3,
-    LEAST_WORK = 1 << 14, /* complex multiplications for which copies in parts are worth making … */
-    LEAST_PLACES = 8,     /* … and how often each weight must be used */
+    /* least number of complex multiplications; with fewer, copying the operands' real and imaginary parts costs more than it saves */
+    LEAST_WORK = 1 << 14,
+    LEAST_PLACES = 8, /* least number of output positions; with fewer, a copied weight is used too rarely to pay for the copy */
     TASK_ELEMENTS = 1 << 13
 };
 
+/* True if the convolution has enough output positions and multiplications to pay for copies of its operands. */
 static bool is_worth_copies(const struct grd_conv *c)
 {
     double places = (double)c->batch, weights = (double)c->groups * (double)c->inner * (double)c->outer;
@@ -55,13 +57,14 @@ grd_tensor *grd_conv_thirds(grd_tensor *x, int64_t dim)
     return grd_cat(grd_tensors(re, im, grd_add(re, im)), .dim = dim);
 }
 
+/* The context that grd_parallel_for passes to join_channels. */
 struct joined {
     const struct grd_plan *p;
     const char *sums;
-    int64_t channels, elements; /* channels of a sample of the complex result, and elements of a channel */
+    int64_t channels, elements; /* channels of a sample of the complex result; elements of a channel */
 };
 
-/* Joins channels [begin, end), counted over all samples. */
+/* Computes channels [begin, end) of the complex result, counted over all samples, from the three real results. */
 static void join_channels(int64_t begin, int64_t end, void *context)
 {
     const struct joined *j = context;

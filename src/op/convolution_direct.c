@@ -1,6 +1,8 @@
-/* Running a convolution of floating numbers without a copy of its windows: what it sees, and with which offsets; see convolution_direct.h.
+/* Prepares and runs direct convolutions (see convolution_direct.h): computes at which offsets the image elements are read, makes a padded copy of the
+ * image if necessary, and calls the loops of convolution_channel_lanes.c or convolution_place_lanes.c.
  *
- * Invariant: blocks depend on shapes alone, and each is computed in one order, so the bits do not depend on the number of threads. */
+ * Invariant: the blocks of the result depend on shapes alone, and the sums of a block are computed in a fixed order. So results do not depend on the
+ * number of threads, bit for bit. */
 #include "op/convolution_direct.h"
 
 #include <stddef.h>
@@ -13,10 +15,12 @@
 #include "op/sizes.h"
 
 enum {
-    LINES_DEPTH = 64, /* most products per place for which many channels are computed with places as lanes */
-    LINES_TAPS = 32   /* most sums per channel for which the gradient of a weight of many channels is */
+    /* if rows are long, a vector holds output positions rather than channels if each position sums at most this many products */
+    LINES_DEPTH = 64,
+    /* the same for the gradient of a weight: limit on the kernel elements per output channel, over all input channels of a group */
+    LINES_TAPS = 32
 };
-enum { WAVE_BYTES = 3 << 18 /* bytes of the copies of a wave, unless it is a single item */ };
+enum { WAVE_BYTES = 3 << 18 /* limit on the bytes of the padded copies that are made at a time, unless one sample needs more */ };
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -38,8 +42,8 @@ static void find_axis_of_places(const struct grd_conv *c, int dim, struct grd_co
     ret_axis->ntaps = c->kernel[dim];
 }
 
-/* Returns the axis of the elements i of the image for which (i + padding) % stride is `remainder`: they see the taps t with (remainder - t *
- * dilation) % stride == 0. */
+/* Returns the description of the image elements i with (i + padding) % stride == remainder along dimension `dim`. Each is a sum over the kernel
+ * elements t with (remainder - t * dilation) % stride == 0. */
 static struct grd_conv_axis axis_of_image(const struct grd_conv *c, int dim, int64_t remainder)
 {
     const int64_t stride = c->stride[dim], padding = c->padding[dim], dilation = c->dilation[dim];
@@ -67,7 +71,7 @@ static struct grd_conv_axis axis_of_image(const struct grd_conv *c, int dim, int
     return axis;
 }
 
-/* Widens [low, high] to the elements of the source that are seen along a dimension. */
+/* Extends the range [*low, *high] of source indices along a dimension by the indices that `axis` reads. */
 static void reach(const struct grd_conv_axis *axis, int64_t *low, int64_t *high)
 {
     if (axis->count == 0 || axis->ntaps == 0)
@@ -78,7 +82,8 @@ static void reach(const struct grd_conv_axis *axis, int64_t *low, int64_t *high)
     *high = grd_greatest(*high, last);
 }
 
-/* Finds the phases, how far they see, and where their offsets, weights and blocks are. */
+/* Determines the phases of the result (sets of result elements that use the same kernel elements) and the range of source indices that they read.
+ * Also determines where the offsets and weights of each phase begin in the arrays r->offsets and r->packed. */
 static void find_phases(struct grd_conv_run *r)
 {
     const struct grd_conv *c = r->c;
@@ -117,7 +122,7 @@ static void find_phases(struct grd_conv_run *r)
 
 /* ---- Whether, and with how much memory ------------------------------------------------------------------------------------------------- */
 
-/* Finds where the elements of a copy are, and how many items are copied at a time. */
+/* Determines the strides of a padded copy of the source, and the number of items (a group of a sample) that are copied at a time. */
 static void find_copy(struct grd_conv_run *r)
 {
     const struct grd_conv *c = r->c;
@@ -138,7 +143,8 @@ static void find_copy(struct grd_conv_run *r)
     r->wave = r->is_local ? all : least * grd_conv_pieces(all / least, grd_conv_pieces(all / least, most));
 }
 
-/* True if places are to be the lanes: for few channels in the result, or for few products per place where rows are long. */
+/* True if a vector should hold several output positions instead of several channels. This is so if the result has few channels, or if rows are
+ * long and there are few products per position. */
 static bool are_lines(const struct grd_conv_run *r)
 {
     const int lanes = r->kernel->lanes;
@@ -147,7 +153,8 @@ static bool are_lines(const struct grd_conv_run *r)
     return r->rows < lanes / 2 || (is_shallow && r->c->places[GRD_CONV_DIMS - 1] >= 3 * lanes);
 }
 
-/* Fills in all that follows from shapes; the strides of the source are those of a copy. */
+/* Fills the members of *r that follow from sizes and dtype. Sets the strides of the source to those of a padded copy; settle() later decides
+ * whether a copy is made. */
 static void describe(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
@@ -174,7 +181,8 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
     find_copy(r);
 }
 
-/* True if the convolution is run without a copy of its windows; then the run is described. */
+/* Fills *r and returns true if the loops for direct convolutions support the dtype and sizes in `c`. Otherwise returns false, and *r must not be
+ * used. */
 static bool is_direct(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
@@ -203,7 +211,8 @@ void grd_conv_choose(struct grd_plan *p)
     c->is_lines = c->way == GRD_CONV_DIRECT && grd_conv_run_of(p)->is_lines;
 }
 
-/* True if the kernel can read the source in place. Where places are lanes the rows of a plane must be contiguous. */
+/* True if the kernel can read the source in place, without padding, reordering or conversion. If a vector holds several positions, the rows of
+ * each channel must also be contiguous. */
 static bool lies_well(const struct grd_conv_run *r, const grd_tensor *seen)
 {
     double reach = 0;
@@ -223,13 +232,13 @@ static size_t rounded(int64_t bytes)
     return (size_t)((bytes + 63) / 64 * 64);
 }
 
-/* True if the result is computed with places innermost and then transposed to channels innermost. */
+/* True if the result is computed with channels first and then transposed, because it must have its channels innermost. */
 static bool is_turned(const struct grd_conv_run *r)
 {
     return r->is_lines && r->c->is_channels_last && r->widen == NULL && !r->c->is_split;
 }
 
-/* The parts of scratch, one after the other. */
+/* The offsets, in bytes, of the arrays of struct grd_conv_run in scratch memory. `all` is the size of the scratch memory. */
 struct parts {
     size_t offsets, chains, packed, copy, left, turned, split, all;
 };
@@ -252,7 +261,7 @@ static struct parts parts_of(const struct grd_conv_run *r)
     return parts;
 }
 
-/* Takes the tensors that are read, and decides whether the source is copied. */
+/* Sets the operands in *r, and decides whether the source (the operand that is read through windows) is copied. */
 static void settle(struct grd_conv_run *r, const struct grd_plan *p)
 {
     r->seen = p->in[0];
@@ -272,13 +281,13 @@ bool grd_conv_prepare_direct(struct grd_plan *p)
 
 /* ---- Before the tasks ---------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the index in a copy of an element along a dimension. */
+/* Returns the offset in elements, in the padded copy, of index i along dimension `dim` of this copy. */
 static int64_t place_in_copy(const struct grd_conv_run *r, int dim, int64_t i)
 {
     return i % r->split[dim] * r->part[dim] + i / r->split[dim] * r->source[dim];
 }
 
-/* Copies a row of the source, with `step` elements from one to the next, to the copy. */
+/* Copies `row`, a row of the source whose elements are `step` elements apart, to the row `to` of the padded copy. */
 static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step, char *to)
 {
     const int64_t n = r->size_seen[2], before = r->before[2], split = r->split[2];
@@ -288,7 +297,8 @@ static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step
                 (const int64_t[]){r->size, split * step * r->itemsize}, NULL);
 }
 
-/* Copies rows [first, first + n) of a plane, `row` elements from one to the next, to their places in the copy. */
+/* Copies rows [first, first + n) of a channel to the padded copy of this channel at `to`. `from` is the address of the first of these rows. The
+ * elements of a row are contiguous, and rows begin `row` elements apart. */
 static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, const char *from, int64_t row, char *to)
 {
     r->kernel->copy(&(struct grd_conv_copy){
@@ -301,7 +311,8 @@ static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, c
     });
 }
 
-/* True if the copy has the shape of the source: without a border, and not split into phases. */
+/* True if the padded copy of the source has the layout of a contiguous tensor, because no dimension is padded and none is sorted by index modulo
+ * the stride. */
 static bool copies_as_is(const struct grd_conv_run *r)
 {
     for (int d = 0; d < GRD_CONV_DIMS; d++)
@@ -310,8 +321,8 @@ static bool copies_as_is(const struct grd_conv_run *r)
     return true;
 }
 
-/* Copies all rows of a plane, `row` elements from one to the next. Rows that have to be converted or gathered are first made contiguous, as many
- * at a time as scratch holds. */
+/* Copies all rows of a channel to the padded copy. In the channel, rows begin `row` elements apart and the elements of a row are `step` apart.
+ * Rows that must be converted or are not contiguous are first written to a buffer on the stack. */
 static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t row, int64_t step, char *to)
 {
     enum { ROOM = 2048 };
@@ -336,6 +347,7 @@ static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t ro
     }
 }
 
+/* Copies one channel of an item (a group of a sample) to the interior of its padded copy at `to`. */
 static void copy_plane(const struct grd_conv_run *r, int64_t item, int64_t channel, char *to)
 {
     const grd_tensor *t = r->seen;
@@ -356,7 +368,8 @@ const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char 
     return to;
 }
 
-/* Copies planes [begin, end), counted over the channels of the wave's items, into the interior of their zero borders. */
+/* Copies channels [begin, end) of the items that are computed now (an item is a group of a sample) to the interior of their padded copies. Sets the
+ * padding to zero only if these items are the first, because later items use the same memory. */
 static void copy_planes(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -374,7 +387,8 @@ int64_t grd_conv_tap_offset(const struct grd_conv_run *r, const struct grd_conv_
     return r->is_copied ? place_in_copy(r, dim, i) : i * r->source[dim];
 }
 
-/* Writes the offsets of the taps of all channels, phase by phase. */
+/* Fills r->offsets, where each phase has a list with one offset for each kernel element in each channel. It is the distance, in elements of the
+ * source, from the beginning of a window to the element that is multiplied by this kernel element. */
 static void fill_offsets(struct grd_conv_run *r)
 {
     for (int i = 0; i < r->nphases; i++) {
@@ -408,7 +422,8 @@ int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_ph
     return ((a[0].first + j * a[0].step) * sizes[1] + a[1].first + k * a[1].step) * sizes[2] + a[2].first + l * a[2].step;
 }
 
-/* True if the phase sees through all taps of the kernel, in order. */
+/* True if each result element of a phase (the result elements that use the same kernel elements) uses all kernel elements, in their order in
+ * memory. */
 static bool has_all_taps(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
 {
     for (int d = 0; d < GRD_CONV_DIMS; d++)
@@ -425,7 +440,7 @@ void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const s
     const int64_t columns = grd_least(width, r->rows - first);
     const struct grd_conv_axis *a = phase->axes;
     const char *from = r->left + (group * r->c->outer * r->c->inner * r->taps + first * of_row) * r->size;
-    if (!image) { /* taps of all channels are neighbours */
+    if (!image) { /* an output channel's kernel elements of all source channels are contiguous, so one call packs them */
         r->product->pack((end - begin) * r->taps, columns, width, from + begin * of_channel * r->size, 1, of_row, to);
         return;
     }
@@ -455,7 +470,7 @@ void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const st
 
 /* ---- The run --------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the elements of `t` in the dtype that is computed in, converted into `room` if that is another one. */
+/* Returns the address of the elements of `t` in the dtype of the computation. They are converted into `room` if t's dtype is a different one. */
 static const char *in_computed(const struct grd_conv_run *r, const grd_tensor *t, char *room)
 {
     if (r->widen == NULL)
@@ -464,6 +479,7 @@ static const char *in_computed(const struct grd_conv_run *r, const grd_tensor *t
     return room;
 }
 
+/* Sets the address and strides of the source to those of the padded copy if there is one, otherwise to those of the tensor. */
 static void read_source(struct grd_conv_run *r)
 {
     const grd_tensor *t = r->seen;
@@ -479,7 +495,7 @@ static void read_source(struct grd_conv_run *r)
         r->source[GRD_CONV_DIMS - dims + d] = t->strides[t->ndim - dims + d];
 }
 
-/* Transposes samples [begin, end) to a result whose channels are innermost. */
+/* Transposes samples [begin, end) of the result from channels first to channels last. */
 static void turn_samples(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;

@@ -1,11 +1,11 @@
-/* Convolutions in which places are lanes of vectors: see convolution_direct.h. Depthwise ones are of this kind, since each channel is a group. Up
- * to GRD_CONV_LINE_ROWS channels of the result are computed at a time, and stored where they belong without being turned.
+/* Runs direct convolutions (see convolution_direct.h) with neighbouring output positions in a vector. Depthwise convolutions run this way, because
+ * each group has one channel. Up to GRD_CONV_LINE_ROWS channels of the result are computed at a time and are stored without a transposition.
  *
- * Where rows are short, places of a plane are counted as they lie in the source, whose rows are longer than theirs: so all that a block of rows
- * sees is one line, and so are its sums. Those between the rows are computed, but not written. Of an image the phases of the last dimension are
- * computed side by side, and woven into its rows.
+ * If rows are short, several rows are computed as one long row, which includes the padding between the rows of the source. The sums at the padding
+ * are computed as well, but are not written. If the result is an image and the stride is above 1, the phases of the last dimension are computed one
+ * after the other and are interleaved when they are written.
  *
- * A small item is copied by each task that reads it, into memory of its own that stays in the first-level cache. */
+ * If samples are small, each task copies the samples it reads to a buffer on the stack, which stays in the L1 cache. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -14,12 +14,15 @@
 #include "op/sizes.h"
 
 enum {
+    /* Number of kernel elements for which one task computes the gradient of a weight. */
     BLOCK_TAPS = 32,
-    SUMS = 4096,       /* of a block, at most */
-    MOST_CHAINED = 32, /* most taps of a chain */
-    CHUNK = 1024,      /* places whose gradient is multiplied with all taps of a block before the next are */
+    SUMS = 4096, /* limit on the number of sums that a block of result elements has on the stack */
+    /* kernels with more rows than this are not divided into chains of elements that share a loaded source row (find_chains) */
+    MOST_CHAINED = 32,
+    CHUNK = 1024, /* output positions that a task processes for all its kernel elements before it reads the next positions */
+    /* Bytes of the widest vector of any instruction set. */
     MOST_LANES_BYTES = 64,
-    TASK_WORK = 1 << 18 /* multiplications worth a task */
+    TASK_WORK = 1 << 18 /* a thread takes as many tasks at a time as have about this many multiplications together */
 };
 
 int64_t grd_conv_lines_bytes(const struct grd_conv_run *r)
@@ -27,7 +30,8 @@ int64_t grd_conv_lines_bytes(const struct grd_conv_run *r)
     return r->c->kind == GRD_CONV_WEIGHT ? 0 : r->c->groups * r->weights * r->size;
 }
 
-/* Packs items [begin, end): an item is the weights of a group and a phase. */
+/* Packs portions [begin, end) of the weights. A portion is the weights of one group for one phase (result elements that use the same kernel
+ * elements). */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -37,7 +41,8 @@ static void pack_items(int64_t begin, int64_t end, void *context)
                                   r->packed);
 }
 
-/* Returns the tap that sees from one row what `tap` sees from the next row; -1 if there is none. */
+/* Returns the kernel row that reads, at a given output row, the source row that kernel row `tap` reads `step` output rows later. Returns -1 if
+ * there is no such kernel row. */
 static int64_t next_of_chain(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t tap, int step)
 {
     const int64_t wanted = grd_conv_tap_offset(r, phase, 1, tap) + step * r->source[1];
@@ -47,7 +52,8 @@ static int64_t next_of_chain(const struct grd_conv_run *r, const struct grd_conv
     return -1;
 }
 
-/* Adds the chains of all channels that begin with `tap`. */
+/* Adds chains to r->chains: one for each source channel, kernel plane and kernel column. A chain is `count` kernel elements that read one source
+ * row at successive output rows. Its first element is in kernel row `tap`, its second one in kernel row `next`. */
 static void add_chains(struct grd_conv_run *r, struct grd_conv_phase *phase, int64_t tap, int64_t count, int64_t next)
 {
     const struct grd_conv_axis *a = phase->axes;
@@ -61,7 +67,8 @@ static void add_chains(struct grd_conv_run *r, struct grd_conv_phase *phase, int
         }
 }
 
-/* Finds the chains of a phase: each begins with a tap that none is before, and is cut into parts of GRD_CONV_CHAIN. */
+/* Divides the kernel elements of a phase into chains. The elements of a chain read one source row at successive output rows, so that the row is
+ * loaded once for all of them (see struct grd_conv_chain). A chain has at most GRD_CONV_CHAIN elements. */
 static void find_chains(struct grd_conv_run *r, struct grd_conv_phase *phase)
 {
     const int64_t taps = phase->taps > 0 ? phase->axes[1].ntaps : 0;
@@ -91,18 +98,24 @@ void grd_conv_lines_begin(struct grd_conv_run *r)
 
 /* ---- Places and images ------------------------------------------------------------------------------------------------------------- */
 
-/* Blocks of places whose phases differ along the last dimension alone. A block is full rows, as even as can be, or a part of one row. */
+/* Describes how the result elements of several phases are divided into blocks. A phase is a set of result elements that use the same kernel elements;
+ * these phases differ only in the last dimension. A block is several full rows, or a part of one row. All blocks have nearly the same size. */
 struct blocks {
-    const struct grd_conv_phase *phases; /* the first of the `parts` phases */
-    bool is_one_line;                    /* the rows of a block, with what lies between them, are one line */
-    bool writes_result;                  /* sums are written to their places in the result at once */
-    int64_t channels;                    /* channels of the result that are computed at a time */
-    int64_t parts, part;                 /* sums of a channel of each part, at most */
-    int64_t width;                       /* elements from a row of places to the next */
-    int64_t rows, columns;               /* of a block, at most */
-    int64_t in_plane, in_row, all;       /* blocks of the rows of a plane, of the columns of a row, of all */
+    const struct grd_conv_phase *phases; /* array of `parts` phases, which differ only in the last dimension */
+    /* true if a block is computed as one long row, which includes the padding between the source's rows */
+    bool is_one_line;
+    bool writes_result; /* true if the kernel writes its sums directly to the result */
+    int64_t channels;   /* number of result channels that are computed at a time */
+    /* parts: number of phases in the array `phases`. part: room, in elements, for the sums of one channel in one phase. */
+    int64_t parts, part;
+    int64_t width;         /* distance between two rows of sums, in elements */
+    int64_t rows, columns; /* largest number of rows and columns of a block */
+    /* in_plane: number of blocks one below the other in a plane. in_row: number side by side in a row. all: total number. */
+    int64_t in_plane, in_row, all;
 };
 
+/* Returns the number of phases (sets of result elements that use the same kernel elements) that differ only in the last dimension. It is the
+ * stride along this dimension if the result is an image, otherwise 1. */
 static int64_t parts_of(const struct grd_conv_run *r)
 {
     return r->c->kind == GRD_CONV_IMAGE ? r->c->stride[2] : 1;
@@ -116,7 +129,7 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     int64_t columns = 0;
     for (int64_t i = 0; i < parts; i++)
         columns = grd_greatest(columns, phases[i].axes[2].count);
-    b.width = grd_greatest(r->source[1], columns); /* rows that see nothing may be longer than those of the source */
+    b.width = grd_greatest(r->source[1], columns); /* result rows that read no source element can be longer than the source's rows */
     b.columns = grd_least(columns, b.part);
     b.in_row = grd_conv_pieces(columns, b.part);
     if (b.in_row == 1 && rows > 1 && b.width <= b.part)
@@ -129,8 +142,8 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     return b;
 }
 
-/* Returns the number of blocks of an item; writes the blocks of each phase, and of those that differ along the last dimension alone, to
- * ret_blocks. */
+/* Returns the number of blocks into which the result of one group of one sample is divided. Phases that differ only in the last dimension share
+ * one struct blocks, which is written to ret_blocks[i] if phase i is the first of them. */
 static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks[GRD_CONV_MOST_PHASES])
 {
     int64_t all = 0;
@@ -141,7 +154,8 @@ static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks
     return all;
 }
 
-/* Writes the sums of a block's rows to a plane of the result. */
+/* Writes n rows of `columns` result elements from `sums` to the result at `to`, where rows are `row` elements apart. In `sums` the elements of
+ * different phases are apart, because they are computed separately; in the result they alternate. */
 static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int64_t n, int64_t columns, const char *sums, char *to,
                        int64_t row)
 {
@@ -170,7 +184,9 @@ static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int
                        (const int64_t[]){r->itemsize, columns * r->itemsize});
 }
 
-/* A block: its first place, and how many there are; `to` is that place of the item's first channel in the result. */
+/* One block of result elements. `item` is the number of the item (a group of channels of a sample), and `column` is the block's first column.
+ * `seen` is the address at which the window of the block's first element begins. `to` is the address of that element in the first channel of the
+ * group; rows in the result are to_line elements apart. */
 struct block {
     int64_t item, column, rows, columns;
     const char *seen;
@@ -178,7 +194,7 @@ struct block {
     int64_t to_line;
 };
 
-/* Computes channels [first, first + n) of a block. */
+/* Computes channels [first, first + n) of a block of result elements. */
 static void run_channels(const struct grd_conv_run *r, const struct blocks *b, const struct block *block, int64_t first, int64_t n)
 {
     _Alignas(64) char sums[SUMS * 8], kept[GRD_CONV_KEPT_BYTES];
@@ -213,7 +229,7 @@ static void run_channels(const struct grd_conv_run *r, const struct blocks *b, c
         write_rows(r, b, block->rows, block->columns, sums + i * b->part * r->size, to + i * r->to_row * r->itemsize, block->to_line);
 }
 
-/* Computes a block of places of an item, which sees what begins at `seen`. */
+/* Computes result block number `number` of an item (one group of one sample). `seen` is the address of the source elements of the item. */
 static void run_block(const struct grd_conv_run *r, int64_t item, const char *seen, const struct blocks *b, int64_t number)
 {
     const struct grd_conv_axis *a = b->phases->axes;
@@ -234,7 +250,7 @@ static void run_block(const struct grd_conv_run *r, int64_t item, const char *se
         run_channels(r, b, &block, first, grd_least(b->channels, r->rows - first));
 }
 
-/* Runs tasks [begin, end): a task is a block of an item of the wave. */
+/* Runs tasks [begin, end) of a convolution, or of its gradient with respect to the input. A task computes one block of one group of one sample. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -257,8 +273,9 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Adds the contribution of channels [row, row + rows) of an item, which sees what begins at `seen`, to the taps from `first` on: row by row of its
- * planes, or by parts of a row. */
+/* Adds to the sums in `lanes` what one item (a group of channels of one sample) contributes to the gradient of a weight. These are products of the
+ * output's gradient in channels [row, row + rows) and the source elements at `seen` that kernel elements [first, first + taps) read. Processes a
+ * few rows, or a part of a long row, at a time. */
 static void add_item(const struct grd_conv_run *r, int64_t item, const char *seen, int64_t row, int64_t rows, int64_t first, int64_t taps,
                      char *lanes)
 {
@@ -280,13 +297,14 @@ static void add_item(const struct grd_conv_run *r, int64_t item, const char *see
                                                         .nrows = (int)rows});
 }
 
-/* Returns the number of tasks of a group for the gradient of a weight. */
+/* Returns the number of tasks into which the gradient of a group's weight is divided. */
 static int64_t weights_tasks_of_group(const struct grd_conv_run *r)
 {
     return grd_conv_pieces(r->channels * r->taps, BLOCK_TAPS) * grd_conv_pieces(r->rows, GRD_CONV_LINE_ROWS);
 }
 
-/* Runs tasks [begin, end): a task is some channels of the places of a group, for a block of taps. */
+/* Runs tasks [begin, end) of the gradient of a weight. A task computes the gradient for up to GRD_CONV_LINE_ROWS output channels and BLOCK_TAPS
+ * kernel elements of a group. */
 static void weights_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;

@@ -1,12 +1,16 @@
-/* Running a convolution as a product, for every dtype and shape: see convolution.h. For places and weights an operand is read through windows:
- * columns are places (of all samples, one after the other), or the taps of all channels; blocks of them are tasks, each of which reads its windows
- * into panels and calls the kernel of packed products. An image is folded: the product is what every place adds through every tap of a channel, a
- * line each, and lines are added to the planes of the image, tap by tap.
+/* Computes convolutions as matrix products, for every dtype and shape (see convolution.h).
  *
- * Invariants: blocks depend on shapes alone, and each is computed in one order, so the bits do not depend on the number of threads. Half types and
- * small integers are computed in the dtype of their products, and rounded once. */
+ * For an output, the columns of the right matrix are output positions of all samples, and its rows are the image elements that each position reads
+ * through each kernel element ("tap") of each channel. For the gradient of a weight, the columns are taps and the rows are positions. A task computes
+ * a block of columns: it packs the image elements into panels and calls the kernel for packed products.
+ * For an image, the product has a row for each tap of each channel, with the contribution of every output position through this tap. These rows,
+ * called lines here, are then added to the image, tap by tap, as col2im does.
+ *
+ * Invariants: blocks depend on shapes alone, and the sums of a block are computed in a fixed order. So results do not depend on the number of
+ * threads, bit for bit. Half types and small integers are computed in the dtype of their matrix products and rounded once. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "core/dtype.h"
 #include "core/tensor.h"
@@ -17,48 +21,47 @@
 #include "op/sizes.h"
 
 enum {
-    BLOCK_COLUMNS = 192, /* every kernel's panel divides it */
-    BLOCK_ROWS = 64,     /* rows of a block of the gradient of a weight, or of lines */
-    LINES = 32,          /* windows read at a time */
-    MOST_SLOTS = 32,     /* tasks that have memory at a time */
+    BLOCK_COLUMNS = 192, /* columns of the right matrix in a block; a multiple of the panel width of every kernel */
+    BLOCK_ROWS = 64,     /* rows of the left matrix in a block, if the result is an image or the gradient of a weight */
+    LINES = 32,          /* rows or columns of the right matrix that are read and converted at a time */
+    MOST_SLOTS = 32,     /* limit on the tasks that run at the same time, because each needs scratch memory (a slot) */
+    /* Limit on the bytes of scratch memory for all tasks that run at the same time. */
     SLOT_BYTES = 64 << 20,
-    WAVE_BYTES = 4 << 20 /* bytes of the lines of a wave, unless a single line takes more */
+    /* limit on the bytes of the products that are computed before they are added to an image, unless the products of one kernel element need more */
+    WAVE_BYTES = 4 << 20
 };
 
-/* What is folded at a time: some taps of a channel, all taps of some channels, or all channels of some samples. */
+/* The part of an image that is computed at a time: samples [sample, sample + samples), channels [channel, channel + channels) and kernel elements
+ * [tap, tap + taps). It has several samples only if it has all channels, and several channels only if it has all kernel elements. */
 struct wave {
     int64_t sample, samples, channel, channels, tap, taps;
 };
 
+/* Everything about one convolution that its tasks need. */
 struct run {
     const struct grd_conv *c;
     const struct grd_product_kernels *kernels;
-    grd_loop_kernel *widen, *narrow; /* NULL if the dtype itself is computed in */
-    int64_t itemsize, size;          /* bytes of an element, and of one computed in */
+    grd_loop_kernel *widen, *narrow; /* convert the operands' dtype to that of the computation and back; both NULL if these are equal */
+    int64_t itemsize, size;          /* bytes of an element of the operands (itemsize), and in the dtype of the computation (size) */
     struct grd_windows windows;
-    int64_t taps, positions;        /* taps of a channel, places of a sample */
-    int64_t rows, depth, step;      /* rows and depth of the product of a group; the depth that is multiplied at a time */
-    const char *left, *seen, *bias; /* what is multiplied, what is read through windows */
+    int64_t taps, positions;   /* a channel has `taps` kernel elements, a sample has `positions` output positions */
+    int64_t rows, depth, step; /* a group's left matrix is rows x depth; `step` of its columns are multiplied at a time */
+    /* left: the operand that is packed as the left matrix; seen: the operand that is read through windows; bias may be NULL */
+    const char *left, *seen, *bias;
     char *to;
-    int64_t to_sample, to_row, to_column;                      /* strides of the result, in elements; a group has `rows` rows */
-    char *packed;                                              /* the left operands of all groups, in strips */
-    int64_t packed_bytes, panel_bytes, sums_bytes, rows_bytes; /* bytes of a group's packed weights, and of the parts of a slot */
+    /* Elements of the result between two samples, two channels and two positions. */
+    int64_t to_sample, to_row, to_column;
+    char *packed; /* the packed weights of all groups */
+    /* bytes of a group's packed weights, and of the panels, sums and packed rows in a slot (the scratch memory of one task) */
+    int64_t packed_bytes, panel_bytes, sums_bytes, rows_bytes;
     char *slots;
-    int64_t nslots, blocks, first; /* blocks of a group; the first task that has memory */
-    struct wave wave;              /* for an image: the part of it that is being computed */
+    int64_t nslots, blocks, first; /* a group has `blocks` tasks; `nslots` tasks run at a time, from number `first` on */
+    struct wave wave;              /* only if the result is an image: the part of it that is computed now */
+    /* Only if the result is an image. group: the group that is computed now. line_bytes, plane_bytes: bytes of `lines` and `planes`. */
     int64_t group, line_bytes, plane_bytes;
-    char *lines, *planes; /* planes is NULL if the sums are added to the result itself */
+    /* lines: the products of r->wave. planes: image elements not yet rounded to the result's dtype; NULL if no rounding is needed */
+    char *lines, *planes;
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t unit)
-{
-    return ceil_div(a, unit) * unit;
-}
 
 static void widen(const struct run *r, int64_t n, const char *from, char *to)
 {
@@ -67,8 +70,8 @@ static void widen(const struct run *r, int64_t n, const char *from, char *to)
 
 /* ---- What is multiplied ------------------------------------------------------------------------------------------------------------ */
 
-/* Packs elements [at, at + depth) of `rows` rows into strips. A row consists of runs of `run` contiguous elements, `distance` from one run to the
- * next. */
+/* Packs columns [at, at + depth) of a left matrix with `rows` rows into strips, the blocks of rows that a product kernel reads together. Rows
+ * start `row` elements apart. Each row consists of runs of `run` contiguous elements that start `distance` elements apart. */
 static void pack_left(const struct run *r, const char *from, int64_t row, int64_t run, int64_t distance, int64_t rows, int64_t at,
                       int64_t depth, char *to)
 {
@@ -92,19 +95,20 @@ static void pack_left(const struct run *r, const char *from, int64_t row, int64_
     }
 }
 
-/* Packs the weights of groups [begin, end), in pieces of `step`; rows are channels of the result. */
+/* Packs portions [begin, end) of the weights. A portion is r->step columns of the (rows x depth) matrix of one group's weights. */
 static void pack_weights(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
-    const int64_t strips = round_up(r->rows, r->kernels->strip);
+    const int64_t strips = grd_round_up(r->rows, r->kernels->strip);
     for (int64_t piece = begin; piece < end; piece++) {
-        const int64_t pieces = ceil_div(r->depth, r->step), group = piece / pieces, at = piece % pieces * r->step;
+        const int64_t pieces = grd_ceil_div(r->depth, r->step), group = piece / pieces, at = piece % pieces * r->step;
         pack_left(r, r->left + group * r->rows * r->depth * r->itemsize, r->depth, r->depth, r->depth, r->rows, at,
                   grd_least(r->step, r->depth - at), r->packed + group * r->packed_bytes + strips * at * r->size);
     }
 }
 
-/* Packs `depth` columns of weights, `distance` from one to the next, of which `rows` neighbours become rows, into strips. */
+/* Packs the transpose of a (depth x rows) matrix of weights into strips, the blocks of rows that a product kernel reads together. The rows of the
+ * (depth x rows) matrix start `distance` elements apart. */
 static void pack_across(const struct run *r, const char *from, int64_t distance, int64_t rows, int64_t depth, char *to)
 {
     enum { MOST_STRIP = 64 };
@@ -125,7 +129,8 @@ static void pack_across(const struct run *r, const char *from, int64_t distance,
 
 /* ---- What is read through windows ------------------------------------------------------------------------------------------------------ */
 
-/* Writes the elements that places [first, first + n), counted over all samples, of a group see through tap k of its channels. */
+/* Writes to `line` the elements that output positions [first, first + n) read through kernel element k. Positions are counted over all samples, and
+ * kernel elements over all channels of the group. */
 static void read_line(const struct run *r, int64_t group, int64_t k, int64_t first, int64_t n, char *line)
 {
     const struct grd_conv *c = r->c;
@@ -141,7 +146,8 @@ static void read_line(const struct run *r, int64_t group, int64_t k, int64_t fir
     }
 }
 
-/* Packs taps [k, k + n) of `length` places from `first` on: as columns of the panel if `across`, otherwise as rows. */
+/* Packs into `panel` the elements that `length` output positions from `first` on read through kernel elements [k, k + n). If `across`, kernel
+ * elements are the columns of the panel and positions its rows, otherwise the reverse. */
 static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n, int64_t first, int64_t length, bool across, int64_t width,
                        char *panel)
 {
@@ -159,6 +165,7 @@ static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n,
 
 /* ---- Tasks -------------------------------------------------------------------------------------------------------------------------------- */
 
+/* The scratch memory of one task: packed panels, sums, and packed rows of the left matrix. */
 struct slot {
     char *panels, *sums, *rows;
 };
@@ -169,8 +176,7 @@ static struct slot slot_of(const struct run *r, int64_t task)
     return (struct slot){memory, memory + r->panel_bytes, memory + r->panel_bytes + r->sums_bytes};
 }
 
-/* Multiplies the strips at `left` with panels of windows, all columns of which have `depth` rows; adds to the sums that are there, or replaces
- * them. */
+/* Multiplies packed rows of the left matrix by the panels of a slot. The product is written to `to`, or added to it if `added`. */
 static void multiply(const struct run *r, const char *left, const struct slot *slot, int64_t rows, int64_t columns, int64_t depth,
                      bool added, char *to, int64_t to_row)
 {
@@ -186,19 +192,20 @@ static void multiply(const struct run *r, const char *left, const struct slot *s
                                           .beta = grd_int(added)});
 }
 
-/* Packs the panels of `columns` places from `first` on, rows [at, at + depth). */
+/* Packs rows [at, at + depth) of a group's right matrix, whose columns are output positions, into `panels`, as the product kernel reads it. Packs
+ * the `columns` columns from number `first` on. */
 static void pack_places(const struct run *r, int64_t group, int64_t at, int64_t depth, int64_t first, int64_t columns, char *panels)
 {
     const int64_t panel = r->kernels->panel;
     for (int64_t j = 0; j < columns; j += panel) {
-        const int64_t n = grd_least(panel, columns - j), width = round_up(n, r->kernels->lanes);
+        const int64_t n = grd_least(panel, columns - j), width = grd_round_up(n, r->kernels->lanes);
         for (int64_t k = 0; k < depth; k += LINES)
             pack_lines(r, group, at + k, grd_least(LINES, depth - k), first + j, n, false, width,
                        panels + (j * depth + k * width) * r->size);
     }
 }
 
-/* Writes a row of sums to its place in the result, converted to its dtype. */
+/* Writes n sums to the result, converted to its dtype. In the result they are `step` elements apart. */
 static void write_row(const struct run *r, const char *sums, int64_t n, char *to, int64_t step)
 {
     if (r->narrow == NULL && step == 1)
@@ -208,7 +215,7 @@ static void write_row(const struct run *r, const char *sums, int64_t n, char *to
                                                                                     (const int64_t[]){step * r->itemsize, r->size}, NULL);
 }
 
-/* Fills n sums, `step` bytes apart, with the bias of a channel, or with zeros. */
+/* Sets n sums, which are `step` bytes apart, to the bias of a channel, or to zero if there is no bias. */
 static void begin_sums(const struct run *r, int64_t channel, int64_t n, char *sums, int64_t step)
 {
     static const char zero[16];
@@ -217,11 +224,11 @@ static void begin_sums(const struct run *r, int64_t channel, int64_t n, char *su
                                                                               (const int64_t[]){step, 0}, NULL);
 }
 
-/* Runs tasks [begin, end): a task is a block of places; rows are channels of the result. */
+/* Runs tasks [begin, end) that compute an output. A task is a block of output positions, for all channels of a group. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
-    const int64_t strips = round_up(r->rows, r->kernels->strip);
+    const int64_t strips = grd_round_up(r->rows, r->kernels->strip);
     for (int64_t task = begin; task < end; task++) {
         const struct slot slot = slot_of(r, task);
         const int64_t group = task / r->blocks, first = task % r->blocks * BLOCK_COLUMNS,
@@ -246,13 +253,13 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs tasks [begin, end): a task is a block of the taps of all channels of the image; rows are channels of the places, and sums go over the
- * places of all samples. */
+/* Runs tasks [begin, end) that compute the gradient of a weight. A task is a block of output channels times a block of kernel elements of all
+ * image channels; each sum is over the output positions of all samples. */
 static void weight_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
     const struct grd_conv *c = r->c;
-    const int64_t panel = r->kernels->panel, all = c->inner * r->taps, column_blocks = ceil_div(all, BLOCK_COLUMNS);
+    const int64_t panel = r->kernels->panel, all = c->inner * r->taps, column_blocks = grd_ceil_div(all, BLOCK_COLUMNS);
     for (int64_t task = begin; task < end; task++) {
         const struct slot slot = slot_of(r, task);
         const int64_t group = task / r->blocks, row = task % r->blocks / column_blocks * BLOCK_ROWS,
@@ -264,7 +271,7 @@ static void weight_tasks(int64_t begin, int64_t end, void *context)
             pack_left(r, r->left + (group * r->rows + row) * r->positions * r->itemsize, r->positions, r->positions,
                       c->groups * r->rows * r->positions, rows, at, depth, slot.rows);
             for (int64_t j = 0; j < columns; j += panel) {
-                const int64_t n = grd_least(panel, columns - j), width = round_up(n, r->kernels->lanes);
+                const int64_t n = grd_least(panel, columns - j), width = grd_round_up(n, r->kernels->lanes);
                 for (int64_t k = 0; k < depth; k += LINES) {
                     const int64_t length = grd_least(LINES, depth - k);
                     char *const to = slot.panels + (j * depth + k * width) * r->size;
@@ -280,13 +287,14 @@ static void weight_tasks(int64_t begin, int64_t end, void *context)
 
 /* ---- Images ----------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Runs tasks [begin, end): a task is a block of the lines of a wave. */
+/* Runs tasks [begin, end), which compute products for the gradient of an image. A line is the products of all output positions with one kernel
+ * element of one channel. A task computes a block of the lines of r->wave, the part of the image that is computed now. */
 static void line_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
     const struct wave *wave = &r->wave;
     const int64_t taps = grd_conv_product(r->c->kernel), lines = wave->channels * wave->taps, all = wave->samples * r->positions;
-    const int64_t column_blocks = ceil_div(all, BLOCK_COLUMNS);
+    const int64_t column_blocks = grd_ceil_div(all, BLOCK_COLUMNS);
     for (int64_t task = begin; task < end; task++) {
         const struct slot slot = slot_of(r, task);
         const int64_t row = task / column_blocks * BLOCK_ROWS, first = task % column_blocks * BLOCK_COLUMNS;
@@ -301,16 +309,19 @@ static void line_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Adds the line of a tap to the elements of a plane, `step` elements apart, that places see through it. */
+/* Adds the products in `line` to a channel of the image. `line` holds, for each output position, its product with kernel element `tap`, which is
+ * added to the image element that the position reads through this kernel element. Elements of the channel, `plane`, are `step` apart. */
 static void fold_line(const struct run *r, int64_t tap, const char *line, char *plane, int64_t step)
 {
     const struct grd_conv *c = r->c;
     const int64_t taps[GRD_CONV_DIMS] = {tap / c->kernel[2] / c->kernel[1], tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
-    int64_t offset[GRD_CONV_DIMS], first[GRD_CONV_DIMS], past[GRD_CONV_DIMS]; /* of the places that see an element of the image */
+    /* Output positions [first, past) are those that read an element inside the image through the kernel element. Position p reads element p *
+     * stride + offset. */
+    int64_t offset[GRD_CONV_DIMS], first[GRD_CONV_DIMS], past[GRD_CONV_DIMS];
     for (int d = 0; d < GRD_CONV_DIMS; d++) {
         offset[d] = taps[d] * c->dilation[d] - c->padding[d];
-        first[d] = offset[d] < 0 ? ceil_div(-offset[d], c->stride[d]) : 0;
-        past[d] = offset[d] < c->image[d] ? grd_least(c->places[d], ceil_div(c->image[d] - offset[d], c->stride[d])) : 0;
+        first[d] = offset[d] < 0 ? grd_ceil_div(-offset[d], c->stride[d]) : 0;
+        past[d] = offset[d] < c->image[d] ? grd_least(c->places[d], grd_ceil_div(c->image[d] - offset[d], c->stride[d])) : 0;
     }
     if (first[1] >= past[1] || first[2] >= past[2])
         return;
@@ -322,7 +333,8 @@ static void fold_line(const struct run *r, int64_t tap, const char *line, char *
                              c->stride[2] * step, line + ((i * c->places[1] + first[1]) * c->places[2] + first[2]) * r->size, c->places[2]);
 }
 
-/* Folds planes [begin, end) of a wave, channel by channel of each sample. */
+/* Adds products to channels [begin, end) of the image, counted over the samples of r->wave, the part of the image that is computed now. line_tasks
+ * has computed these products. After the products with the last kernel element, rounds the sums to the result's dtype and writes them. */
 static void fold_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -345,28 +357,24 @@ static void fold_tasks(int64_t begin, int64_t end, void *context)
 
 /* ---- The run -------------------------------------------------------------------------------------------------------------------------------- */
 
-static int64_t at_least_one(int64_t n, int64_t most)
-{
-    return grd_greatest(1, grd_least(n, most));
-}
-
-/* Chooses the largest wave whose lines, one for each tap of a channel, fit into memory. */
+/* Sets r->wave to the largest part of the image whose products fit into WAVE_BYTES. There is one product for each output position and each kernel
+ * element of each channel. Also sets the sizes of the memory for this part. */
 static void find_wave(struct run *r)
 {
     const struct grd_conv *c = r->c;
     const int64_t taps = grd_conv_product(c->kernel), room = WAVE_BYTES / r->size, positions = grd_greatest(1, r->positions);
     const int64_t elements = r->widen != NULL ? grd_greatest(1, grd_conv_product(c->image)) : 1,
                   fit = grd_least(room / taps / positions, room / elements);
-    r->wave.taps = at_least_one(room / positions, taps);
-    r->wave.channels = r->wave.taps == taps ? at_least_one(fit, c->inner) : 1;
-    r->wave.samples = r->wave.channels == c->inner ? at_least_one(fit / grd_greatest(1, c->inner), c->batch) : 1;
-    r->line_bytes = round_up(r->wave.channels * r->wave.taps * r->wave.samples * r->positions * r->size, 64);
-    r->plane_bytes = r->widen != NULL ? round_up(r->wave.channels * r->wave.samples * elements * r->size, 64) : 0;
+    r->wave.taps = grd_clamped(room / positions, 1, taps);
+    r->wave.channels = r->wave.taps == taps ? grd_clamped(fit, 1, c->inner) : 1;
+    r->wave.samples = r->wave.channels == c->inner ? grd_clamped(fit / grd_greatest(1, c->inner), 1, c->batch) : 1;
+    r->line_bytes = grd_round_up(r->wave.channels * r->wave.taps * r->wave.samples * r->positions * r->size, 64);
+    r->plane_bytes = r->widen != NULL ? grd_round_up(r->wave.channels * r->wave.samples * elements * r->size, 64) : 0;
 }
 
 static int64_t blocks_of_wave(const struct run *r)
 {
-    return ceil_div(r->wave.channels * r->wave.taps, BLOCK_ROWS) * ceil_div(r->wave.samples * r->positions, BLOCK_COLUMNS);
+    return grd_ceil_div(r->wave.channels * r->wave.taps, BLOCK_ROWS) * grd_ceil_div(r->wave.samples * r->positions, BLOCK_COLUMNS);
 }
 
 static struct run describe(const struct grd_conv *c)
@@ -380,7 +388,7 @@ static struct run describe(const struct grd_conv *c)
     }
     r.positions = grd_conv_product(c->places);
     r.windows = (struct grd_windows){.itemsize = r.itemsize};
-    if (image) { /* sees the places of a sample as they lie */
+    if (image) { /* no window slides here: each output element is read once, so a sample is described as one contiguous row */
         for (int d = 0; d < GRD_CONV_DIMS; d++)
             r.windows.plane[d] = r.windows.places[d] = d == GRD_CONV_DIMS - 1 ? r.positions : 1;
         r.windows.step[GRD_CONV_DIMS - 1] = 1;
@@ -399,12 +407,12 @@ static struct run describe(const struct grd_conv *c)
         find_wave(&r);
     const int64_t columns = weight ? c->inner * r.taps : (image ? r.wave.samples : c->batch) * r.positions;
     const int64_t block = grd_least(BLOCK_COLUMNS, columns), rows = weight || image ? grd_least(BLOCK_ROWS, r.rows) : r.rows;
-    const int64_t strips = round_up(rows, r.kernels->strip);
-    r.blocks = image ? blocks_of_wave(&r) : ceil_div(columns, BLOCK_COLUMNS) * (weight ? ceil_div(r.rows, BLOCK_ROWS) : 1);
-    r.packed_bytes = weight || image ? 0 : round_up(strips * r.depth * r.size, 64);
-    r.panel_bytes = round_up(round_up(block, r.kernels->panel) * r.step * r.size, 64);
-    r.sums_bytes = image ? 0 : round_up(rows * block * r.size, 64);
-    r.rows_bytes = weight || image ? round_up(strips * r.step * r.size, 64) : 0;
+    const int64_t strips = grd_round_up(rows, r.kernels->strip);
+    r.blocks = image ? blocks_of_wave(&r) : grd_ceil_div(columns, BLOCK_COLUMNS) * (weight ? grd_ceil_div(r.rows, BLOCK_ROWS) : 1);
+    r.packed_bytes = weight || image ? 0 : grd_round_up(strips * r.depth * r.size, 64);
+    r.panel_bytes = grd_round_up(grd_round_up(block, r.kernels->panel) * r.step * r.size, 64);
+    r.sums_bytes = image ? 0 : grd_round_up(rows * block * r.size, 64);
+    r.rows_bytes = weight || image ? grd_round_up(strips * r.step * r.size, 64) : 0;
     const int64_t slot = grd_greatest(1, r.panel_bytes + r.sums_bytes + r.rows_bytes);
     r.nslots = grd_least(grd_least(MOST_SLOTS, grd_greatest(1, SLOT_BYTES / slot)), (image ? 1 : c->groups) * r.blocks);
     return r;
@@ -419,14 +427,15 @@ bool grd_conv_prepare(struct grd_plan *p)
     return true;
 }
 
-/* Runs the tasks, as many at a time as have scratch memory. */
+/* Runs the tasks with numbers 0 to tasks - 1, at most r->nslots of them at the same time. */
 static void run_tasks(struct run *r, int64_t tasks, grd_task *task)
 {
     for (r->first = 0; r->first < tasks; r->first += r->nslots)
         grd_parallel_for(r->first, grd_least(tasks, r->first + r->nslots), 1, task, r);
 }
 
-/* Computes an image wave by wave: first the lines of a wave, then its planes. */
+/* Computes an image part by part. For each part, line_tasks computes the contributions of the kernel elements, and fold_tasks adds them to the
+ * image. */
 static void run_waves(struct run *r)
 {
     const struct grd_conv *c = r->c;
@@ -469,7 +478,7 @@ void grd_conv_run(const struct grd_plan *p)
     } else if (c->kind == GRD_CONV_WEIGHT) {
         run_tasks(&r, c->groups * r.blocks, weight_tasks);
     } else {
-        grd_parallel_for(0, c->groups * ceil_div(r.depth, r.step), 1, pack_weights, &r);
+        grd_parallel_for(0, c->groups * grd_ceil_div(r.depth, r.step), 1, pack_weights, &r);
         run_tasks(&r, c->groups * r.blocks, places_tasks);
     }
 }

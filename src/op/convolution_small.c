@@ -1,5 +1,5 @@
-/* Running a small convolution: see convolution.h. There is nothing to prepare: a border, the weights in lines and the offsets of taps are on the
- * stack, and the places are written where they belong. */
+/* Computes small convolutions (see convolution.h) without packing and on one thread. The padded sample, the transposed weights and the offsets of
+ * kernel elements are on the stack, and the kernel writes its sums to the result directly. */
 #include <string.h>
 
 #include "kernel/conv.h"
@@ -9,17 +9,19 @@
 #include "op/sizes.h"
 
 enum {
-    MOST_WORK = 1 << 15, /* most multiplications */
-    MOST_TAPS = 128,     /* most taps, over all channels */
-    MOST_BYTES = 8192    /* most bytes of a sample with its border */
+    MOST_WORK = 1 << 15, /* a convolution with more multiplications than this is not small */
+    MOST_TAPS = 128,     /* limit on the kernel elements of all channels, whose offsets are on the stack */
+    MOST_BYTES = 8192    /* limit on the bytes of a padded sample, which is on the stack */
 };
 
-/* The planes of one sample as the kernel reads them. */
+/* The padded channels of one sample. */
 struct planes {
     const char *data;
-    int64_t row, plane; /* elements from row to row, and from channel to channel */
+    int64_t row, plane; /* elements between two rows (row) and between two channels (plane) */
 };
 
+/* The offset in the padded sample of each kernel element of each channel. The vector kernel `line` takes kernel elements as chains (groups of up
+ * to GRD_CONV_CHAIN elements); here each chain has one element. */
 struct taps {
     int32_t offsets[MOST_TAPS];
     struct grd_conv_chain chains[MOST_TAPS];
@@ -37,7 +39,7 @@ bool grd_conv_is_small(const struct grd_conv *c)
            (double)c->inner * height * width * (double)grd_dtype_size(c->dtype) <= MOST_BYTES && c->image[1] > 0 && c->image[2] > 0;
 }
 
-/* Returns the planes of a sample; those with a border are copied to `room`. */
+/* Returns the channels of a sample, in place or, if there is padding, copied to `room` with a border of zeros. */
 static struct planes planes_of(const struct grd_conv *c, const char *sample, char *room)
 {
     const int64_t size = grd_dtype_size(c->dtype), row = c->image[2] + 2 * c->padding[2], plane = (c->image[1] + 2 * c->padding[1]) * row;
@@ -50,7 +52,7 @@ static struct planes planes_of(const struct grd_conv *c, const char *sample, cha
     return (struct planes){room, row, plane};
 }
 
-/* Finds the offset of each tap of each channel, and a chain for each. */
+/* Fills *ret_taps for the n kernel elements of all channels: their offsets in the padded sample, and a chain of one element for each. */
 static void find_taps(const struct grd_conv *c, const struct planes *planes, int64_t n, struct taps *ret_taps)
 {
     const int64_t counts[GRD_CONV_DIMS] = {c->inner, c->kernel[1], c->kernel[2]};

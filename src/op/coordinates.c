@@ -1,7 +1,8 @@
-/* Lists of coordinates: combinations, tril_indices and triu_indices, unravel_index. Schema: schema/combine.toml. */
+/* Implements operators that return coordinates: combinations, tril_indices, triu_indices and unravel_index. Schema: schema/combine.toml. */
 #include <string.h>
 
 #include "gen/uses/op/coordinates.h"
+#include "base/integer.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
@@ -11,7 +12,8 @@
 
 /* ---- Combinations ------------------------------------------------------------------------------------------------------------------- */
 
-/* Computes n over k. RuntimeError: it is more than a tensor can hold. The loop is short, since the number is at least 2^k for k <= n / 2. */
+/* Writes the number of ways to choose k of n elements to *ret_count. Raises RuntimeError if it exceeds int64. The loop has at most 63 steps before
+ * the number overflows, because after i steps it is at least 2^i. */
 static bool count_choices(int64_t n, int64_t k, int64_t *ret_count)
 {
     *ret_count = k <= n;
@@ -38,17 +40,13 @@ void run_hidden_combination_indices(const struct grd_plan *p, int64_t n, int64_t
 
 /* ---- Triangles ---------------------------------------------------------------------------------------------------------------------- */
 
-static int64_t clamped(int64_t x, int64_t low, int64_t high)
-{
-    return grd_greatest(low, grd_least(x, high));
-}
-
-/* Returns the number of elements [i, j] with j <= i + offset. Rows from `first` on have some, each 1 more than the row before; rows from `full` on
- * have all. */
+/* Returns the number of elements [i, j] of a rows x columns matrix with j <= i + offset. Rows before `first` have no such element, each row from
+ * `first` to `full` has one more than the row before, and all elements of the rows from `full` on are included. */
 static int64_t lower_count(int64_t rows, int64_t columns, int64_t offset)
 {
-    const int64_t first = clamped(-offset, 0, rows), full = clamped(columns - 1 - offset, first, rows), rising = full - first;
-    const int64_t twice = grd_wrapping_product(rising, first + full + 1 + 2 * offset); /* even, and no more than 2 rows * columns */
+    const int64_t first = grd_clamped(-offset, 0, rows), full = grd_clamped(columns - 1 - offset, first, rows), rising = full - first;
+    /* twice the number of elements in rows [first, full); does not overflow, because it is at most 2 * rows * columns */
+    const int64_t twice = grd_wrapping_product(rising, first + full + 1 + 2 * offset);
     return twice / 2 + (rows - full) * columns;
 }
 
@@ -64,11 +62,11 @@ bool plan_triangle_indices(struct grd_plan *p, int64_t row, int64_t col, int64_t
     if (__builtin_mul_overflow(row, 4 * (double)col < 0x1p62 ? 4 * col : INT64_MAX, &all))
         return grd_raise(GRD_ERROR_RUNTIME, "%s_indices: a triangle of %lld x %lld elements has more than a tensor can hold",
                          upper ? "triu" : "tril", (long long)row, (long long)col);
-    struct grd_triangle *t = (struct grd_triangle *)(void *)p->state;
-    *t = (struct grd_triangle){.columns = col, .offset = clamped(offset, -row, col), .upper = upper};
+    struct grd_triangle_indices *t = (struct grd_triangle_indices *)(void *)p->state;
+    *t = (struct grd_triangle_indices){.columns = col, .offset = grd_clamped(offset, -row, col), .upper = upper};
     const int64_t count = upper ? row * col - lower_count(row, col, t->offset - 1) : lower_count(row, col, t->offset);
-    t->first = upper ? 0 : clamped(-t->offset, 0, row);
-    t->end = upper ? clamped(col - t->offset, 0, row) : row;
+    t->first = upper ? 0 : grd_clamped(-t->offset, 0, row);
+    t->end = upper ? grd_clamped(col - t->offset, 0, row) : row;
     return grd_plan_new(p, grd_dims(2, count), dtype, device, requires_grad) && grd_plan_computed_in(p, GRD_INT64);
 }
 
@@ -76,7 +74,7 @@ void run_triangle_indices(const struct grd_plan *p)
 {
     const grd_tensor *result = p->results[0];
     int64_t *row = (int64_t *)(void *)result->data;
-    grd_kernels->index->triangle((const struct grd_triangle *)(const void *)p->state, row, row + result->sizes[1]);
+    grd_kernels->index->triangle((const struct grd_triangle_indices *)(const void *)p->state, row, row + result->sizes[1]);
 }
 
 /* ---- Places in row-major order ------------------------------------------------------------------------------------------------------- */
@@ -103,6 +101,6 @@ grd_tensors op_unravel_index(grd_tensor *indices, grd_dims shape)
     const grd_tensors inputs = grd_tensors(
         grd_unsqueeze(indices, -1),
         grd_arange_end(grd_int(shape.n),
-                       .device = grd_device_of(indices))); /* PyTorch computes quotients of these two, so the result has their strides */
+                       .device = grd_device_of(indices))); /* PyTorch divides two such tensors, so the result has a quotient's strides */
     return grd_unbind(grd_composite_elementwise(grd_stack(grd_tensors_from(places, shape.n), .dim = -1), inputs), .dim = -1);
 }

@@ -1,8 +1,7 @@
-/* Copying, converting and filling memory of tensors. The operators are in conversion.c and creation.c.
+/* Copies, converts and fills the memory of tensors. The operators are in conversion.c and creation.c.
  *
- * Lives here: the fast ways through memory (one block, runs of bytes, blocked transposition). Conversion between dtypes is the cast table's,
- * element by element.
- * Invariant: what is written was checked before. */
+ * Contiguous blocks and transpositions have fast paths here. Conversions between dtypes use the kernels of the cast table. Invariant: the caller has
+ * checked that the tensors may be written. */
 #include "op/copy.h"
 
 #include <string.h>
@@ -21,12 +20,13 @@
 #include "op/sizes.h"
 
 enum {
-    PATTERN_BYTES = 2048,         /* bytes of the pattern of repeated elements; a multiple of every element size */
-    TRANSPOSE_MIN = 8,            /* smaller than this, the loop overhead is not worth it */
-    TRANSPOSE_PIECE = 256 * 1024, /* bytes of one call of a transposition kernel */
-    PAGE = 4096,                  /* bytes in a row of such a piece, at most */
+    PATTERN_BYTES = 2048,         /* bytes of the pattern from which memory is filled; a multiple of every element size */
+    TRANSPOSE_MIN = 8,            /* least rows and columns of a matrix that is transposed; for smaller ones the overhead is too large */
+    TRANSPOSE_PIECE = 256 * 1024, /* bytes that one call of a transposition kernel copies */
+    PAGE = 4096,                  /* largest number of contiguous bytes of the source that a transposition kernel reads at a time */
     CACHE_LINE = 64,
-    STREAM_MIN = 8 * 1024 * 1024 /* results of so many bytes do not stay in the caches */
+    /* transposed results with at least this many bytes do not fit into the caches and are written with streaming stores */
+    STREAM_MIN = 8 * 1024 * 1024
 };
 
 bool grd_is_dense(const grd_tensor *t)
@@ -34,7 +34,7 @@ bool grd_is_dense(const grd_tensor *t)
     return grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(grd_sizes(t), t->strides);
 }
 
-/* Returns the lowest address of a dense tensor. */
+/* Returns the lowest address of a dense tensor. With negative strides it is below t->data. */
 static char *block_start(const grd_tensor *t)
 {
     int64_t back = 0;
@@ -46,10 +46,11 @@ static char *block_start(const grd_tensor *t)
 
 /* ---- One block --------------------------------------------------------------------------------------------------------- */
 
+/* The context that grd_parallel_for passes to copy_bytes. */
 struct block_copy {
     char *to;
     const char *from;
-    bool past; /* past the caches */
+    bool past; /* true to write with streaming stores, which bypass the caches */
 };
 
 static void copy_bytes(int64_t begin, int64_t end, void *context)
@@ -71,9 +72,10 @@ void grd_copy_block(char *to, const char *from, int64_t bytes)
     grd_parallel_for(0, bytes, GRD_COPY_GRAIN, copy_bytes, &copy);
 }
 
+/* The context that grd_parallel_for passes to fill_bytes. */
 struct block_fill {
     char *to;
-    const char *pattern; /* PATTERN_BYTES; NULL: zeros */
+    const char *pattern; /* PATTERN_BYTES bytes to repeat; NULL to write zeros */
 };
 
 static void fill_bytes(int64_t begin, int64_t end, void *context)
@@ -89,15 +91,19 @@ static void fill_bytes(int64_t begin, int64_t end, void *context)
 
 /* ---- Blocked transposition ------------------------------------------------------------------------------------------------- */
 
+/* Describes the transposition of many matrices. Rows of a matrix of `to` are columns of the matrix of `from`. */
 struct transposition {
     grd_transpose_kernel *kernel;
     char *to;
     const char *from;
-    int64_t rows, columns, to_stride, from_stride; /* strides in bytes: of a row of `to`, of a column in `from` */
-    int64_t high, wide, down, across;              /* rows and columns of a piece; pieces down and across one matrix */
+    int64_t rows, columns, to_stride, from_stride; /* strides in bytes: from row to row of `to`, from column to column of `from` */
+    /* One kernel call transposes a piece of at most `high` rows and `wide` columns. A matrix has `down` pieces along its rows and `across` pieces
+     * along its columns. */
+    int64_t high, wide, down, across;
     int64_t itemsize;
     bool streamed;
-    int64_t n, sizes[GRD_MAX_DIMS], to_strides[GRD_MAX_DIMS], from_strides[GRD_MAX_DIMS]; /* the other dimensions; bytes */
+    /* Sizes and strides (in bytes) of the n other dimensions; there is one matrix for each index combination of these dimensions. */
+    int64_t n, sizes[GRD_MAX_DIMS], to_strides[GRD_MAX_DIMS], from_strides[GRD_MAX_DIMS];
 };
 
 static void transpose_pieces(int64_t begin, int64_t end, void *context)
@@ -119,7 +125,7 @@ static void transpose_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Returns the dimension of stride 1 if it is long enough for tiles; -1: there is none. */
+/* Returns the dimension of `t` that has stride 1 and at least TRANSPOSE_MIN elements; -1 if there is none. */
 static int64_t innermost(const grd_tensor *t)
 {
     for (int64_t i = t->ndim - 1; i >= 0; i--)
@@ -128,7 +134,7 @@ static int64_t innermost(const grd_tensor *t)
     return -1;
 }
 
-/* True when the copy was a transposition: rows of one are columns of the other. */
+/* If `to` and `from` have different innermost dimensions, copies by transposition and returns true. Otherwise returns false. */
 static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
 {
     int64_t column = innermost(to), row = innermost(from);
@@ -176,7 +182,8 @@ bool grd_have_same_strides(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
-/* Returns how a result of the same dtype is written: through the caches or past them. Broadcast elements are read from the cache. */
+/* Returns how a copy of `from` to `to`, of the same dtype, should be written: with normal stores or, if the two tensors are too large for the
+ * caches, with streaming stores that bypass them. An element of `from` that is broadcast counts once, because it stays in a cache. */
 static enum grd_stores stores_for(const grd_tensor *to, const grd_tensor *from)
 {
     int64_t read = 1;
@@ -316,7 +323,7 @@ bool grd_copy_elements(grd_tensor *to, const grd_tensor *from)
     if (grd_cast_kernel(from->dtype, to->dtype) == NULL)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s' to '%s'", grd_dtype_type_name(from->dtype),
                          grd_dtype_type_name(to->dtype));
-    if (grd_may_share_bytes(to, from) && !grd_is_same_view(to, from)) /* an element could be overwritten before it is read */
+    if (grd_may_share_bytes(to, from) && !grd_is_same_view(to, from)) /* otherwise elements could be overwritten before they are read */
         from = grd_clone_contiguous(from, from->dtype);
     if (grd_pending())
         return false;

@@ -1,21 +1,21 @@
-/* Copying and filling memory of tensors, with the fast ways: blocks, runs of bytes, blocked transposition.
- * Below the operators: nothing dispatches, records or bumps a version, and meta tensors are left alone.
- * The operators are in conversion.c and creation.c. */
+/* Copies and fills the memory of tensors. Contiguous blocks and transpositions have fast paths.
+ * These functions call no operators: they do not dispatch, record or bump versions. Meta tensors are left alone. The operators are in conversion.c
+ * and creation.c. */
 #ifndef GRD_OP_COPY_H
 #define GRD_OP_COPY_H
 
 #include "core/shape.h"
 #include "core/tensor.h"
 
-enum { GRD_COPY_GRAIN = 256 * 1024 }; /* bytes of a block that one thread copies */
+enum { GRD_COPY_GRAIN = 256 * 1024 }; /* bytes that one task copies */
 
-/* Copies bytes, on several threads where it pays. The blocks do not overlap. */
+/* Copies `bytes` bytes between blocks that do not overlap, on several threads if there are more than GRD_COPY_GRAIN. */
 void grd_copy_block(char *to, const char *from, int64_t bytes);
-/* Writes `from`, converted, to `to`, which has the same sizes and shares no memory with it, or is the same view. Does nothing while an error is
- * pending, so that either may be the result of a function that makes tensors. */
+/* Writes the elements of `from`, converted, to `to`. Both have the same sizes; they share no memory or are the same view. Does nothing while an
+ * error is pending, so the arguments may be the results of functions that failed. */
 void grd_copy_strided(grd_tensor *to, const grd_tensor *from);
-/* Returns a tensor that stands for a part of t's memory. It is borrowed: without a reference or flags, its sizes and strides in the caller's
- * arrays. */
+/* Returns a tensor struct for the part of t's memory at `data`, with the caller's arrays as sizes and strides. The struct owns nothing and must not
+ * outlive `t` and these arrays. */
 static inline grd_tensor grd_part_of(const grd_tensor *t, char *data, int64_t *sizes, int64_t *strides)
 {
     grd_tensor part = *t;
@@ -27,34 +27,35 @@ static inline grd_tensor grd_part_of(const grd_tensor *t, char *data, int64_t *s
     return part;
 }
 
-/* True if the elements of `t` fill one block of memory, in any order of the dimensions. */
+/* True if the elements of `t` fill one block of memory without gaps, in any order of the dimensions. */
 bool grd_is_dense(const grd_tensor *t);
-/* True if two tensors of the same sizes have the same strides, of dimensions of size 1 any. */
+/* True if two tensors of the same sizes have the same strides, ignoring dimensions of size 1. */
 bool grd_have_same_strides(const grd_tensor *a, const grd_tensor *b);
-/* True if the two may share bytes, so that a copy could read what it has already written. Memory of devices from outside counts, too, if it is
- * borrowed. */
+/* True if `a` and `b` may share bytes, so that a copy could overwrite elements before it reads them. This is possible if both have one storage, or if
+ * both storages borrow their memory from outside of the library. */
 bool grd_may_share_bytes(const grd_tensor *a, const grd_tensor *b);
-/* Writes one element, of t's dtype, everywhere. */
+/* Writes `element`, a number of t's dtype, to every element of `t`. */
 void grd_fill_elements(grd_tensor *t, const void *element);
-/* Returns `t` with the number in every element; grd_failed if its dtype cannot hold the number. */
+/* Writes `value` to every element of `t` and returns `t`. Returns grd_failed, with the error raised, if t's dtype cannot hold `value`. */
 grd_tensor *grd_filled(grd_tensor *t, grd_scalar value);
 void grd_zero_elements(grd_tensor *t);
-/* Returns zeros, contiguous and pooled; grd_failed, with the error raised, on failure. */
+/* Returns a new contiguous tensor of zeros, which the current pool owns. Returns grd_failed, with the error raised, on failure. */
 grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device);
-/* NotImplementedError unless there is a conversion between the dtypes. */
+/* Raises NotImplementedError and returns false if elements of dtype `from` cannot be converted to dtype `to`. */
 bool grd_check_convertible(grd_dtype from, grd_dtype to);
 
-/* Writes the elements of `from`, broadcast and converted, to `to`. The shapes must broadcast and both be strided cpu tensors
- * (checked by the caller); memory may overlap. Does nothing on meta. False only when a temporary could not be had or there is no
- * conversion between the dtypes. */
+/* Writes the elements of `from`, broadcast and converted, to `to`. The shapes must broadcast and both must be strided CPU tensors, which the
+ * caller checks; they may overlap. Does nothing on the meta device. False, with the error raised, if memory for a temporary copy runs out or there
+ * is no conversion between the dtypes. */
 bool grd_copy_elements(grd_tensor *to, const grd_tensor *from);
-/* Returns `t` itself if it is contiguous and has that dtype (NONE: any), otherwise a contiguous converted copy. */
+/* Returns `t` itself if it is contiguous and has the given dtype (GRD_DTYPE_NONE allows any), otherwise a contiguous converted copy. */
 grd_tensor *grd_contiguous_as(grd_tensor *t, grd_dtype dtype);
-/* A new contiguous tensor with the same elements. */
+/* Returns a new contiguous tensor with the elements of `t`, converted to `dtype` unless this is GRD_DTYPE_NONE. */
 grd_tensor *grd_clone_contiguous(const grd_tensor *t, grd_dtype dtype);
-/* Returns `t` broadcast to the sizes of `to`. It is borrowed: without a reference or flags, its strides in the caller's array of GRD_MAX_DIMS. */
+/* Returns a tensor struct that describes `t` broadcast to the sizes of `to`. The struct owns nothing and must not outlive `t`. Its strides are
+ * written to `strides`, an array of GRD_MAX_DIMS elements. */
 grd_tensor grd_spread(const grd_tensor *t, const grd_tensor *to, int64_t *strides);
-/* True if the two have the same data pointer, dtype, sizes and strides. */
+/* True if `a` and `b` have the same data pointer, dtype, sizes and strides. */
 bool grd_is_same_view(const grd_tensor *a, const grd_tensor *b);
 
 #endif

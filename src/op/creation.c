@@ -1,5 +1,4 @@
-/* Factories: empty, full, ranges, eye; fill; and the triangles of matrices, tril and triu. Random factories are in random_fill.c and
- * random_indices.c. */
+/* Implements the factories (empty, full, ranges, eye), fill, resize, tril and triu. Random factories are in random_fill.c and random_indices.c. */
 #include <math.h>
 #include <string.h>
 
@@ -19,8 +18,8 @@
 #include "op/plan.h"
 
 enum {
-    PIECE = 512,            /* elements computed before they are converted */
-    ELEMENTS_GRAIN = 32768, /* a multiple of PIECE */
+    PIECE = 512,            /* elements of a range that are computed at a time before they are converted to the result's dtype */
+    ELEMENTS_GRAIN = 32768, /* elements of a task; a multiple of PIECE */
     BYTES_GRAIN = 256 * 1024
 };
 
@@ -31,7 +30,8 @@ static grd_dtype dtype_or(grd_dtype dtype, grd_dtype otherwise)
 
 /* ---- Of nothing ------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the memory format of a factory that is given sizes. GRD_FORMAT_FAILED for "preserve", too, since there is no other tensor. */
+/* Returns the memory format of the result of a factory function that is given sizes, e.g. empty; GRD_FORMAT_FAILED, with the error raised, for an
+ * invalid format. "preserve" is invalid here, because there is no tensor whose format could be preserved. */
 static enum grd_memory_format factory_format(const char *memory_format, int64_t ndim)
 {
     const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_CONTIGUOUS, ndim);
@@ -68,6 +68,7 @@ bool plan_empty_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_
            grd_plan_in_format(p, self, format, dtype);
 }
 
+/* Runs the factory functions that leave the result's memory uninitialized, e.g. empty. So it does nothing. */
 void run_nothing(const struct grd_plan *p)
 {
     (void)p;
@@ -75,7 +76,7 @@ void run_nothing(const struct grd_plan *p)
 
 /* ---- Of a number ------------------------------------------------------------------------------------------------------------------ */
 
-/* Fills the result with the element in the plan's state, which has the result's dtype. */
+/* Fills the result with the element that the plan function wrote to p->state. The element has the result's dtype. */
 void run_constant(const struct grd_plan *p)
 {
     grd_fill_elements(p->results[0], p->state);
@@ -101,7 +102,7 @@ bool plan_full_like(struct grd_plan *p, grd_tensor *self, grd_scalar fill_value,
 
 /* ---- fill ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Plans a fill; the element, of the result's dtype, is the state. */
+/* Plans fill: describes the result and writes `value`, converted to the result's dtype, to p->state, where run_constant reads it. */
 bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
@@ -121,7 +122,7 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
         return grd_fail(GRD_ERROR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
     const bool loses_imaginary =
         grd_dtype_is_complex(value->dtype) &&
-        !grd_dtype_is_complex(self->dtype); /* a complex number is an error, a complex tensor loses its imaginary part */
+        !grd_dtype_is_complex(self->dtype); /* as in PyTorch, a complex tensor loses its imaginary part, but a complex scalar is refused */
     if (value->device == GRD_DEVICE_CPU && !loses_imaginary) {
         const grd_scalar number = grd_scalar_read(value->data, value->dtype);
         return out != NULL ? grd_fill_(self, number) : grd_fill(self, number);
@@ -161,17 +162,21 @@ grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtyp
 
 /* ---- Ranges ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Element i is start + i * step in the first half, and end + (i - (n - 1)) * step in the second, for each part of a complex number. */
+/* The numbers of a range. Element i is start + i * step in the first half of the range, and end + (i - (n - 1)) * step in the second half. A
+ * complex range has such numbers for the real and the imaginary part. */
 struct range {
-    grd_dtype made; /* dtype of the numbers: int64; float32 if every step rounds to float32; otherwise float64 */
+    grd_dtype made; /* dtype of the computation: int64, float64, or float32 if PyTorch rounds every step to it */
+    /* Number of real numbers of an element: 1, or 2 if the range is complex. */
     int parts;
-    bool logarithmic, from_start; /* from_start: both halves count from start */
+    bool logarithmic, from_start; /* from_start: the second half is computed from `start`, too */
+    /* Number of elements of the range. */
     int64_t n;
     grd_scalar start[2], end[2], step[2];
+    /* The base of a logarithmic range, whose elements are base to the power of the numbers computed from start, end and step. */
     double base;
 };
 
-/* Writes elements [first, first + n) of one part. */
+/* Writes to `values` the real (part = 0) or imaginary (part = 1) parts of elements [first, first + n) of the range `r`. */
 static void range_part(const struct range *r, int64_t first, int64_t n, int part, char *values)
 {
     const struct grd_range_row *kernels = grd_kernels->range[r->made];
@@ -212,7 +217,7 @@ void run_range(const struct grd_plan *p)
     grd_parallel_for(0, p->results[0]->numel, ELEMENTS_GRAIN, range_pieces, (void *)(uintptr_t)p);
 }
 
-/* Returns (end - start) / step of int64 numbers, whose difference may need 65 bits. */
+/* Returns (end - start) / step, computed with 128-bit integers because the difference of two int64 numbers may need 65 bits. */
 static double integer_steps(int64_t start, int64_t end, int64_t step)
 {
     return (double)((__int128)end - start) / (double)step;
@@ -236,7 +241,7 @@ static bool check_range_dtype(const char *name, grd_dtype dtype, bool complex_to
            (complex_too && category == GRD_CATEGORY_COMPLEX) || grd_raise_no_kernel(name, dtype);
 }
 
-/* Plans the numbers from start on, up to end, which is included if `closed`. */
+/* Plans the range from `start` in steps of `step` up to `end`, which is included if `closed` (torch.range) and excluded otherwise (arange). */
 static bool plan_steps(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
                        bool requires_grad, bool closed)
 {
@@ -292,7 +297,7 @@ static double rounded(const struct range *r, double value)
     return r->made == GRD_FLOAT32 ? (double)(float)value : value;
 }
 
-/* Sets start, end and step of the real or the imaginary part. */
+/* Sets start, end and step of the real (`part` 0) or imaginary (`part` 1) part of a range. */
 static void set_part(struct range *r, int part, double start, double end)
 {
     start = rounded(r, start);
@@ -300,11 +305,6 @@ static void set_part(struct range *r, int part, double start, double end)
     r->start[part] = grd_float(start);
     r->end[part] = grd_float(end);
     r->step[part] = grd_float(r->n > 1 ? rounded(r, rounded(r, end - start) / (double)(r->n - 1)) : 0);
-}
-
-static double imaginary_part(grd_scalar s)
-{
-    return s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
 }
 
 bool plan_spaced(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t steps, grd_dtype dtype, grd_device device,
@@ -332,10 +332,10 @@ bool plan_spaced(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t s
                         .from_start = steps == 1,
                         .n = steps,
                         .base = base};
-    const bool truncates = is_integer && !(logarithmic && steps == 1); /* a single power is computed before it is truncated */
+    const bool truncates = is_integer && !(logarithmic && steps == 1); /* with one step, logspace computes the power before it truncates */
     const double first = grd_scalar_double(start), last = grd_scalar_double(end);
     set_part(r, 0, truncates ? trunc(first) : first, truncates ? trunc(last) : last);
-    set_part(r, 1, imaginary_part(start), imaginary_part(end));
+    set_part(r, 1, grd_scalar_imaginary(start), grd_scalar_imaginary(end));
     return grd_plan_new(p, grd_dims(steps), dtype, device, requires_grad);
 }
 
@@ -396,7 +396,7 @@ bool plan_eye(struct grd_plan *p, int64_t n, grd_scalar m, grd_dtype dtype, grd_
     return grd_scalar_write(grd_int(1), dtype, p->state) && grd_plan_new(p, grd_dims(n, columns), dtype, device, requires_grad);
 }
 
-/* Writes zeros, and on the diagonal the element that is the state. */
+/* Writes zeros to the result, and to its diagonal the element in p->state, which plan_eye has set to 1 in the result's dtype. */
 void run_eye(const struct grd_plan *p)
 {
     grd_tensor *result = p->results[0];
@@ -412,13 +412,13 @@ bool plan_triangular(struct grd_plan *p, grd_tensor *self, int64_t diagonal, boo
     if (self->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "%s: input tensor must have at least 2 dimensions", upper ? "triu" : "tril");
     const int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1];
-    *(struct grd_triangle *)p->state = (struct grd_triangle){.rows = rows,
-                                                             .columns = columns,
-                                                             .itemsize = self->itemsize,
-                                                             .diagonal = diagonal < -rows     ? -rows
-                                                                         : diagonal > columns ? columns
-                                                                                              : diagonal,
-                                                             .upper = upper};
+    *(struct grd_triangle_copy *)p->state = (struct grd_triangle_copy){.rows = rows,
+                                                                       .columns = columns,
+                                                                       .itemsize = self->itemsize,
+                                                                       .diagonal = diagonal < -rows     ? -rows
+                                                                                   : diagonal > columns ? columns
+                                                                                                        : diagonal,
+                                                                       .upper = upper};
     p->aligned = true;
     return grd_plan_reads_as(p, self, (grd_dtype)self->dtype) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
@@ -430,7 +430,7 @@ static void triangle_rows(int64_t begin, int64_t end, void *context)
 
 void run_triangle(const struct grd_plan *p)
 {
-    struct grd_triangle t = *(const struct grd_triangle *)p->state;
+    struct grd_triangle_copy t = *(const struct grd_triangle_copy *)p->state;
     const int64_t bytes = t.columns * t.itemsize;
     t.from = p->in[0]->data;
     t.to = p->results[0]->data;

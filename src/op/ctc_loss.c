@@ -1,5 +1,6 @@
-/* ctc_loss: checks, which sample has which labels, and the samples on all threads; the paths are in kernel/cpu/ctc.c. Schema: schema/loss.toml.
- * Invariant: a sample is computed by one thread. */
+/* Implements ctc_loss: checks its arguments, plans it, and loops over the samples of a batch. The recursions over alignment paths are in
+ * kernel/cpu/ctc.c. Schema: schema/loss.toml.
+ * Invariant: each sample is computed by one thread. */
 #include "kernel/ctc.h"
 
 #include <math.h>
@@ -17,13 +18,16 @@
 #include "op/plan.h"
 #include "op/copy.h"
 
-enum { LOG_PROBS, TARGETS, LOSS, ALPHA, GRAD }; /* the tensors that are read; only the gradient reads the loss and those after it */
+enum { LOG_PROBS, TARGETS, LOSS, ALPHA, GRAD }; /* indices in plan->in; only the gradient reads LOSS, ALPHA and GRAD */
 
+/* Data that plan_ctc writes for ctc_loss or its gradient, and the functions that compute these read. */
 struct ctc {
     const struct grd_ctc_row *kernels;
     grd_dims input_lengths, target_lengths;
-    int64_t steps, batch, classes, states, blank; /* states of the longest target */
-    int64_t target_row;                           /* stride of the rows of padded targets; -1 if targets are concatenated */
+    /* `steps`, `batch` and `classes` are the sizes of log_probs. `states` is 2 * length + 1 for the longest target. `blank` is the class that
+     * means that there is no label. */
+    int64_t steps, batch, classes, states, blank;
+    int64_t target_row; /* elements of a row of padded targets, which holds one sample; -1 if targets are concatenated */
     bool zero_infinity;
 };
 
@@ -35,7 +39,7 @@ static struct ctc *ctc_of(const struct grd_plan *p)
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
 
-#define CHECKING "(while checking arguments for ctc_loss_allocate_outputs)" /* the end of PyTorch's texts */
+#define CHECKING "(while checking arguments for ctc_loss_allocate_outputs)" /* The end of PyTorch's error texts. */
 
 static bool check_lengths(grd_dims lengths, int64_t batch, int64_t most, const char *name)
 {
@@ -50,7 +54,7 @@ static bool check_lengths(grd_dims lengths, int64_t batch, int64_t most, const c
     return true;
 }
 
-/* Adds up lengths and finds the largest; false if the sum overflows int64. */
+/* Writes the sum and the largest of `lengths` to *ret_sum and *ret_most. Returns false if the sum overflows int64. */
 static bool add_lengths(grd_dims lengths, int64_t *ret_sum, int64_t *ret_most)
 {
     *ret_sum = *ret_most = 0;
@@ -81,7 +85,8 @@ static bool check_target_sizes(const grd_tensor *targets, int64_t batch, int64_t
     return targets->sizes[1] >= most || raise_target_size("at least ", most, 1, targets->sizes[1]);
 }
 
-/* Plans what the loss and its gradient have in common. */
+/* Checks the arguments that ctc_loss and its gradient have in common, fills the plan's struct ctc, and plans to read log_probs and targets.
+ * Returns false if it raised an error. */
 static bool plan_ctc(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targets, grd_dims input_lengths, grd_dims target_lengths,
                      int64_t blank, bool zero_infinity)
 {
@@ -118,13 +123,13 @@ static bool plan_ctc(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targ
     return grd_plan_reads_as(p, log_probs, dtype) && grd_plan_reads_as(p, targets, GRD_INT64);
 }
 
-/* Returns the labels of a sample: those from offset `at` on, or a row of a matrix. */
+/* Returns the labels of a sample: its row of padded targets, or the labels from offset `at` on of concatenated targets. */
 static const int64_t *labels_of(const struct ctc *x, const grd_tensor *targets, int64_t sample, int64_t at)
 {
     return (const int64_t *)(const void *)targets->data + (x->target_row >= 0 ? sample * x->target_row : at);
 }
 
-/* True if every label is a class. */
+/* Raises IndexError if a label in the targets is not the index of a class. */
 bool check_ctc_labels(struct grd_plan *p)
 {
     const struct ctc *x = ctc_of(p);
@@ -139,10 +144,11 @@ bool check_ctc_labels(struct grd_plan *p)
 
 /* ---- Samples ------------------------------------------------------------------------------------------------------------------------- */
 
+/* The context that grd_parallel_for passes to the tasks below. */
 struct samples {
     const struct ctc *x;
     const struct grd_plan *p;
-    const int64_t *offsets; /* of each sample's labels in concatenated targets */
+    const int64_t *offsets; /* offset of each sample's labels in concatenated targets */
     int64_t itemsize;
     char *loss, *alpha, *beta;
 };
@@ -180,7 +186,8 @@ static void backward_samples(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs a task for each sample; offsets of their labels lie in the plan's scratch. */
+/* Runs `task` over the samples. Before that, it writes the offset of each sample's labels to the plan's scratch memory. The workspace of the gradient
+ * lies behind these offsets. */
 static void run_samples(const struct grd_plan *p, char *loss, char *alpha, grd_task *task)
 {
     const struct ctc *x = ctc_of(p);
@@ -228,13 +235,13 @@ bool plan_ctc_loss_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *lo
 void run_ctc_loss_backward(const struct grd_plan *p)
 {
     memset(p->results[0]->data, 0,
-           (size_t)(p->results[0]->numel * p->results[0]->itemsize)); /* zeros for the steps beyond a sample's length */
+           (size_t)(p->results[0]->numel * p->results[0]->itemsize)); /* zeros for the time steps after a sample's input_length */
     run_samples(p, p->in[LOSS]->data, p->in[ALPHA]->data, backward_samples);
 }
 
 /* ---- The loss -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the lengths, but at least 1, as a tensor of the losses' dtype and device. */
+/* Returns `lengths` as a tensor of the dtype and device of `loss`. Lengths of 0 are replaced by 1, because the loss is divided by the lengths. */
 static grd_tensor *lengths_like(grd_dims lengths, const grd_tensor *loss)
 {
     grd_tensor *t = grd_new(grd_dims(lengths.n), GRD_INT64, GRD_CPU);
@@ -263,7 +270,7 @@ grd_tensor *op_ctc_loss(grd_tensor *log_probs, grd_tensor *targets, grd_dims inp
     return how == GRD_LOSS_SUM ? grd_sum(loss) : batched ? loss : grd_squeeze(loss, .dim = grd_dims(0));
 }
 
-/* The elements of an integral tensor of lengths. */
+/* Returns the elements of `lengths`, a tensor of any integer dtype. Raises RuntimeError if the dtype is not an integer. */
 static grd_dims lengths_of(grd_tensor *lengths, const char *name)
 {
     const enum grd_category category = grd_category_of((grd_dtype)lengths->dtype);

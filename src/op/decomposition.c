@@ -1,8 +1,8 @@
-/* Cholesky and QR decompositions and triangular solutions: checks, results, and the loop over the matrices of a batch. Algorithms are in
+/* Implements Cholesky and QR decompositions and triangular solves: checks, plans, and the loop over the matrices of a batch. The algorithms are in
  * kernel/cpu/decomposition.c. Schema: schema/decomposition.toml.
  *
- * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_panels.c): so the bits do not depend on
- * the number of threads. */
+ * Invariant: each matrix is computed by one task, or in steps that depend on its sizes alone (op/lapack_panels.c). So results do not depend on the
+ * number of threads, bit for bit. */
 #include "kernel/decomposition.h"
 
 #include <stdio.h>
@@ -35,9 +35,10 @@ static const struct grd_decomposition_row *kernels_of(const grd_tensor *x)
 
 /* ---- Cholesky ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* What a plan of factors hands to its run. */
+/* Data that plan_hidden_cholesky_factor hands to run_hidden_cholesky_factor. */
 struct factors {
-    int64_t n; /* first member: the plan chooses a provider by it */
+    int64_t n; /* rows of a matrix; must be the first member, because grd_plan_lapack writes n to the beginning of p->state */
+    /* `small`: many matrices are computed together, one in each vector lane. `by_rows`: the input is row-major. `lapack`: LAPACK was chosen. */
     bool small, by_rows, upper, lapack;
     const grd_tensor *from, *matrices, *info;
 };
@@ -47,7 +48,7 @@ static struct factors *factors_of(const struct grd_plan *p)
     return (struct factors *)(uintptr_t)p->state;
 }
 
-/* True if many small matrices are computed at once. */
+/* True if `x` is several small matrices and has_kernel says that there is a kernel that computes one matrix in each vector lane. */
 static bool is_for_lanes(const grd_tensor *x, bool has_kernel)
 {
     return has_kernel && grd_size_from_end(x, 1) <= GRD_SMALL_MATRIX_SIDE && grd_matrix_count(x) > 1;
@@ -125,7 +126,7 @@ bool grd_cholesky_inverse_check(grd_tensor *triangles)
     grd_tensor *zeros = grd_eq_scalar(grd_diagonal(grd_detach(triangles), .dim1 = -2, .dim2 = -1), grd_int(0));
     if (!grd_composite_extremes(grd_physical(zeros), &least, &largest) || largest == 0)
         return !grd_pending();
-    /* For each matrix the index of its first zero, from 1; or 0. */
+    /* For each matrix the index of its first zero on the diagonal, counted from 1; 0 if there is none. */
     grd_tensor *first =
         grd_mul(grd_add_scalar(grd_argmax(grd_to(zeros, .dtype = GRD_INT64), .dim = -1), grd_int(1)), grd_any(zeros, .dim = grd_dims(-1)));
     return !grd_find_failed_matrix(first, &failed)
@@ -141,7 +142,7 @@ grd_tensor *op_hidden_cholesky_inverse(grd_tensor *self, bool upper)
     const int64_t n = grd_size_from_end(self, 1);
     if (n <= GRD_LAPACK_SIDE)
         return grd_cholesky_solve(grd_eye(n, .dtype = (grd_dtype)self->dtype, .device = grd_tensor_device(self)), self, .upper = upper);
-    /* Transposed, so that the result is column-major. */
+    /* The inverse is computed transposed, so that the result is column-major. */
     grd_tensor *rows = grd_transpose(grd_hidden_cholesky_inverse_lower(self, upper), -2, -1);
     grd_tensor *below = grd_conj_physical(grd_transpose(grd_triu(rows, .diagonal = 1), -2, -1));
     return grd_transpose(grd_add(grd_triu(rows), below), -2, -1);
@@ -157,7 +158,8 @@ bool plan_hidden_cholesky_inverse_lower(struct grd_plan *p, grd_tensor *self, bo
            grd_plan_columns(p, grd_batch_of(self), n, n, (grd_dtype)self->dtype) && grd_plan_lapack(p, n) && !grd_pending();
 }
 
-/* Computes Y = L^-1, and the inverse X = Y^H L^-1. */
+/* Inverts matrices [begin, end), which are products L L^H and are given by their Cholesky factors L. Computes Y = L^-1 and then the inverse X =
+ * Y^H L^-1. */
 static void invert_factors(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
@@ -183,7 +185,8 @@ void run_hidden_cholesky_inverse_lower(const struct grd_plan *p, grd_tensor *sel
     grd_parallel_for(0, grd_matrix_count(self), grd_matrix_grain(n * n * n), invert_factors, (void *)p);
 }
 
-/* RuntimeError: matrices a that are not square, or right sides b with other rows than they have. */
+/* Raises RuntimeError, with the name `function` in its text, if the matrices of `a` are not square or if the matrices of `b` have a different
+ * number of rows. */
 static bool check_equation(const grd_tensor *a, const grd_tensor *b, const char *function)
 {
     const int64_t rows = grd_size_from_end(b, 2), columns = grd_size_from_end(b, 1);
@@ -209,18 +212,21 @@ bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
 
 /* ---- QR ------------------------------------------------------------------------------------------------------------------------------------ */
 
-/* What is computed of each m x n matrix, whose shorter side is k: Q has `columns`, R has `rows`. */
+/* Data that plan_linalg_qr hands to run_linalg_qr for a QR decomposition of m x n matrices. Q has `columns` columns (0 if it is not computed) and R
+ * has `rows` rows. */
 struct factorization {
-    int64_t k, m, n, columns, rows; /* k is the first member: the plan chooses a provider by it */
+    /* k = min(m, n); must be the first member, because grd_plan_lapack writes k to the beginning of p->state */
+    int64_t k, m, n, columns, rows;
     const struct grd_plan *p;
-    int64_t bytes; /* scratch of a matrix: a copy of it, tau, and workspace for LAPACK */
+    int64_t bytes; /* scratch memory of a matrix: a copy of it, tau, and workspace for LAPACK */
+    /* `small`: many matrices are computed together, one in each vector lane. `by_rows`: the input is row-major. */
     bool small, by_rows;
 };
 
-/* True for matrices that are decomposed many at once. */
+/* True if many matrices are decomposed together, one in each vector lane. */
 static bool is_small(const struct factorization *f, const grd_tensor *A)
 {
-    enum { FEW = 4 /* matrices from which on lanes are faster */ };
+    enum { FEW = 4 /* with at least this number of matrices, computing one matrix in each vector lane is faster */ };
     return kernels_of(A)->qr_many != NULL && grd_matrix_count(A) >= FEW && f->k <= GRD_SMALL_MATRIX_SIDE &&
            grd_greatest(f->m, f->n) <= GRD_SMALL_QR_SIZE && f->m * f->n <= GRD_SMALL_QR_SIZE && f->m * f->columns <= GRD_SMALL_QR_SIZE &&
            f->rows * f->n <= GRD_SMALL_QR_SIZE;
@@ -244,7 +250,7 @@ bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
                             ? (double)grd_greatest(grd_lapack_reflect_work(f->m, f->n), grd_lapack_orthogonal_work(f->columns, f->k))
                             : 0;
     const double bytes = A->numel == 0 ? 0 : ((double)f->m * (double)f->n + (double)f->k + work) * A->itemsize;
-    f->bytes = bytes < 0x1p62 ? (int64_t)bytes : 0; /* an overflow is refused when memory is allocated */
+    f->bytes = bytes < 0x1p62 ? (int64_t)bytes : 0; /* on overflow, allocating the scratch memory below raises the error */
     f->small = is_small(f, A);
     grd_plan_scratch(p, f->small ? 0 : (double)grd_matrix_count(A) * bytes);
     const grd_dtype dtype = (grd_dtype)A->dtype;
@@ -346,6 +352,7 @@ bool plan_hidden_apply_reflections(struct grd_plan *p, grd_tensor *a, grd_tensor
            grd_plan_columns(p, grd_batch_of(x), m, columns, dtype) && grd_plan_lapack(p, grd_size_from_end(tau, 1)) && !grd_pending();
 }
 
+/* The context that grd_parallel_for passes to apply_to_matrices. */
 struct application {
     const struct grd_plan *p;
     bool adjoint;
@@ -400,7 +407,8 @@ bool grd_householder_check(const grd_tensor *input, const grd_tensor *tau)
     return check_dtype(input, NULL, "orgqr");
 }
 
-/* True if a derivative of what is computed of t may be asked for: then it is recorded by its parts. */
+/* True if a result computed from `t` may be differentiated, by backward or forward mode. Such calls use a composite of differentiable operators,
+ * because the kernels of this file have no derivative. */
 static bool is_differentiated(const grd_tensor *t)
 {
     return grd_composite_is_recorded(t) || (grd_keys_of(grd_physical(t)) >> GRD_KEY_FORWARD & 1) != 0;
@@ -444,7 +452,8 @@ void run_hidden_orthogonal(const struct grd_plan *p, grd_tensor *input, grd_tens
     grd_parallel_for(0, grd_matrix_count(input), grd_matrix_grain(4 * m * n * k), multiply_reflections, (void *)p);
 }
 
-/* RuntimeError: `t` has not `less` dimensions less than input, or another batch. */
+/* Raises RuntimeError if `t` does not have `less` dimensions fewer than `input`, or if the batch sizes of the two differ. `what` is the name of
+ * `t`. */
 static bool check_beside(const grd_tensor *input, const grd_tensor *t, int less, const char *what)
 {
     if (input->ndim != t->ndim + less)
@@ -489,7 +498,7 @@ grd_tensor *op_hidden_ormqr(grd_tensor *self, grd_tensor *input2, grd_tensor *in
         return grd_hidden_ormqr_by_products(self, input2, input3, left, transpose);
     if (left)
         return grd_hidden_apply_reflections(self, input2, input3, transpose);
-    /* X Q is the adjoint of Q^H X^H. */
+    /* apply_reflections multiplies by Q from the left only, so X Q is computed as the adjoint of Q^H X^H. */
     grd_tensor *adjoint = grd_conj_physical(grd_transpose(input3, -2, -1));
     return grd_composite_columns(grd_conj_physical(grd_transpose(grd_hidden_apply_reflections(self, input2, adjoint, !transpose), -2, -1)));
 }
@@ -500,6 +509,7 @@ grd_dtype grd_lowrank_dtype(const grd_tensor *A)
     return dtype == GRD_FLOAT16 || dtype == GRD_FLOAT64 || grd_dtype_is_complex(dtype) ? dtype : GRD_FLOAT32;
 }
 
+/* Returns `matrices` if they have column-major strides, otherwise a copy that has. */
 grd_tensor *grd_composite_columns(grd_tensor *matrices)
 {
     return grd_transpose(grd_composite_contiguous(grd_transpose(matrices, -2, -1)), -2, -1);
@@ -524,13 +534,13 @@ int64_t grd_qr_side(grd_dims sizes, const char *mode)
 
 /* ---- Triangles --------------------------------------------------------------------------------------------------------------------------- */
 
-/* What a plan of triangles hands to its run. */
+/* Data that plan_linalg_solve_triangular hands to run_linalg_solve_triangular. */
 struct triangles {
-    int64_t n;   /* first member: the plan chooses a provider by it */
-    bool turned; /* the matrices are row-major */
+    int64_t n;   /* rows of a triangular matrix; must be first, because grd_plan_lapack writes n to the beginning of p->state */
+    bool turned; /* true if the triangular matrices are row-major, false if column-major */
 };
 
-/* True if the systems of `count` matrices are solved many at once. */
+/* True if the `count` systems are solved several at a time, one in each vector lane. */
 static bool are_in_lanes(const grd_tensor *triangles, bool left, int64_t count)
 {
     return left && count > 1 && grd_size_from_end(triangles, 1) <= GRD_SMALL_MATRIX_SIDE && kernels_of(triangles)->solve_many != NULL;
@@ -565,17 +575,19 @@ bool plan_linalg_solve_triangular(struct grd_plan *p, grd_tensor *self, grd_tens
            grd_plan_lapack(p, n) && !grd_pending();
 }
 
-/* The right sides of a large matrix are solved in pieces, so that threads share them. */
+/* The context of the parallel tasks of a triangular solve. The right-hand sides of a large matrix are divided into pieces of PIECE columns (or rows,
+ * if X A = B is solved), so that several threads solve one system. */
 struct solutions {
     const struct grd_plan *p;
     struct grd_triangle triangle;
     bool turned;
-    int64_t pieces; /* pieces of the right sides of a matrix */
+    int64_t pieces; /* the right-hand sides of one matrix are divided into this number of pieces, each a task */
 };
 
+/* The right-hand sides of a large matrix are divided into pieces of this many columns, so that several threads can solve one system. */
 enum { PIECE = 128 };
 
-/* Solves the systems of small matrices, many at once. */
+/* Solves the systems of small triangular matrices [begin, end), GRD_MATRIX_LANES systems at a time, one in each vector lane. */
 static void solve_small_matrices(int64_t begin, int64_t end, void *context)
 {
     const struct solutions *s = context;

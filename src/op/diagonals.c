@@ -1,4 +1,4 @@
-/* Matrices by their diagonals: diag_embed, fill_diagonal_ and block_diag. */
+/* Implements operators on the diagonals of matrices: diag_embed, fill_diagonal_ and block_diag. */
 #include <string.h>
 
 #include "gen/uses/op/diagonals.h"

@@ -1,4 +1,4 @@
-/* Functions that the formulas of dropout in schema/random.toml call. */
+/* Computes sizes and factors for the formulas of dropout in schema/random.toml. */
 #include <math.h>
 
 #include "base/object.h"

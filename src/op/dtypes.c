@@ -1,4 +1,4 @@
-/* See dtypes.h. */
+/* Implements dtypes.h: the ranges and precision of dtypes, and rounding to a dtype. */
 #include "op/dtypes.h"
 
 #include <float.h>
@@ -41,7 +41,7 @@ void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high)
 double grd_rounded_to(double x, grd_dtype dtype)
 {
     _Alignas(16) char rounded[16];
-    if (grd_pending()) /* the dtype may be invalid */
+    if (grd_pending()) /* with an error pending the dtype may be invalid */
         return x;
     grd_kernels->cast[GRD_FLOAT64][dtype](1, (char *const[]){rounded, (char *)&x}, (const int64_t[]){0, 0}, NULL);
     grd_kernels->cast[dtype][GRD_FLOAT64](1, (char *const[]){(char *)&x, rounded}, (const int64_t[]){0, 0}, NULL);

@@ -1,6 +1,7 @@
-/* Eigenvalues of general matrices, by LAPACK's geev or a kernel (kernel/cpu/schur.c, kernel/cpu/eigen.c). Schema: schema/spectral.toml.
+/* Computes eigenvalues and eigenvectors of general square matrices with LAPACK's geev or a kernel (kernel/cpu/schur.c, kernel/cpu/eigen.c). Schema:
+ * schema/spectral.toml.
  *
- * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by one task, so results do not depend on the number of threads, bit for bit. */
 #include "kernel/eigen.h"
 
 #include <string.h>
@@ -25,11 +26,13 @@ typedef void complex_geev_routine(const char *jobvl, const char *jobvr, const in
                                   int64_t *ret_info, size_t length1, size_t length2);
 
 enum {
-    SIDE = 16,   /* largest side for which the kernel is faster than LAPACK */
-    COLUMNS = 64 /* columns of workspace: more than a block of LAPACK has */
+    SIDE = 16, /* largest number of rows for which the kernel is faster than LAPACK */
+    /* geev's workspace has n times this number of elements; a multiple of n above LAPACK's block size lets geev work in blocks */
+    COLUMNS = 64
 };
 
-/* What a plan hands to its run, which works on `grain` matrices at a time, in `bytes` of scratch memory. */
+/* Data that plan_hidden_linalg_eig hands to the tasks that compute eigenvalues. There are `count` matrices of n rows and columns. A task computes
+ * `grain` matrices in `bytes` bytes of scratch memory. `vectors` is true if eigenvectors are wanted. */
 struct job {
     int64_t n, count, grain, bytes;
     grd_dtype dtype;
@@ -41,12 +44,15 @@ static struct job *job_of(const struct grd_plan *p)
     return (struct job *)(uintptr_t)p->state;
 }
 
-/* Memory of geev: a copy of the matrix, real vectors, values in two parts, and workspace. */
+/* Returns the number of elements of scratch memory for geev, which hold a copy of the matrix, real eigenvectors, real and imaginary parts of
+ * eigenvalues, and geev's workspace. */
 static int64_t elements_of(int64_t n)
 {
     return 2 * n * n + (COLUMNS + 8) * n;
 }
 
+/* Computes the eigenvalues and, unless ret_v is NULL, eigenvectors of one matrix with LAPACK. False, with nothing written, if LAPACK cannot be
+ * used. */
 static bool call_geev(const struct job *job, const void *from, void *ret_w, void *ret_v, int32_t *ret_info, char *work)
 {
     const int64_t n = job->n, itemsize = grd_dtype_table[job->dtype].size, lwork = COLUMNS * n;
@@ -73,7 +79,8 @@ static bool lapack_serves(const struct grd_plan *p)
     return job_of(p)->n > 0 && grd_lapack(job_of(p)->dtype, GRD_LAPACK_GEEV) != NULL;
 }
 
-/* Programs may compare the order of the values with PyTorch's, which is LAPACK's: the kernel for real matrices has that, too. */
+/* True if LAPACK should compute the eigenvalues. The kernel of this library gets only small real matrices, because for these it returns the
+ * eigenvalues in LAPACK's order. PyTorch's order is LAPACK's, and programs may depend on it. */
 static bool lapack_wins(const struct grd_plan *p)
 {
     return grd_dtype_is_complex(job_of(p)->dtype) || job_of(p)->n > SIDE;

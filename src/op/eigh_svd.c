@@ -1,7 +1,7 @@
-/* Eigenvalues and singular values: checks, results, the choice between kernels and LAPACK, and the loop over the matrices of a batch. Algorithms
- * are in kernel/cpu/jacobi.c and in LAPACK (lapack_eigh_svd.c). Schema: schema/spectral.toml.
+/* Computes eigenvalues of Hermitian matrices, and singular values: checks, plans, the choice between kernels and LAPACK, and the loop over the
+ * matrices of a batch. The algorithms are in kernel/cpu/jacobi.c and in LAPACK (lapack_eigh_svd.c). Schema: schema/spectral.toml.
  *
- * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by itself, so results do not depend on the number of threads, bit for bit. */
 #include "kernel/spectral.h"
 
 #include <stdio.h>
@@ -23,22 +23,25 @@
 /* ---- Pieces of a batch ------------------------------------------------------------------------------------------------------------------- */
 
 enum {
-    SIDE_ALONE = 16,  /* largest side, times the parts of an element, for which a kernel in lanes is faster even for one matrix */
-    SIDE_COMPLEX = 8, /* largest side for which a kernel without lanes is faster than LAPACK */
-    FEW = 2           /* matrices from which on a kernel in lanes is faster */
+    /* if the number of rows (doubled for complex dtypes) is at most this, a kernel that computes one matrix in each vector lane is faster even for
+     * a single matrix */
+    SIDE_ALONE = 16,
+    SIDE_COMPLEX = 8, /* largest number of rows for which the kernel that computes one matrix at a time is faster than LAPACK */
+    FEW = 2           /* with at least this number of matrices, a kernel that computes one matrix in each vector lane is faster */
 };
 
-/* What a plan hands to its run, which works on `grain` matrices at a time, in `bytes` of scratch memory. */
+/* Data that plan_hidden_linalg_eigh or plan_hidden_linalg_svd hands to the tasks that decompose matrices. A task computes `grain` matrices in `bytes`
+ * bytes of scratch memory. */
 struct job {
-    int64_t count, least, largest; /* sides of a matrix */
-    int64_t parts;                 /* 1, or 2 for complex elements */
-    double work;                   /* multiplications for a matrix */
+    int64_t count, least, largest; /* number of matrices; the smaller and the larger of a matrix's two sizes */
+    int64_t parts;                 /* real numbers per element: 1 for real, 2 for complex dtypes */
+    double work;                   /* estimated multiplications for a matrix */
     int64_t grain;
     size_t bytes;
     grd_dtype dtype;
     struct grd_lapack_work lapack;
     union {
-        struct grd_eigh eigh; /* of the first matrix */
+        struct grd_eigh eigh; /* the arguments of the kernels; the addresses of matrices are filled in for each task */
         struct grd_svd svd;
     };
 };
@@ -54,26 +57,31 @@ static const struct grd_spectral_row *kernels_of(const struct job *job)
     return grd_kernels->jacobi[job->dtype];
 }
 
-/* Returns the kernels in lanes, which are those of the dtype of an element's parts. */
+/* Returns the kernels that compute several matrices at a time, one in each vector lane. They are stored with the real dtype but compute complex
+ * matrices, too. */
 static const struct grd_spectral_row *lanes_of(const struct job *job)
 {
     return grd_kernels->jacobi[grd_dtype_to_real(job->dtype)];
 }
 
+/* True if a kernel that computes one matrix in each vector lane should be used. This is so if the matrices are very small, or if they are small
+ * and there are several. */
 static bool is_for_lanes(const struct job *job)
 {
     const int64_t side = job->largest * job->parts;
     return side <= GRD_LANES_SIDE && (side <= SIDE_ALONE || job->count >= FEW);
 }
 
-/* True unless there is nothing to compute, or the matrices have so many elements (as expanded tensors may) that the size of LAPACK's workspace
+/* True if LAPACK can be used, because the matrices are not empty, and not so large (as expanded tensors may be) that the size of LAPACK's workspace
  * overflows. */
 static bool is_for_lapack(const struct job *job)
 {
     return job->least > 0 && (double)job->least * (double)job->largest < 0x1p58;
 }
 
-/* Plans to read matrices as they lie, by rows or by columns, where only kernels in lanes can be chosen to read them; otherwise by columns. */
+/* Plans to read the matrices of `A` column-major. They are read row-major instead, with *ret_by_rows set to true, if that is their order in memory
+ * and a kernel that computes one matrix in each vector lane will run. The latter is certain only if the environment variable GRADUS_PROVIDER does
+ * not ask for an implementation. */
 static bool plan_read(struct grd_plan *p, grd_tensor *A, bool *ret_by_rows)
 {
     return is_for_lanes(job_of(p)) && !grd_provider_wishes ? grd_plan_reads_matrices(p, A, ret_by_rows)
@@ -85,7 +93,9 @@ static bool lapack_wins(const struct grd_plan *p)
     return !is_for_lanes(job_of(p)) && job_of(p)->largest > SIDE_COMPLEX;
 }
 
-/* Chooses a provider, and divides the batch among threads: the scratch memory of a piece serves its matrices one after the other. */
+/* Chooses between LAPACK and the kernels of this library, and the number of matrices of a task. The matrices of a task are computed one after the
+ * other in the same scratch memory of `elements` elements. Returns false, with RuntimeError, if the environment variable GRADUS_PROVIDER forbids
+ * both implementations. */
 static bool choose(struct grd_plan *p, const struct grd_provider *providers, double elements)
 {
     struct job *job = job_of(p);
@@ -129,7 +139,7 @@ static void begin_job(struct grd_plan *p, const grd_tensor *A, double work)
                               .dtype = (grd_dtype)A->dtype};
 }
 
-/* Plans a result of n numbers for each matrix. */
+/* Plans a result of n real numbers for each matrix. */
 static bool plan_values(struct grd_plan *p, const grd_tensor *A, int64_t n, grd_dtype dtype)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -145,7 +155,7 @@ static bool check_kernel(const grd_tensor *A, const char *kernel)
 
 /* ---- Hermitian matrices ---------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the work on the matrices from `index` on. */
+/* Returns the arguments of the eigenvalue kernels, with the addresses of matrix number `index` and its results. */
 static struct grd_eigh eigh_at(const struct grd_plan *p, int64_t index)
 {
     const struct job *job = job_of(p);
@@ -203,7 +213,8 @@ static bool prepare_eigh(struct grd_plan *p)
 
 bool plan_hidden_linalg_eigh(struct grd_plan *p, grd_tensor *A, const char *UPLO, bool compute_v)
 {
-    static char wanted[1]; /* an address that stands for results until they are there */
+    /* A ret_v that is not NULL means that eigenvectors are wanted. This placeholder stands for their address until the results are allocated. */
+    static char wanted[1];
     if (!grd_decomposition_check_square(A, "linalg.eigh"))
         return false;
     const bool upper = strcmp(UPLO, "U") == 0 || strcmp(UPLO, "u") == 0;
@@ -299,7 +310,8 @@ bool plan_hidden_linalg_svd(struct grd_plan *p, grd_tensor *A, bool full_matrice
     begin_job(p, A, 40);
     job_of(p)->svd =
         (struct grd_svd){.m = m, .n = n, .columns = columns, .rows = rows, .parts = job_of(p)->parts, .ret_u = compute_uv ? wanted : NULL};
-    if (k == 0 && !(compute_uv && full_matrices)) /* nothing is read or written, however long the other side is */
+    /* A has no elements, and the vectors are empty or not wanted. The sizes are set to 0 so that no work or memory is planned for the longer side. */
+    if (k == 0 && !(compute_uv && full_matrices))
         job_of(p)->svd.m = job_of(p)->svd.n = 0;
     p->prepare = prepare_svd;
     return plan_read(p, A, &job_of(p)->svd.by_rows) &&
@@ -350,8 +362,8 @@ grd_dims grd_square_sizes(grd_dims sizes, int64_t dim)
     return grd_dims_from(square, square != NULL ? sizes.n : 0);
 }
 
-/* RuntimeError: the gradient depends on the phase of the eigenvectors or singular vectors, which is arbitrary. Then the diagonal of the products
- * of vectors and their gradients is not 0. */
+/* Returns `self`, which holds the products of eigenvectors or singular vectors and their gradients. Raises RuntimeError if the imaginary part of its
+ * diagonal is not 0, because the loss then depends on the phase of the vectors, which is arbitrary. */
 grd_tensor *op_hidden_phase_checked(grd_tensor *self, const char *function)
 {
     double least = 0, largest = 0;

@@ -1,8 +1,8 @@
-/* einsum: sums of products written with a letter for each dimension. A composite over views, products of matrices and sums. Schema:
- * schema/arrange.toml.
+/* Implements einsum by views, matrix products and sums. Schema: schema/arrange.toml.
  *
- * Every operand is brought to one dimension for each label of the equation, in one order: those of the output, then those that are summed. Then
- * operands are multiplied one after the other; a label is summed with the last operand that has it. */
+ * Every operand is permuted and reshaped to have one dimension for each label of the equation. The order is the same for all operands: first the
+ * labels of the output, then those that are summed. Then the operands are multiplied one after the other. A label is summed when the last operand
+ * that has it is multiplied. */
 #include <ctype.h>
 #include <string.h>
 
@@ -10,24 +10,28 @@
 #include "gradus/library.h"
 #include "core/tensor.h"
 
-/* Labels: letters, upper case first, then the dimensions of an ellipsis. */
+/* A label is a number: 0 to 51 for the letters, upper case first, and LETTERS + k for a dimension of an ellipsis. ELLIPSIS marks the position of the
+ * ellipsis in a term. */
 enum { LETTERS = 52, LABELS = LETTERS + GRD_MAX_DIMS, ELLIPSIS = LABELS };
 
-/* One side of a comma: a label for each dimension; ELLIPSIS stands for several. */
+/* The subscripts of one operand, or of the output: a label for each dimension. ELLIPSIS may represent several dimensions. */
 struct term {
     int labels[GRD_MAX_DIMS + 1], n;
     bool has_ellipsis;
 };
 
+/* A parsed equation for `n` operands. size[label] is the size to which the label broadcasts. */
 struct equation {
     struct term *inputs, output;
     int64_t n;
     bool has_output;
-    int64_t ellipsis; /* dimensions that the longest ellipsis stands for */
+    int64_t ellipsis; /* largest number of dimensions that an ellipsis represents */
     int64_t size[LABELS];
-    int last[LABELS];  /* last operand that has the label; -1: none */
-    int count[LABELS]; /* how often letters occur among the inputs */
-    int place[LABELS]; /* its index among the dimensions that operands are brought to */
+    int last[LABELS];  /* index of the last operand that has the label; -1 if none has */
+    int count[LABELS]; /* number of times the label occurs in the operands */
+    /* index of the label's dimension in the reshaped operands, which all have the same dimension order; -1 if not yet assigned */
+    int place[LABELS];
+    /* nplaces: number of dimensions of the reshaped operands. noutput: number of dimensions of the output. */
     int nplaces, noutput;
 };
 
@@ -43,7 +47,7 @@ static char letter_of(int label)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Reads a term from `text`, which is a part of the equation. */
+/* Reads the subscripts text[0 .. length) into *term. `equation` is the whole text, for the positions in errors. */
 static bool read_term(const char *equation, const char *text, size_t length, struct term *term)
 {
     for (size_t i = 0; i < length; i++) {
@@ -95,7 +99,8 @@ static bool read_equation(const char *text, int64_t operands, struct equation *e
 
 /* ---- Labels of dimensions ------------------------------------------------------------------------------------------------------------- */
 
-/* Writes the label of every dimension of an operand. */
+/* Writes the label of each dimension of `t`, which is operand number `operand`, to ret_labels. Raises RuntimeError if `t` does not have as many
+ * dimensions as the equation says. */
 static bool label_dimensions(struct equation *e, int64_t operand, const grd_tensor *t, int *ret_labels)
 {
     const struct term *term = &e->inputs[operand];
@@ -111,13 +116,16 @@ static bool label_dimensions(struct equation *e, int64_t operand, const grd_tens
             ret_labels[n++] = term->labels[i];
             continue;
         }
-        for (int64_t k = 0; k < hidden; k++) /* aligned at the right, so that the last dimension has label LETTERS */
+        /* the dimensions of an ellipsis are numbered from the last one, because ellipses broadcast like shapes, aligned at the right */
+        for (int64_t k = 0; k < hidden; k++)
             ret_labels[n++] = (int)(LETTERS + hidden - 1 - k);
         e->ellipsis = hidden > e->ellipsis ? hidden : e->ellipsis;
     }
     return true;
 }
 
+/* Records in *e the sizes of the labels of operand number `operand`. Raises RuntimeError if they do not broadcast with the sizes of the same labels
+ * in earlier operands. */
 static bool note_sizes(struct equation *e, int64_t operand, const grd_tensor *t, const int *labels)
 {
     for (int i = 0; i < t->ndim; i++) {
@@ -138,6 +146,7 @@ static bool note_sizes(struct equation *e, int64_t operand, const grd_tensor *t,
     return true;
 }
 
+/* Assigns the next free dimension of the reshaped operands to `label`. */
 static void place_next(struct equation *e, int label)
 {
     e->place[label] = e->nplaces++;
@@ -149,7 +158,8 @@ static void place_ellipsis(struct equation *e)
         place_next(e, (int)(LETTERS + k));
 }
 
-/* Orders the labels of the output; without "->" these are the ellipsis and then the letters that occur once. */
+/* Assigns dimensions of the reshaped operands to labels: first to those of the output, then to all others. Without "->" the output has the ellipsis
+ * followed by the letters that occur once, upper case first, each in alphabetical order. */
 static bool place_output(struct equation *e)
 {
     for (int i = 0; i < e->output.n; i++) {
@@ -181,8 +191,8 @@ static bool place_output(struct equation *e)
 
 /* ---- Operands ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns a view of an operand with one dimension per label of the equation, of size 1 where the operand has no such label; repeated labels become
- * a diagonal. */
+/* Returns a view of operand `t` with one dimension for each label of the equation, which has size 1 if the operand does not have the label. A label
+ * that the operand has twice becomes a diagonal. */
 static grd_tensor *aligned(const struct equation *e, int64_t operand, grd_tensor *t, int *labels)
 {
     int n = (int)t->ndim;
@@ -219,9 +229,12 @@ static grd_tensor *aligned(const struct equation *e, int64_t operand, grd_tensor
 
 /* ---- Products ------------------------------------------------------------------------------------------------------------------------- */
 
-/* The dimensions of a pair: in both and kept, in one alone, in both and summed. */
+/* How a dimension occurs in a product of two operands: in both operands and in the result (BATCH), in the left or right operand alone, or in both
+ * operands and summed. */
 enum part { BATCH, LEFT, RIGHT, SUMMED, PARTS };
 
+/* The dimensions of two operands, sorted by enum part, the way they occur in the product. dims[i] holds the indices of the n[i] dimensions of kind
+ * i, and size[i] is the product of their sizes. */
 struct pair {
     int64_t dims[PARTS][GRD_MAX_DIMS], n[PARTS], size[PARTS];
 };
@@ -232,7 +245,8 @@ static void add_dim(struct pair *p, enum part part, int64_t dim, int64_t size)
     p->size[part] *= size;
 }
 
-/* Returns `t` as a batch of matrices whose rows and columns are the given parts. */
+/* Returns `t` reshaped to (batch, rows, columns). The batch dimensions, the dimensions of kind `rows` and those of kind `columns` (see enum part)
+ * are each flattened to one. */
 static grd_tensor *as_matrices(const struct pair *p, grd_tensor *t, enum part rows, enum part columns)
 {
     const enum part parts[] = {BATCH, rows, columns}, absent = rows == LEFT || columns == LEFT ? RIGHT : LEFT;
@@ -245,7 +259,7 @@ static grd_tensor *as_matrices(const struct pair *p, grd_tensor *t, enum part ro
     return grd_reshape(grd_permute(t, grd_dims_from(order, n)), grd_dims(p->size[BATCH], p->size[rows], p->size[columns]));
 }
 
-/* Returns the sum over a bit set of dimensions, which stay with size 1. */
+/* Returns `t` summed over the dimensions whose bits are set in `bits`. These dimensions keep size 1. */
 static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits)
 {
     int64_t dims[GRD_MAX_DIMS], n = 0;
@@ -254,7 +268,8 @@ static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits)
     return n > 0 ? grd_sum(t, .dim = grd_dims_from(dims, n), .keepdim = true) : t;
 }
 
-/* Returns the sum of a * b over the dimensions of `summed`, which stay with size 1. */
+/* Returns the sum of a * b over the dimensions whose bits are set in `summed`. These dimensions keep size 1. Uses bmm if a summed dimension is larger
+ * than 1 in both operands. */
 static grd_tensor *sum_of_product(grd_tensor *a, grd_tensor *b, uint64_t summed)
 {
     struct pair p = {.size = {1, 1, 1, 1}};
@@ -287,7 +302,8 @@ static grd_tensor *sum_of_product(grd_tensor *a, grd_tensor *b, uint64_t summed)
     return grd_pending() ? grd_failed : grd_permute(grd_reshape(product, grd_dims_from(sizes, n)), grd_dims_from(order, n));
 }
 
-/* Returns the bit set of the dimensions that are summed with this operand, since no later one has their label. */
+/* Returns the dimensions to sum when operand number `operand` is multiplied, as a bit set. These are the dimensions whose labels are neither in
+ * the output nor in a later operand. */
 static uint64_t ending_with(const struct equation *e, int operand)
 {
     uint64_t ending = 0;
@@ -318,6 +334,6 @@ grd_tensor *op_einsum(const char *equation, grd_tensors operands)
         grd_tensor *next = aligned(&e, i, operands.data[i], labels[i]);
         result = grd_pending() ? grd_failed : sum_of_product(result, next, ending_with(&e, (int)i));
     }
-    /* The places that were summed have size 1, and stand last. */
+    /* The summed dimensions are the last ones and have size 1, so a view removes them. */
     return e.nplaces == e.noutput || grd_pending() ? result : grd_view(result, grd_dims_from(result->sizes, e.noutput));
 }

@@ -1,11 +1,11 @@
-/* The law of elementwise operators. Those with more to say are in elementwise_checks.c.
+/* Checks, plans and runs all elementwise operators. Additional checks of some operators are in elementwise_checks.c.
  *
- * Three ways, from narrow to wide, with the same result, bit for bit:
- *     shortcut   small contiguous operands of one dtype and shape: the kernel is called
- *     contiguous contiguous operands of one dtype and shape, or one element that is broadcast with a stride of 0
- *     general    all others, out= of any kind, errors, meta: planned and run by the iterator
- * The first two return NULL where they do not apply, having done nothing. With GRADUS_SHORTCUTS=off there is the third alone.
- * Invariant: a missing kernel and a zero divisor are found before anything is allocated, resized or written. */
+ * There are three paths, which give the same result bit for bit, from the most specialized to the most general:
+ *    shortcut    small contiguous operands of one dtype and shape: calls the kernel
+ *    contiguous  contiguous operands of one dtype and shape, or single elements that are broadcast with stride 0
+ *    general     everything else, including out=, errors and meta tensors: planned and run by the iterator
+ * The first two return NULL without any effect if they do not apply. GRADUS_SHORTCUTS=off disables them.
+ * Invariant: a missing kernel or a zero divisor is found before anything is allocated, resized or written. */
 #include "op/elementwise.h"
 
 #include <stdatomic.h>
@@ -26,7 +26,7 @@
 
 enum { MAX_INPUTS = 3 };
 
-/* The kernel in the row of a dtype, or NULL. */
+/* Returns the operator's kernel for a dtype, or NULL. */
 static inline const struct grd_map_kernel *kernel_of(const struct grd_elementwise *op, grd_dtype dtype)
 {
     const struct grd_map_kernel *const row = op->gradient      ? grd_kernels->gradient[dtype]
@@ -36,8 +36,8 @@ static inline const struct grd_map_kernel *kernel_of(const struct grd_elementwis
     return row != NULL && row[op->kernel].block != NULL ? &row[op->kernel] : NULL;
 }
 
-/* Returns how the operator is computed for a dtype; its kernel is NULL if it is not. A half type without a kernel of its own is computed in
- * grd_computed_dtype. */
+/* Returns how the operator is computed for a dtype. The kernel in the result is NULL if the dtype is not supported. A half type without its own
+ * kernel is computed in grd_computed_dtype(dtype). */
 static inline struct grd_map map_for(const struct grd_elementwise *op, grd_dtype dtype, const grd_scalar *params)
 {
     const struct grd_map_kernel *const kernel = kernel_of(op, dtype);
@@ -48,6 +48,7 @@ static inline struct grd_map map_for(const struct grd_elementwise *op, grd_dtype
 
 /* ---- General ------------------------------------------------------------------------------------------------------------------- */
 
+/* Raises the error for a dtype without a kernel and returns false. */
 static bool refuse(const struct grd_elementwise *op, grd_dtype dtype)
 {
     const struct grd_refusal *refusal = op->refusal;
@@ -56,7 +57,7 @@ static bool refuse(const struct grd_elementwise *op, grd_dtype dtype)
     return grd_raise_no_kernel(op->name, dtype);
 }
 
-/* True if a divisor has a zero after its conversion to the dtype that is computed in. */
+/* True if an element of `t`, a divisor, is 0 after conversion to `compute`, the dtype of the computation. */
 static bool has_zero(const grd_tensor *t, grd_dtype compute)
 {
     if (t->ndim == 0) {
@@ -74,7 +75,8 @@ static bool has_zero(const grd_tensor *t, grd_dtype compute)
     return atomic_load_explicit(&found, memory_order_relaxed);
 }
 
-/* RuntimeError: an integer divisor has a zero. It reads data, so it comes between plan and run. */
+/* Raises RuntimeError if an integer divisor has a zero. The check reads data, so it must come after the checks of sizes and dtypes. It must come
+ * before the kernel runs, because what the kernel has written could not be undone. */
 static bool check_divisor(const struct grd_elementwise *op, const struct grd_iter *it, const grd_tensor *divisor)
 {
     if (!op->divides || grd_category_of(it->compute) != GRD_CATEGORY_INTEGER || it->numel == 0 || it->device.type == GRD_DEVICE_META)
@@ -84,7 +86,7 @@ static bool check_divisor(const struct grd_elementwise *op, const struct grd_ite
 
 /* ---- Shortcut -------------------------------------------------------------------------------------------------------------------- */
 
-/* True if `t` is on the cpu, has the flags, and is not a wrapped number. */
+/* True if `t` is on the CPU, has all of `flags`, and was not made from a Python number (wrapped number). */
 static inline bool is_cpu_tensor(const grd_tensor *t, unsigned flags)
 {
     return (t->traits & (GRD_TRAITS_DEVICE_TYPE | grd_traits_flags(flags | GRD_FLAG_NUMBER))) ==
@@ -99,20 +101,22 @@ static inline bool same_sizes(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
-/* True if a and b have one dtype, device and shape, and agree in being contiguous and in being wrapped numbers. */
+/* True if `a` and `b` have the same dtype, device and shape, if both or neither are contiguous, and if both or neither were made from Python
+ * numbers (wrapped numbers). */
 static inline bool have_same_kind(const grd_tensor *a, const grd_tensor *b)
 {
     const uint64_t looked_at = GRD_TRAITS_KIND | grd_traits_flags(GRD_FLAG_CONTIGUOUS | GRD_FLAG_NUMBER);
     return ((a->traits ^ b->traits) & looked_at) == 0 && same_sizes(a, b);
 }
 
-/* True if no divisor has to be checked for zeros, so that a call of the kernel is all there is to do. */
+/* True if the kernel can be called without further checks. This is false for integer divisions, whose divisors must be checked for zeros. */
 static inline bool is_direct(const struct grd_elementwise *op, const grd_tensor *like)
 {
     return !(op->divides && grd_category_of(like->dtype) == GRD_CATEGORY_INTEGER);
 }
 
-/* Returns a result for operands like `like`, which is contiguous and canonical; NULL if it is not small. */
+/* Returns a new tensor for the result of operands with the shape and dtype of `like`. `like` must have exactly the strides of a new contiguous
+ * tensor (GRD_FLAG_CANONICAL). Returns NULL if the result would have more than 512 bytes of data. */
 GRD_INLINE grd_tensor *small_result(const struct grd_elementwise *op, const grd_tensor *like)
 {
     const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST;
@@ -128,7 +132,8 @@ GRD_INLINE grd_tensor *small_result(const struct grd_elementwise *op, const grd_
     return result;
 }
 
-/* Runs the kernel of a row on contiguous inputs of one dtype and shape. */
+/* Runs the operator's kernel from `row`, the kernels of one dtype, on contiguous inputs of this dtype and of one shape, and returns the result.
+ * Returns NULL, having done nothing, if there is no kernel, if divisors must be checked for zeros, or if the result has more than 512 bytes. */
 GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, const struct grd_map_kernel *row, const grd_tensor *x,
                                     const grd_tensor *y, const grd_tensor *z, const void *params)
 {
@@ -141,15 +146,17 @@ GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, const stru
 
 /* ---- Numbers beside half types --------------------------------------------------------------------------------------------------- */
 
-/* True if `t` counts as a number for a tensor of a half type: a wrapped number or, beside a single tensor, a zero-dimensional one of another
- * dtype. */
+/* True if `t` counts as a number next to `half`, a float16 or bfloat16 tensor. It does if it was made from a Python number (wrapped number), or if
+ * it is zero-dimensional, has a different dtype and `half` is the only other operand (`tensors` is 1). */
 static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int tensors)
 {
     const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensors == 1 && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
     return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
 }
 
-/* Runs the kernel that takes one operand as a number, which as in PyTorch is not rounded to a real half type. NULL: does not apply. */
+/* If the operands are float16 or bfloat16 tensors and one that counts as a number (counts_as_number), runs the variant of the operator that takes
+ * the number as a double. So the number is not rounded to the tensors' dtype, as in PyTorch. Returns NULL, having done nothing, for all other
+ * operands. */
 static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
 {
     const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
@@ -164,15 +171,17 @@ static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *o
     return n == 1 ? grd_op_unary(out, tensors[0], op->number, &value) : grd_op_binary(out, tensors[0], tensors[1], op->number, &value);
 }
 
-/* ---- Flat ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Contiguous ------------------------------------------------------------------------------------------------------------------- */
 
+/* The operands of one call, if all are contiguous or single elements. Element 0 of `data` and `strides` is the result; strides are in bytes. */
 struct run {
     struct grd_map map;
     char *data[1 + MAX_INPUTS];
     int64_t strides[1 + MAX_INPUTS];
     int noperands;
-    bool expanded;  /* an input is one element, broadcast */
-    bool canonical; /* all other inputs are canonical */
+    bool expanded;  /* true if an input is a single element that is broadcast */
+    bool canonical; /* true if all other inputs have exactly the strides of new contiguous tensors */
+    /* Inputs that were made from Python numbers (wrapped numbers), converted to the dtype of the computation. */
     uint64_t numbers[MAX_INPUTS][2];
 };
 
@@ -185,8 +194,8 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     grd_map(end - begin, at, run->strides, &run->map);
 }
 
-/* True if `t` is one element of like's dtype, broadcast to its shape, e.g. the gradient of sum(), and its strides do not change the order of
- * dimensions of a result like `like`: Note [Strides of results] in iter.c. */
+/* True if `t` is one element of like's dtype broadcast to like's shape, e.g. the gradient of sum(), and its strides do not affect the order of the
+ * result's dimensions. See Note [Strides of results] in iter.c. */
 static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
 {
     if (((t->traits ^ like->traits) & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE)) != 0)
@@ -205,7 +214,8 @@ static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
     return with_stride <= 1;
 }
 
-/* True if a wrapped number leaves the dtype as it is; then it is written to `ret_element` as one. */
+/* Returns true and writes `number`, converted to `dtype`, to ret_element if `number` does not change the result's dtype by type promotion.
+ * `number` is a tensor made from a Python number (wrapped number). Returns false otherwise. */
 static bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
 {
     enum grd_category category = grd_category_of(dtype);
@@ -219,7 +229,8 @@ static bool number_fits(const struct grd_elementwise *op, const grd_tensor *numb
     return true;
 }
 
-/* Sets an operand from an input: one of the kind of `like`, a wrapped number, or one element expanded. False when it is none of these. */
+/* Sets operand number `operand` of *run from the input `t`. Accepts a tensor with the dtype, device and shape of `like`, a tensor made from a
+ * Python number (wrapped number), or a single element that is broadcast. Returns false for any other input. */
 static bool set_operand(const struct grd_elementwise *op, const grd_tensor *t, const grd_tensor *like, struct run *run, int operand)
 {
     run->data[operand] = t->data;
@@ -236,7 +247,7 @@ static bool set_operand(const struct grd_elementwise *op, const grd_tensor *t, c
     return number_fits(op, t, like->dtype, run->data[operand]);
 }
 
-/* Sets the first operand from a mask, which must be bool and have the shape of `like`. */
+/* Sets the first input of *run from a mask. Returns false if the mask is not bool or does not have the shape of `like`. */
 static bool set_mask(const grd_tensor *mask, const grd_tensor *like, struct run *run)
 {
     run->data[1] = mask->data;
@@ -245,7 +256,8 @@ static bool set_mask(const grd_tensor *mask, const grd_tensor *like, struct run 
     return mask->dtype == GRD_BOOL && is_cpu_tensor(mask, GRD_FLAG_CONTIGUOUS) && mask->ndim == like->ndim && same_sizes(mask, like);
 }
 
-/* True if `out` may be written as it is: it has the kind of `like`, and no input reads its memory in another order. */
+/* True if the result can be written to `out` directly: `out` has the dtype and shape of the result, and an input that shares its storage has the
+ * same address and strides. Then each element is read before it is overwritten. */
 static bool can_write(const struct grd_elementwise *op, const grd_tensor *out, grd_dtype dtype, const grd_tensor *like,
                       grd_tensor *const *inputs, const struct run *run)
 {
@@ -258,7 +270,8 @@ static bool can_write(const struct grd_elementwise *op, const grd_tensor *out, g
     return true;
 }
 
-/* Returns a new contiguous result; NULL if it would not be contiguous: one input is a broadcast element and the others are not canonical. */
+/* Returns a new contiguous result. Returns NULL if PyTorch's rules might give the result other strides. This is possible if one input is a
+ * broadcast element and another does not have exactly the strides of a new contiguous tensor (GRD_FLAG_CANONICAL). */
 static grd_tensor *new_result(const struct grd_elementwise *op, grd_dtype dtype, const grd_tensor *like, const struct run *run)
 {
     if (run->expanded && !run->canonical)
@@ -267,6 +280,8 @@ static grd_tensor *new_result(const struct grd_elementwise *op, grd_dtype dtype,
     return GRD_LIKELY(result != NULL) ? result : grd_new(grd_dims_from(like->sizes, like->ndim), dtype, grd_device_of(like));
 }
 
+/* Runs the operator if its operands are contiguous tensors of one dtype and shape, or single elements that are broadcast. Returns NULL, having done
+ * nothing, for all other operands. */
 static grd_tensor *run_contiguous(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params)
 {
     const grd_tensor *like = inputs[op->mask];

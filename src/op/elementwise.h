@@ -1,4 +1,4 @@
-/* The law of elementwise operators: every operator declared with kernel = "unary", "binary" or "ternary". */
+/* Runs all elementwise operators, which the schema declares with kernel = "unary", "binary" or "ternary". */
 #ifndef GRD_OP_ELEMENTWISE_H
 #define GRD_OP_ELEMENTWISE_H
 
@@ -10,36 +10,38 @@
 #include "core/tensor.h"
 #include "kernel/table.h"
 
-/* An error that PyTorch raises instead of the usual one for a missing kernel: `refuse` in the schema. */
+/* The error that an operator raises, as PyTorch does, for a category of dtypes for which there is no kernel (`refuse` in the schema). */
 struct grd_refusal {
-    uint8_t category; /* grd_category of the dtypes */
+    uint8_t category; /* an enum grd_category: the dtypes for which the error is raised */
     grd_error_code code;
     const char *text;
 };
 
-/* An entry of the schema. */
+/* Properties of an elementwise operator, generated from the schema. */
 struct grd_elementwise {
-    uint8_t inputs;                       /* 1, 2 or 3: also the kernel table, unless it is that of gradients */
-    uint8_t rule;                         /* grd_type_rule */
-    uint16_t kernel;                      /* index in that table */
-    bool mask;                            /* the first input is a bool mask and takes no part in promotion */
+    /* number of inputs, 1 to 3; selects the unary, binary or ternary kernel table unless `gradient` */
+    uint8_t inputs;
+    uint8_t rule;                         /* an enum grd_type_rule: how type promotion finds the result's dtype */
+    uint16_t kernel;                      /* index of the operator's kernel in a dtype's kernel table */
+    bool mask;                            /* the first input is a bool mask, which type promotion ignores */
     bool divides;                         /* a zero in the last input is an error for integers */
-    bool commutes;                        /* a number may also come first */
-    bool gradient;                        /* computes a gradient */
-    const struct grd_refusal *refusal;    /* NULL: none */
-    const struct grd_elementwise *number; /* runs instead if the last input is a number for tensors of a half type; NULL: this one runs */
+    bool commutes;                        /* the operands can be swapped, so the first one may be a number, too */
+    bool gradient;                        /* the operator computes a gradient, with a kernel from the gradient table */
+    const struct grd_refusal *refusal;    /* error for dtypes without a kernel; NULL for the usual one */
+    const struct grd_elementwise *number; /* variant for half types that takes the last input as a number in `params`; NULL if none */
     const char *name;
 };
 
-/* Checks, allocates (or takes `out`), runs the kernel. `params`: the operator's numbers, or NULL. Where there is no kernel for the dtype:
- * NotImplementedError "\"tanh_cpu\" not implemented for 'Int'", or what PyTorch says instead. */
+/* The three functions below check the operands, allocate the result (or take `out`) and run the kernel. `params` are the operator's numbers, or
+ * NULL. If there is no kernel for the dtype, they raise NotImplementedError "\"tanh_cpu\" not implemented for 'Int'" or op->refusal. */
 grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op, const grd_scalar *params);
 grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params);
 grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
                            const grd_scalar *params);
 
-/* Returns the gradient that a kernel computes in one loop; `z` may be NULL. NULL if its formula must compute it: the calls would be recorded, a
- * subclass or mode would see them, or the inputs are not tensors of one floating dtype. */
+/* Returns the gradient computed by one fused kernel; `z` may be NULL. Returns NULL if the caller must compute the gradient by a formula of other
+ * operators: if their calls would be recorded for backward, if a tensor subclass or mode would see them, or if the inputs are not tensors of one
+ * floating-point dtype. */
 grd_tensor *grd_op_gradient(grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op, const grd_scalar *params);
 
 #endif

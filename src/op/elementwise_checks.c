@@ -1,4 +1,5 @@
-/* Checks of numbers that elementwise operators make before their kernels run. See formula.h; schema: schema/elementwise.toml. */
+/* Checks scalar arguments of elementwise operators before their kernels run. The functions are declared in formula.h. Schema:
+ * schema/elementwise.toml. */
 #include <math.h>
 
 #include "core/dtype.h"
@@ -43,7 +44,7 @@ grd_scalar grd_scalar_negated(grd_scalar s)
     return s;
 }
 
-/* False, with an error pending, if the dtype cannot hold the number. */
+/* True if the dtype can hold the number. False, with an error pending, otherwise. */
 static bool fits(grd_scalar number, grd_dtype dtype)
 {
     char element[16];
@@ -122,10 +123,11 @@ bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max)
         return grd_raise(GRD_ERROR_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (grd_category_of(dtype) == GRD_CATEGORY_COMPLEX)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "clamp is not supported for complex types");
-    return dtype != GRD_BOOL || min == NULL || max == NULL /* for bool these are logical or and and */ ||
+    return dtype != GRD_BOOL || min == NULL || max == NULL /* with one bound, clamping bool is a logical OR (min) or AND (max) */ ||
            grd_raise_no_kernel("clamp", GRD_BOOL);
 }
 
+/* Raises RuntimeError if `bound` does not fit into an integer dtype. */
 static bool check_bound(grd_scalar bound, grd_dtype dtype)
 {
     char element[16];

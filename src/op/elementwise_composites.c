@@ -1,10 +1,12 @@
-/* Composites over elementwise operators: signs, special values, closeness. Schema: schema/elementwise.toml. */
+/* Implements operators that call other elementwise operators: signs, special values, rounding, logaddexp, isclose. Schema:
+ * schema/elementwise.toml. */
 #include <float.h>
 #include <math.h>
 
 #include "gen/uses/op/elementwise_composites.h"
 #include "core/dtype.h"
 #include "core/tensor.h"
+#include "op/dtypes.h"
 #include "op/elementwise.h"
 #include "op/reduce.h"
 #include "op/formula.h"
@@ -57,7 +59,7 @@ grd_tensor *op_float_power(grd_tensor *out, grd_tensor *self, grd_tensor *expone
     if (out != NULL && self->dtype != dtype)
         return grd_fail(GRD_ERROR_RUNTIME, "the base given to float_power_ has dtype %s but the operation's result requires dtype %s",
                         grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name(dtype));
-    /* Numbers stay numbers, since some have faster kernels. */
+    /* An exponent that is a wrapped number (a Python scalar as a tensor) is not converted, because pow has faster kernels for some numbers. */
     grd_tensor *power = grd_has(exponent, GRD_FLAG_NUMBER) ? exponent : grd_to(exponent, .dtype = dtype);
     return grd_composite_finish(out, self, grd_pow(grd_to(grd_composite_input(out, self), .dtype = dtype), power));
 }
@@ -76,28 +78,16 @@ grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
 
 /* ---- Special values ------------------------------------------------------------------------------------------------------------- */
 
-static double largest_finite(grd_dtype dtype)
-{
-    switch (dtype) {
-    case GRD_FLOAT16:
-        return 65504;
-    case GRD_BFLOAT16:
-        return 0x1.fep127;
-    case GRD_FLOAT32:
-        return FLT_MAX;
-    default:
-        return DBL_MAX;
-    }
-}
-
 static grd_scalar given_or(grd_scalar given, double otherwise)
 {
     return given.kind != GRD_SCALAR_NONE ? given : grd_float(otherwise);
 }
 
+/* Returns `self` with NaN and infinities replaced. Without a value for `nan`, `posinf` or `neginf`, the replacement is 0, the largest or the least
+ * finite number of the dtype. */
 static grd_tensor *replaced(grd_tensor *self, grd_scalar nan, grd_scalar posinf, grd_scalar neginf)
 {
-    const double largest = largest_finite((grd_dtype)self->dtype);
+    const double largest = grd_limits[self->dtype].largest;
     grd_tensor *t = grd_masked_fill(self, grd_isnan(self), given_or(nan, 0));
     t = grd_masked_fill(t, grd_isposinf(self), given_or(posinf, largest));
     return grd_masked_fill(t, grd_isneginf(self), given_or(neginf, -largest));
@@ -138,8 +128,8 @@ grd_tensor *op_round_decimals(grd_tensor *out, grd_tensor *self, int64_t decimal
 
 /* ---- Sums of exponentials -------------------------------------------------------------------------------------------------------- */
 
-/* Returns log(e^x + e^y) = x + log(1 + e^(y - x)), where x is the operand with the larger real part. Equal infinities are treated apart, since
- * their difference is NaN. */
+/* Returns log_b(b^x + b^y) = x + log_b(1 + b^(y - x)), where x is the operand with the larger real part and base_log = log(b). For equal operands
+ * the difference is set to 0, because for infinities it would be NaN. */
 static grd_tensor *log_sum(grd_tensor *self, grd_tensor *other, double base_log)
 {
     const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype) || grd_dtype_is_complex((grd_dtype)other->dtype);
@@ -151,7 +141,8 @@ static grd_tensor *log_sum(grd_tensor *self, grd_tensor *other, double base_log)
     return is_complex ? sum : grd_where(grd_isnan(self), self, grd_where(grd_isnan(other), other, sum));
 }
 
-/* Returns log_sum with half types computed in a wider dtype, and the strides of an elementwise result. */
+/* Returns log_sum(self, other, base_log), with half types computed in a wider dtype and rounded once, and with the strides of an elementwise
+ * result. */
 static grd_tensor *finished_log_sum(grd_tensor *self, grd_tensor *other, double base_log)
 {
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, other}, 2);
@@ -207,7 +198,7 @@ grd_tensor *op_deg2rad(grd_tensor *out, grd_tensor *self)
     return times(out, self, 0.017453292519943295769, "deg2rad");
 }
 
-/* True for -0 and for NaN with a sign, too. */
+/* Returns a bool tensor that is true where the sign bit is set, which includes -0 and negative NaN. */
 grd_tensor *op_signbit(grd_tensor *out, grd_tensor *self)
 {
     grd_tensor *set = grd_lt_scalar(grd_copysign(grd_number(grd_int(1)), self), grd_int(0));
@@ -257,7 +248,7 @@ grd_tensor *op_isclose(grd_tensor *self, grd_tensor *other, double rtol, double 
         close = grd_logical_or(close, grd_logical_and(grd_isnan(self), grd_isnan(other)));
     if (rtol == 0 && atol == 0)
         return close;
-    if (category <= GRD_CATEGORY_INTEGER) { /* differences of integers would wrap around */
+    if (category <= GRD_CATEGORY_INTEGER) { /* in narrower integer types the difference could overflow */
         self = grd_to(self, .dtype = GRD_INT64);
         other = grd_to(other, .dtype = GRD_INT64);
     }

@@ -1,6 +1,7 @@
-/* Embeddings: embedding (rows of a table) and one_hot (rows of the identity).
+/* Implements embedding, which returns rows of a table, and one_hot, which returns rows of the identity matrix.
  *
- * Invariants: every index is checked before anything is written; gradients of a row are added in the order of the indices. */
+ * Invariants: every index is checked before anything is written. If a row is selected more than once, its gradients are added in the order of the
+ * indices. */
 #include <string.h>
 
 #include "gen/binary_kernels.h"
@@ -28,7 +29,7 @@ static bool check_embedding(grd_dims weight, const grd_tensor *indices)
                      grd_dtype_name(indices->dtype));
 }
 
-/* IndexError: in[1], the indices, names a row that the table does not have. */
+/* Raises IndexError if an index in p->in[1] is not the number of a row of the table. plan_rows has written the number of rows to p->state. */
 bool check_table_rows(struct grd_plan *p)
 {
     const grd_tensor *index = p->in[1];
@@ -36,6 +37,8 @@ bool check_table_rows(struct grd_plan *p)
            grd_raise(GRD_ERROR_INDEX, "index out of range in self");
 }
 
+/* Plans to read `self` in dtype `as` and the indices as int64. Writes `rows`, the number of rows of the embedding table, to p->state, where
+ * check_table_rows reads it. */
 static bool plan_rows(struct grd_plan *p, grd_tensor *self, grd_dtype as, grd_tensor *indices, int64_t rows)
 {
     *(int64_t *)(void *)p->state = rows;
@@ -54,7 +57,8 @@ bool plan_embedding(struct grd_plan *p, grd_tensor *weight, grd_tensor *indices,
            grd_plan_result(p, grd_dims_from(sizes, (int64_t)indices->ndim + 1), (grd_dtype)weight->dtype);
 }
 
-/* Returns the loops over the rows of `table` that in[1] names, as operand `named`, and over those of a contiguous list. */
+/* Returns loops that copy between the rows of `table` selected by p->in[1] and the rows of a contiguous list at `list`. The table is operand
+ * number `named` (GRD_RESULT or GRD_SOURCE), the list is the other of these two operands. */
 static struct grd_indexed rows_of(const struct grd_plan *p, const grd_tensor *table, int named, char *list)
 {
     const grd_tensor *index = p->in[1];
@@ -93,7 +97,8 @@ bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_di
            grd_plan_computed_in(p, dtype);
 }
 
-/* Divides every row by the number of times it is named, at least 1. The counts are in scratch, followed by their conversion. */
+/* Divides each row of the result by the number of times the indices select it, but at least 1, as scale_grad_by_freq demands. The scratch memory
+ * holds these counts, followed by the counts converted to the dtype of the rows. */
 static void divide_rows(const struct grd_plan *p)
 {
     const grd_tensor *t = p->results[0], *index = p->in[1];
@@ -128,6 +133,7 @@ void run_hidden_embedding_backward(const struct grd_plan *p, grd_tensor *grad, g
 
 /* ---- one_hot ------------------------------------------------------------------------------------------------------------- */
 
+/* Plans the result of one_hot for `classes` classes, which are its last dimension. */
 static bool plan_classes(struct grd_plan *p, const grd_tensor *self, int64_t classes)
 {
     int64_t sizes[GRD_MAX_DIMS];

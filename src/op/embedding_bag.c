@@ -1,6 +1,6 @@
-/* embedding_bag: rows of a table reduced bag by bag; loops are in kernel/cpu/bags.c, formulas in schema/index.toml.
+/* Implements embedding_bag, which reduces bags of rows of a table. The loops are in kernel/cpu/bags.c, the formulas in schema/index.toml.
  *
- * Invariants: every index and offset is checked before anything is written; a bag is reduced by one thread. */
+ * Invariants: every index and offset is checked before anything is written. Each bag is reduced by one thread. */
 #include "base/parallel.h"
 #include "gen/uses/op/embedding_bag.h"
 #include "core/dtype.h"
@@ -12,8 +12,10 @@
 #include "op/lines.h"
 #include "op/plan.h"
 
+/* Indices in plan->in; GRAIN is about the number of table elements that a task reads. */
 enum { TABLE, INDICES, OFFSETS, FACTORS, GRAIN = 1 << 15 };
 
+/* Data that plan_hidden_embedding_bag hands to run_hidden_embedding_bag. */
 struct embedding_bag {
     struct grd_bags kernel;
     const struct grd_bags_row *kernels;

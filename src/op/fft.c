@@ -1,7 +1,8 @@
-/* torch._fft_c2c, _fft_r2c and _fft_c2r: checks, strides and scratch memory, and the passes over all lines along each dimension. How a line is
- * transformed is in op/fft_passes.c; the functions of torch.fft are formulas over these three. Schema: schema/fft.toml.
+/* Implements torch._fft_c2c, _fft_r2c and _fft_c2r: checks, plans, and the loop over the lines along each dimension (a line is the elements along one
+ * dimension). The transform of a line, or of several in vector lanes, is in op/fft_passes.c. The functions of torch.fft are formulas over these three
+ * operators. Schema: schema/fft.toml.
  *
- * Invariant: what a line becomes depends on its length and dtype, not on the lines beside it or their strides, nor on the number of threads. */
+ * Invariant: the transform of a line depends on its length and dtype alone, not on other lines, strides or the number of threads, bit for bit. */
 #include <math.h>
 #include <string.h>
 
@@ -18,37 +19,48 @@
 #include "op/fft_tables.h"
 
 enum {
-    SHORT_LINE = 48,         /* a line of at most so many elements is transformed in lanes even if it is the only one */
-    LONGEST_BATCHED = 1024,  /* longest contiguous lines that are transformed in lanes; longer ones are transformed one by one */
-    LONGEST_IN_LANES = 4096, /* the same for lines with stride 1 from one to the next */
-    NEAR_BYTES = 1 << 15,    /* bytes of lines in lanes that stay in the nearest cache */
-    SHARED_LINE = 1 << 14,   /* elements of a line that are worth several threads */
-    PIECE_WORK = 1 << 14,    /* elements that are worth a piece */
+    /* lines of at most this length are always transformed in lanes (one line per vector lane), even a single one */
+    SHORT_LINE = 48,
+    LONGEST_BATCHED = 1024,  /* longest contiguous line that is transformed with others, one per vector lane; longer ones run alone */
+    LONGEST_IN_LANES = 4096, /* the longest line that is transformed with others if the elements of a line are not contiguous */
+    NEAR_BYTES = 1 << 15,    /* limit on the bytes of a group of lines, one per vector lane, that stays in the L1 cache */
+    SHARED_LINE = 1 << 14,   /* least number of elements of a line that several threads share */
+    PIECE_WORK = 1 << 14,    /* least number of elements of a task */
+    /* Largest number of tasks per thread. */
     PIECES_OF_THREAD = 4,
-    BLOCK_BYTES = 1 << 19 /* bytes of the items that go through all steps together, so that they stay in the cache of a core */
+    /* Limit on the bytes of a block of items, where an item is all elements along the transformed dimensions. All steps process a block before
+     * the next block begins, so it should stay in a core's cache. */
+    BLOCK_BYTES = 1 << 19
 };
 
 enum direction {
-    TO_COMPLEX, /* complex numbers, or real ones, to complex ones */
-    TO_HALF,    /* real numbers to elements up to n / 2 */
-    FROM_HALF   /* elements up to n / 2 to real numbers */
+    TO_COMPLEX, /* from complex or real numbers to complex numbers */
+    TO_HALF,    /* from n real numbers to elements 0 to n / 2 of the transform */
+    FROM_HALF   /* from elements 0 to n / 2 of a transform to n real numbers */
 };
 
-/* The transforms of all lines along one dimension. */
+/* One step of a transform along several dimensions: the transform of all lines along dimension `dim`. A line is the elements along a dimension. */
 struct step {
     grd_tensor *from, *to;
     enum direction direction;
     bool is_inverse, in_lanes;
     int dim;
+    /* Length of the transform. For TO_HALF and FROM_HALF this is the number of real numbers. */
     int64_t n;
     double scale;
-    const struct grd_fft_node *node; /* for n elements; for n / 2 if n is even and one side is real */
-    const struct grd_fft_node *real; /* the roots that a transform of n / 2 needs; otherwise NULL */
-    int64_t lines, pieces, parts;    /* `pieces` of lines go to the threads, or `parts` of each line */
+    const struct grd_fft_node *node; /* tables for a transform of n elements or, if n is even and input or result is real, of n / 2 */
+    /* Table of the roots of unity that turn the transform of n / 2 complex numbers into that of n real numbers, or back. NULL if `node` is for n
+     * elements. */
+    const struct grd_fft_node *real;
+    /* `lines` is the number of lines. Either they are divided among `pieces` tasks (then parts is 1), or each line is shared by `parts` tasks
+     * (then pieces is 1). */
+    int64_t lines, pieces, parts;
+    /* Bytes of scratch memory of each of the `pieces` tasks. */
     int64_t piece_bytes;
 };
 
-/* What the plan has found out. The last of `dims` is the one whose elements are real numbers, if any. */
+/* A transform along several dims, as the plan functions hand it to run_fft. If the input or the result is real, the transform along the last of
+ * `dims` converts from or to real numbers. */
 struct request {
     enum direction direction;
     bool is_inverse;
@@ -57,18 +69,21 @@ struct request {
     int64_t n; /* length of the transform along the last dim */
     int64_t normalization;
     struct step *steps;
-    int64_t items, block; /* an item is what lies along the dims; all steps are done for one block of items after the other */
-    int64_t tasks;        /* number of tasks that share the blocks */
+    /* An item is all elements along `dims`. There are `items` items, in blocks of `block` items. All steps process one block before the next
+     * block begins, so that the block stays in the cache. */
+    int64_t items, block;
+    int64_t tasks; /* number of tasks among which the blocks are divided */
     int64_t task_bytes;
 };
 
 /* ---- Plans ----------------------------------------------------------------------------------------------------------------------------- */
 
+/* Sizes and strides of a result. */
 struct layout {
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
 };
 
-/* Sorts dims by falling stride; dims with equal strides keep their order. */
+/* Sorts dims by falling stride. Dims with equal strides keep their order. */
 static void sort_by_stride(const int64_t *strides, uint8_t *dims, int n)
 {
     for (int i = 1; i < n; i++)
@@ -79,8 +94,8 @@ static void sort_by_stride(const int64_t *strides, uint8_t *dims, int n)
         }
 }
 
-/* The strides that PyTorch gives a result of transforms along `dims`: those dims innermost, the others outside in the order of their strides.
- * `layout` becomes that of the result, whose last dim has n elements. */
+/* Updates `layout` to the result of transforms along the n dimensions `dims`, with the strides that PyTorch gives it: `dims` are innermost, and all
+ * other dimensions follow in the order of their strides. The last of `dims` gets `last` elements. */
 static void lay_out(struct layout *layout, int ndim, const uint8_t *dims, int n, int64_t last)
 {
     uint8_t order[GRD_MAX_DIMS];
@@ -122,7 +137,7 @@ static bool read_dims(struct request *r, const grd_tensor *self, grd_dims dim)
 
 static bool prepare(struct grd_plan *p);
 
-/* Plans the result, and to read `self`. */
+/* Plans the result with dtype `dtype`, whose last transformed dimension has `last` elements (-1: as many as `self`), and plans to read `self`. */
 static bool plan_transform(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, int64_t last)
 {
     const struct request *r = (const struct request *)p->state;
@@ -146,7 +161,7 @@ static bool plan_transform(struct grd_plan *p, grd_tensor *self, grd_dtype dtype
     return grd_shape_numel(sizes, &numel) && grd_plan_reads(p, self) && grd_plan_strided(p, sizes, layout.strides, dtype);
 }
 
-/* True if the transforms have kernels for the numbers of `dtype`. */
+/* True if there are kernels for `dtype`. Raises RuntimeError otherwise. */
 static bool check_kernels(grd_dtype dtype)
 {
     const grd_dtype real = grd_dtype_to_real(dtype);
@@ -217,24 +232,25 @@ bool plan_hidden_fft_c2r(struct grd_plan *p, grd_tensor *self, grd_dims dim, int
 
 /* ---- Steps ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many real numbers an element is: 2 if it is complex, otherwise 1. */
+/* Returns 2 for a complex dtype, 1 for a real one. */
 static int64_t parts_of(const grd_tensor *t)
 {
     return grd_dtype_is_complex((grd_dtype)t->dtype) ? 2 : 1;
 }
 
+/* True if the n real numbers of a line are transformed as n / 2 complex ones. */
 static bool is_halved(const struct step *s)
 {
     return s->direction != TO_COMPLEX && s->n % 2 == 0;
 }
 
-/* Returns the number of elements of a line that is transformed. */
+/* Returns the number of complex elements of the transform that is computed for a line. */
 static int64_t length_of(const struct step *s)
 {
     return is_halved(s) ? s->n / 2 : s->n;
 }
 
-/* True if it is faster to transform several lines at once, one per lane, than one by one. */
+/* True if it is faster to transform several lines at once, one per vector lane, than one line after the other. */
 static bool goes_in_lanes(const struct step *s)
 {
     const struct grd_fft_node *node = s->node;
@@ -243,18 +259,22 @@ static bool goes_in_lanes(const struct step *s)
         return n <= SHORT_LINE;
     if (s->from->strides[s->dim] != 1 || s->to->strides[s->dim] != 1)
         return n <= LONGEST_IN_LANES;
-    /* a line whose matrix fills all lanes loses little by itself, least a complex one, while several in lanes would not stay in the nearest cache */
+    /* A line that is transformed alone is split into an a x b matrix. If both a and b are multiples of the number of lanes, its transform uses
+     * full vectors. Lines are then transformed together only if the group stays in the L1 cache. For complex lines the limit is half the bytes,
+     * because a complex line loses the least time if it is transformed alone. */
     const bool is_full = node->inner == NULL && node->a % lanes == 0 && node->b % lanes == 0;
     return n <= LONGEST_BATCHED && !(is_full && (is_halved(s) ? 1 : 2) * grd_fft_lanes_bytes(node->row, n) > NEAR_BYTES);
 }
 
+/* Returns the number of tasks into which a transform of `work` elements along one dimension is divided, at most `most`. */
 static int64_t pieces_of(double work, int64_t most)
 {
     const int threads = grd_num_threads();
     return threads == 1 ? 1 : grd_greatest(1, (int64_t)fmin(fmin(work / PIECE_WORK, (double)most), PIECES_OF_THREAD * threads));
 }
 
-/* Finds the tables of the step and says how much scratch memory it takes. */
+/* Looks up or computes the tables of a step (the transform along one dimension), and decides the number of its tasks and their scratch memory.
+ * Returns false if memory runs out. */
 static bool set_up(struct step *s)
 {
     const grd_dtype dtype = grd_dtype_to_real((grd_dtype)s->to->dtype);
@@ -281,6 +301,7 @@ static bool set_up(struct step *s)
     return true;
 }
 
+/* Appends a step, i.e. the transform along dimension `dim` from `from` to `to`, to the request and sets it up. Returns false if memory runs out. */
 static bool add_step(struct request *r, enum direction direction, grd_tensor *from, grd_tensor *to, int dim, int64_t n)
 {
     struct step *s = &r->steps[r->nsteps++];
@@ -288,7 +309,8 @@ static bool add_step(struct request *r, enum direction direction, grd_tensor *fr
     return set_up(s);
 }
 
-/* Adds complex transforms along all dims but the last, from the last of them to the first. */
+/* Adds to the request one step per dimension for complex transforms along all of r->dims except the last, beginning with the last but one. The
+ * first of these steps reads `from`, and all write `to`. Returns false if memory runs out. */
 static bool add_others(struct request *r, grd_tensor *from, grd_tensor *to)
 {
     bool is_right = true;
@@ -297,7 +319,8 @@ static bool add_others(struct request *r, grd_tensor *from, grd_tensor *to)
     return is_right;
 }
 
-/* Writes the dims that the lines of a step lie along, larger strides first; returns how many. */
+/* Writes the dimensions other than s->dim that have more than one element to ret_order, with the largest strides first, and returns their number. The
+ * lines of the step are numbered in row-major order of these dimensions. */
 static int order_of(const struct step *s, uint8_t ret_order[GRD_MAX_DIMS])
 {
     int n = 0;
@@ -308,7 +331,8 @@ static int order_of(const struct step *s, uint8_t ret_order[GRD_MAX_DIMS])
     return n;
 }
 
-/* True if the lines of each step come item by item, in the same order. */
+/* True if every step numbers its lines item by item (an item is all elements along r->dims), with the items in the same order. Only then can a block
+ * of items run through all steps. */
 static bool come_by_items(const struct request *r)
 {
     uint8_t first[GRD_MAX_DIMS], order[GRD_MAX_DIMS];
@@ -323,7 +347,8 @@ static bool come_by_items(const struct request *r)
     return is_same;
 }
 
-/* Divides the items into blocks, if there is more than one and all threads stay busy. */
+/* Divides the items (an item is all elements along r->dims) into blocks, if there are several steps and enough blocks to keep all threads busy.
+ * Otherwise all items are one block. */
 static void divide(struct request *r)
 {
     const grd_tensor *made = r->steps->to;
@@ -376,14 +401,18 @@ static bool prepare(struct grd_plan *p)
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* The lines of a step: dimensions beside the one transformed, merged where that can be, the innermost last. Strides are counted in real numbers. */
+/* The lines of one step of a transform, where a line is the elements along the transformed dimension. The lines are in row-major order of
+ * `sizes`, the sizes of the other dimensions, which are merged where strides allow it. `from` and `to` are the strides between lines in the
+ * source and the result. All strides are counted in real numbers. */
 struct lines {
     const struct step *step;
     const struct grd_fft_row *row;
     int ndim;
     int64_t sizes[GRD_MAX_DIMS], from[GRD_MAX_DIMS], to[GRD_MAX_DIMS];
-    struct grd_fft_line source, result;  /* the first line on both sides */
-    int64_t itemsize, begin, end, grain; /* the lines that are transformed, and how many or how many groups a piece has */
+    struct grd_fft_line source, result; /* line number 0: its address and stride in the source and in the result */
+    /* `itemsize` is the number of bytes of a real number. The lines [begin, end) are transformed in tasks. A task has `grain` lines or, if
+     * several lines are transformed at once in vector lanes, `grain` groups of such lines. */
+    int64_t itemsize, begin, end, grain;
     char *scratch;
 };
 
@@ -393,12 +422,13 @@ static struct grd_fft_line first_line(const grd_tensor *t, int dim, int64_t item
     return (struct grd_fft_line){t->data, parts == 2 ? t->data + itemsize : NULL, t->strides[dim] * parts};
 }
 
+/* Returns `line` with real and imaginary parts exchanged. Exchanging the parts in source and result turns a transform into its inverse. */
 static struct grd_fft_line exchanged(struct grd_fft_line line)
 {
     return (struct grd_fft_line){line.im, line.re, line.element};
 }
 
-/* Returns real numbers as half as many complex ones. */
+/* Returns `line`, which consists of real numbers, as a line of half as many complex numbers. */
 static struct grd_fft_line paired(struct grd_fft_line line, int64_t itemsize)
 {
     return (struct grd_fft_line){line.re, line.re + line.element * itemsize, 2 * line.element};
@@ -428,7 +458,8 @@ static void open_lines(struct lines *l, const struct step *s, char *scratch)
     }
 }
 
-/* Writes where `count` lines begin, from number `first` on. */
+/* Writes the offsets of lines [first, first + count) in the source to ret_from, and those in the result to ret_to. Offsets are counted in real
+ * numbers. */
 static void find_lines(const struct lines *l, int64_t first, int64_t count, int64_t *ret_from, int64_t *ret_to)
 {
     const int inner = l->ndim - 1;
@@ -440,7 +471,7 @@ static void find_lines(const struct lines *l, int64_t first, int64_t count, int6
             to += at * l->to[d];
             index = d > 0 ? index / l->sizes[d] : 0;
         }
-        /* one stride separates the lines up to the end of the innermost dimension */
+        /* The lines up to the end of the innermost dimension of l->sizes are one stride apart, so their offsets need no divisions. */
         const int64_t from_step = inner >= 0 ? l->from[inner] : 0, to_step = inner >= 0 ? l->to[inner] : 0;
         const int64_t run = inner > 0 ? grd_least(count - done, l->sizes[inner] - (first + done) % l->sizes[inner]) : count - done;
         for (int64_t i = 0; i < run; i++) {
@@ -451,13 +482,15 @@ static void find_lines(const struct lines *l, int64_t first, int64_t count, int6
     }
 }
 
+/* Transforms lines [first, first + count), one in each vector lane. `data` and `other` are scratch memory. */
 static void transform_in_lanes(const struct lines *l, int64_t first, int64_t count, char *data, char *other)
 {
     const struct step *s = l->step;
     const struct grd_fft_row *row = l->row;
     const int64_t n = length_of(s);
     struct grd_fft_line source = l->source, result = l->result;
-    struct grd_fft_lines sources, results; /* no more offsets of results are written than there are lines */
+    /* Of `results` only the first `count` offsets are set, because put() writes only `count` lines. */
+    struct grd_fft_lines sources, results;
     if (s->direction == TO_COMPLEX && s->is_inverse) {
         source = exchanged(source);
         result = exchanged(result);
@@ -498,11 +531,13 @@ static void lanes_task(int64_t begin, int64_t end, void *context)
         transform_in_lanes(l, l->begin + i * lanes, grd_least(lanes, l->end - l->begin - i * lanes), data, data + l->step->piece_bytes / 2);
 }
 
+/* Returns `line` with its addresses increased by `bytes`. */
 static struct grd_fft_line moved(struct grd_fft_line line, int64_t bytes)
 {
     return (struct grd_fft_line){line.re + bytes, line.im != NULL ? line.im + bytes : NULL, line.element};
 }
 
+/* Transforms line `number` by itself, not together with others in vector lanes. The work is divided into s->parts tasks. */
 static void transform_line(const struct lines *l, int64_t number, char *scratch)
 {
     const struct step *s = l->step;
@@ -540,6 +575,7 @@ static void lines_task(int64_t begin, int64_t end, void *context)
         transform_line(l, l->begin + i, l->scratch + begin / l->grain * l->step->piece_bytes);
 }
 
+/* Transforms the lines [begin, end) of a step, where a line is the elements along the transformed dimension. */
 static void run_step(const struct step *s, int64_t begin, int64_t end, char *scratch)
 {
     struct lines l;
@@ -551,6 +587,7 @@ static void run_step(const struct step *s, int64_t begin, int64_t end, char *scr
     grd_parallel_for(0, tasks, l.grain, s->in_lanes ? lanes_task : lines_task, &l);
 }
 
+/* The context that grd_parallel_for passes to blocks_task. */
 struct blocks {
     const struct request *request;
     int64_t grain;

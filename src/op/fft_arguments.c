@@ -1,5 +1,5 @@
-/* What the functions of torch.fft, formulas over _fft_c2c and its kin, check and prepare: dtypes, lengths, dims and norms. Schema:
- * schema/fft.toml. */
+/* Checks and converts the arguments of the functions of torch.fft: dtypes, lengths, dims and norms. The functions of torch.fft are formulas over
+ * _fft_c2c, _fft_r2c and _fft_c2r. The functions of this file are documented in formula.h. Schema: schema/fft.toml. */
 #include <string.h>
 
 #include "base/object.h"
@@ -16,7 +16,8 @@ int64_t grd_fft_paired(int64_t n)
     return (n + 1) / 2;
 }
 
-/* Returns room for a list of n numbers; an empty list, with an error pending, if there is no memory. */
+/* Returns a new list of n numbers and writes the address of its numbers to *ret_data, for the caller to fill. The list is empty, with an error
+ * pending, if memory runs out. */
 static grd_dims new_list(int64_t n, int64_t **ret_data)
 {
     *ret_data = grd_pool_array(n, sizeof **ret_data);

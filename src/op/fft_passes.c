@@ -1,4 +1,4 @@
-/* Transforms of lines: see fft_passes.h. */
+/* Implements fft_passes.h: transforms lines (a line is the elements along one dimension) with the tables for their length. */
 #include "op/fft_passes.h"
 
 #include <string.h>
@@ -7,12 +7,14 @@
 #include "kernel/table.h"
 #include "op/sizes.h"
 
+/* Returns the bytes of a real number of the dtype to which the kernels `row` belong. */
 static int64_t item_bytes(const struct grd_fft_row *row)
 {
     return row == grd_kernels->fft[GRD_FLOAT32] ? 4 : 8;
 }
 
-/* Returns n rounded up to a multiple of lanes, a power of 2; without a division, which would take longer than what it is for. */
+/* Returns n rounded up to a multiple of `lanes`, a power of 2. It avoids a division, which would take longer than the code that calls this
+ * function. */
 static int64_t rounded_up(int64_t n, int64_t lanes)
 {
     return (n + lanes - 1) & -lanes;
@@ -35,6 +37,8 @@ int64_t grd_fft_lanes_room(const struct grd_fft_node *node)
     return node->inner != NULL ? node->m : node->n;
 }
 
+/* Transforms a group of lines, one per vector lane, by Bluestein's algorithm: multiplies by a chirp, convolves with a filter of m elements, and
+ * multiplies by the chirp again. */
 static char *lanes_by_convolution(const struct grd_fft_node *node, char *data, char *other)
 {
     const struct grd_fft_row *row = node->row;
@@ -63,26 +67,29 @@ char *grd_fft_lanes(const struct grd_fft_node *node, char *data, char *other)
 
 /* ---- One line ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Element j + b * i of the line is in row i and column j of a matrix of a rows and b columns. Its columns are transformed, multiplied by roots and
- * turned: so the lanes of `turned` are rows, in blocks of one vector. Element k + a * l of the result is number l of the transform of row k. */
+/* A line of n = a * b elements as a matrix of a rows and b columns, with element j + b * i in row i and column j. The columns are transformed,
+ * multiplied by roots of unity and written transposed to `turned`, where each vector lane holds a row. Element k + a * l of the result is element
+ * l of the transform of row k. */
 struct matrix {
     const struct grd_fft_node *node;
     const struct grd_fft_line *from, *to;
     int64_t limit;
     double scale;
     char *turned;
-    int64_t block; /* bytes of a block of rows */
+    int64_t block; /* bytes of a block of rows, one row for each vector lane */
     char *work;
-    int64_t work_bytes, grain; /* work_bytes of each piece; blocks of a piece */
+    int64_t work_bytes, grain; /* work_bytes: bytes of one of a task's two buffers; grain: blocks per task */
 };
 
+/* Returns the bytes of one of the two buffers of a task's workspace. A buffer holds a group of columns or rows of the matrix, one per vector
+ * lane. */
 static int64_t work_bytes(const struct grd_fft_node *node)
 {
     return grd_fft_lanes_bytes(node->row, grd_greatest(grd_fft_lanes_room(node->columns), grd_fft_lanes_room(node->rows)));
 }
 
-/* Describes `count` lines of a matrix. They are written in place: returned by value they would be copied, and the copy would wait for the narrower
- * stores. */
+/* Writes to *lines the addresses of lines [first, first + count) of a matrix, which start `step` real numbers apart. The struct is not returned
+ * by value, because it would be copied with wider loads than its members were stored with, which stalls store forwarding. */
 static void set_lines(struct grd_fft_lines *lines, const struct grd_fft_line *line, int64_t element, int64_t step, int64_t first,
                       int64_t count)
 {
@@ -117,7 +124,8 @@ static void transform_rows(int64_t begin, int64_t end, void *context)
         const int64_t first = i * lanes, count = grd_least(lanes, node->a - first);
         char *const data = m->turned + i * m->block;
         const char *const made = grd_fft_lanes(node->rows, data, m->work + begin / m->grain * 2 * m->work_bytes);
-        /* the elements that all rows of the block have, and the rest */
+        /* Only the first `limit` elements of the result are written. Each row of this block of rows holds at least `full` of them, and the first
+         * `rest` rows hold one more. */
         const int64_t full = grd_least(node->b, grd_greatest(0, (m->limit - first - count) / node->a + (m->limit >= first + count)));
         struct grd_fft_lines rows;
         set_lines(&rows, m->to, node->a * element, element, first, count);
@@ -140,6 +148,8 @@ static int64_t turned_bytes(const struct grd_fft_node *node)
     return blocks_of(node->a, node->row->lanes) * block_bytes(node);
 }
 
+/* Transforms the line `from` by treating its n = a * b elements as a matrix of a rows and b columns. Writes the first `limit` elements of the
+ * transform, times `scale`, to the line `to`. The work is divided into `pieces` tasks, which use `scratch`. */
 static void line_as_matrix(const struct grd_fft_node *node, const struct grd_fft_line *from, const struct grd_fft_line *to, int64_t limit,
                            double scale, int64_t pieces, char *scratch)
 {
@@ -164,6 +174,8 @@ static struct grd_fft_line line_at(char *data, int64_t itemsize)
     return (struct grd_fft_line){data, data + itemsize, 2};
 }
 
+/* Transforms the line `from` by Bluestein's algorithm, i.e. as a convolution. Writes the first `limit` elements of the transform, times `scale`,
+ * to the line `to`. The work is divided into `pieces` tasks, which use `scratch`. */
 static void line_by_convolution(const struct grd_fft_node *node, const struct grd_fft_line *from, const struct grd_fft_line *to,
                                 int64_t limit, double scale, int64_t pieces, char *scratch)
 {

@@ -1,10 +1,12 @@
-/* Transforms of lines by the tables of their length: in lanes, or one line on several threads. Nothing here allocates. */
+/* Transforms lines (a line is the elements along one dimension) with the tables for their length, either one line in each vector lane or one line on
+ * several threads. Nothing here allocates. */
 #ifndef GRD_OP_FFT_PASSES_H
 #define GRD_OP_FFT_PASSES_H
 
 #include "op/fft_node.h"
 
-/* Sets all but the offsets of `count` lines, whose elements are `element` bytes apart and whose first one may begin at `line`. */
+/* Sets the members of *lines other than `offsets` for `count` lines whose elements are `element` real numbers apart. The offsets are relative to the
+ * address of `line`. */
 static inline void grd_fft_set_lines(struct grd_fft_lines *lines, const struct grd_fft_line *line, int64_t element, int64_t count)
 {
     lines->re = line->re;
@@ -13,18 +15,22 @@ static inline void grd_fft_set_lines(struct grd_fft_lines *lines, const struct g
     lines->count = count;
 }
 
-/* Returns the number of elements that a line in lanes needs room for in addition to its n. */
+/* Returns the number of elements of the buffer in which a line of node->n elements is transformed in a vector lane. It is more than node->n if the
+ * transform is a convolution. */
 int64_t grd_fft_lanes_room(const struct grd_fft_node *node);
-/* Returns the bytes of n elements in lanes, in full blocks. */
+/* Returns the bytes of a buffer for several lines of n elements each, one line per vector lane. n is rounded up to a multiple of the number of
+ * lanes. */
 int64_t grd_fft_lanes_bytes(const struct grd_fft_row *row, int64_t n);
 
-/* Transforms `data` in lanes and returns where the result is, `data` or `other`; both are overwritten. */
+/* Transforms several lines, stored one per vector lane, which begin at `data`. Returns the address of the result, which is `data` or `other`;
+ * both are overwritten. */
 char *grd_fft_lanes(const struct grd_fft_node *node, char *data, char *other);
 
-/* Writes the first `limit` elements of the transform of a line, times `scale`. The two lines may be the same. The work is done in `pieces` on all
- * threads; `scratch` has grd_fft_line_bytes. */
+/* Writes the first `limit` elements of the transform of the line `from`, times `scale`, to the line `to`, which may be the same line. The work is
+ * divided into `pieces` tasks; `scratch` has grd_fft_line_bytes bytes. */
 void grd_fft_line(const struct grd_fft_node *node, const struct grd_fft_line *from, const struct grd_fft_line *to, int64_t limit,
                   double scale, int64_t pieces, char *scratch);
+/* Returns the bytes of scratch memory that grd_fft_line needs. */
 int64_t grd_fft_line_bytes(const struct grd_fft_node *node, int64_t pieces);
 
 #endif

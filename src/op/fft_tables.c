@@ -1,6 +1,8 @@
-/* Tables of transforms (fft_tables.h), made when a length is first met and kept while they have room.
+/* Caches the tables of Fourier transforms. A node (fft_node.h) holds the tables for one length. The most recently used nodes are kept, up to
+ * KEPT_BYTES.
  *
- * Invariant: a node in the list is owned by the list, and does not change; one that has left it lives on with those who use it. */
+ * Invariant: the cache owns a reference to each of its nodes, and nodes never change. A node removed from the cache lives until its last user
+ * drops it. */
 #include "op/fft_tables.h"
 
 #include <math.h>
@@ -17,8 +19,9 @@
 
 enum { KEPT_BYTES = 64 << 20, TABLE_ALIGNMENT = 64 };
 
+/* Guards the list `kept`. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct grd_fft_node *kept; /* most recently used first */
+static struct grd_fft_node *kept; /* list of cached nodes (each the tables for one length), most recently used first */
 
 static void drop_all(struct grd_fft_node *node)
 {
@@ -47,7 +50,8 @@ void grd_fft_tables_init(void)
 
 /* ---- How a length is transformed ------------------------------------------------------------------------------------------------------- */
 
-/* Writes the radices of the passes, and returns how many; 0 and a rest above 1 where a prime factor is too large. */
+/* Writes to ret_radices the radices of the passes (stages) of a transform of n elements, and returns their number. Prime factors of n above
+ * GRD_FFT_MOST_RADIX have no pass; *ret_rest is their product, or 1 if there are none. */
 static int radices_of(int64_t n, int ret_radices[GRD_FFT_MOST_PASSES], int64_t *ret_rest)
 {
     int count = 0, twos = 0;
@@ -56,7 +60,7 @@ static int radices_of(int64_t n, int ret_radices[GRD_FFT_MOST_PASSES], int64_t *
     for (int prime = 3; prime <= GRD_FFT_MOST_RADIX; prime += 2)
         for (; n % prime == 0; n /= prime)
             ret_radices[count++] = prime;
-    /* as many passes of radix 8 as leave no pass of radix 2 */
+    /* radix 8 is used as often as possible without leaving a single factor of 2, because a pass of radix 2 takes as long as one of radix 4 */
     for (; twos % 3 != 0 && twos > 1; twos -= 2)
         ret_radices[count++] = 4;
     for (; twos >= 3; twos -= 3)
@@ -67,7 +71,8 @@ static int radices_of(int64_t n, int ret_radices[GRD_FFT_MOST_PASSES], int64_t *
     return count;
 }
 
-/* Returns about the time that passes over n elements in lanes take, with reading and writing, in units of a pass of radix 2 per element. */
+/* Returns the estimated time of a transform of n elements in vector lanes, including reading and writing. The unit is the time that a pass of
+ * radix 2 takes per element. */
 static double cost_of_lanes(int64_t n)
 {
     int radices[GRD_FFT_MOST_PASSES];
@@ -79,12 +84,15 @@ static double cost_of_lanes(int64_t n)
     return cost * (double)n * (n > 512 ? 1.4 : n > 192 ? 1.15 : 1);
 }
 
+/* Returns the estimated time of the transform of a line of a * b elements as a matrix of a rows and b columns. The unit is the time that a pass
+ * of radix 2 takes per element. */
 static double cost_of_matrix(int64_t a, int64_t b, int64_t lanes)
 {
     return (double)((b + lanes - 1) / lanes) * (cost_of_lanes(a) + 20) + (double)((a + lanes - 1) / lanes) * (cost_of_lanes(b) + 20);
 }
 
-/* Returns the least cost of a line of n elements, not a prime, as a matrix, and the rows of that matrix. */
+/* Returns the least estimated time of the transform of a line of n elements over all matrices into which it can be split; n is not a prime. Writes
+ * the number of rows of the best matrix to *ret_rows. */
 static double cost_of_line(int64_t n, int64_t lanes, int64_t *ret_rows)
 {
     double least = INFINITY;
@@ -101,7 +109,8 @@ static double cost_of_line(int64_t n, int64_t lanes, int64_t *ret_rows)
     return least;
 }
 
-/* Returns the length in which the convolution of n elements is fastest. */
+/* Returns the length m at which Bluestein's convolution for n elements is estimated to be fastest. It is a power of 2 times 1, 3, 5, 9, 15, 25 or
+ * 27. */
 static int64_t convolution_length(enum grd_fft_kind kind, int64_t n, int64_t lanes)
 {
     double least = INFINITY;
@@ -127,24 +136,28 @@ static int64_t convolution_length(enum grd_fft_kind kind, int64_t n, int64_t lan
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------------------------------ */
 
+/* Returns the bytes of a table of `numbers` numbers, rounded up to TABLE_ALIGNMENT. */
 static int64_t in_table(int64_t numbers, int64_t itemsize)
 {
     const int64_t bytes = numbers * itemsize;
     return bytes + (-bytes & (TABLE_ALIGNMENT - 1));
 }
 
+/* Returns the number of real numbers in the table node->factors, which has one root of unity per element of a matrix of `a` rows and `b` columns,
+ * both rounded up to multiples of the number of lanes. */
 static int64_t factors_of(const struct grd_fft_node *node)
 {
     const int64_t lanes = node->row->lanes;
     return (node->b + lanes - 1) / lanes * ((node->a + lanes - 1) / lanes * lanes) * 2 * lanes;
 }
 
+/* True if the pass reads a table of roots of unity, because specialised functions exist only for radices up to 8. */
 static bool has_roots(const struct grd_fft_pass *pass)
 {
     return pass->radix > 8;
 }
 
-/* Returns the bytes of the tables that follow the node. */
+/* Returns the bytes of all tables of the node, which follow the node in memory. */
 static int64_t table_bytes(const struct grd_fft_node *node, int64_t itemsize)
 {
     int64_t bytes = 0;
@@ -161,7 +174,7 @@ static int64_t table_bytes(const struct grd_fft_node *node, int64_t itemsize)
     return bytes;
 }
 
-/* Returns room for so many numbers at *at, which moves on. */
+/* Returns *at as the address of a table of `numbers` numbers, and advances *at past this table. */
 static char *place(char **at, int64_t numbers, int64_t itemsize)
 {
     char *const table = *at;
@@ -169,7 +182,7 @@ static char *place(char **at, int64_t numbers, int64_t itemsize)
     return table;
 }
 
-/* Transforms the filter of a convolution in place. */
+/* Transforms the filter of Bluestein's convolution in place. False if memory runs out. */
 static bool make_filter(const struct grd_fft_node *node, char *filter, int64_t itemsize)
 {
     const struct grd_fft_row *row = node->row;
@@ -191,6 +204,8 @@ static bool make_filter(const struct grd_fft_node *node, char *filter, int64_t i
     return true;
 }
 
+/* Computes all tables of the node (the tables for one length) into the memory at `at`, which has table_bytes() bytes. Returns false if memory
+ * runs out. */
 static bool fill_tables(struct grd_fft_node *node, char *at, const struct grd_fft_roots *roots, int64_t itemsize)
 {
     const struct grd_fft_row *row = node->row;
@@ -224,7 +239,7 @@ static bool fill_tables(struct grd_fft_node *node, char *at, const struct grd_ff
     return make_filter(node, filter, itemsize);
 }
 
-/* Calls fill_tables with exact roots at hand. */
+/* Computes the roots of unity exactly, calls fill_tables with them, and frees them. False if memory runs out. */
 static bool fill(struct grd_fft_node *node, int64_t itemsize)
 {
     struct grd_fft_roots roots = {.n = node->inner != NULL ? 2 * node->n : node->n};
@@ -262,7 +277,8 @@ static void destroy(struct grd_object *object)
 
 static const struct grd_object_type node_type = {.name = "tables of a Fourier transform", .destroy = destroy};
 
-/* Plans a line as a matrix: the passes in lanes are those of columns and rows, over all elements. */
+/* Chooses the matrix into which a long line is split. The passes of the matrix's columns and rows are also listed in node->passes with the strides of
+ * the full line, so that the line can be transformed in lanes as well. False if memory runs out. */
 static bool plan_matrix(struct grd_fft_node *node, grd_dtype dtype)
 {
     cost_of_line(node->n, node->row->lanes, &node->a);
@@ -285,7 +301,8 @@ static bool plan_matrix(struct grd_fft_node *node, grd_dtype dtype)
     return true;
 }
 
-/* Chooses how the node computes its transform, and finds the nodes it is made of. */
+/* Chooses the algorithm by which the node's length is transformed, and gets the nodes of other lengths that the algorithm uses. Returns false if
+ * memory runs out. */
 static bool plan_node(struct grd_fft_node *node, grd_dtype dtype)
 {
     int radices[GRD_FFT_MOST_PASSES];
@@ -328,7 +345,8 @@ static struct grd_fft_node *make_node(enum grd_fft_kind kind, int64_t n, grd_dty
     return node;
 }
 
-/* Returns the node in the list, with a reference for the caller, and moves it to the front; NULL if it is not there. */
+/* Returns the cached node (the tables for one length) for these arguments, moved to the front of the list, with a reference for the caller.
+ * Returns NULL if there is none. */
 static struct grd_fft_node *find_kept(enum grd_fft_kind kind, int64_t n, grd_dtype dtype)
 {
     for (struct grd_fft_node **at = &kept; *at != NULL; at = &(*at)->next) {
@@ -343,7 +361,8 @@ static struct grd_fft_node *find_kept(enum grd_fft_kind kind, int64_t n, grd_dty
     return NULL;
 }
 
-/* Gives the node to the list if there is room for it. Returns the nodes that had to leave. */
+/* Adds the node to the cache, unless it is larger than KEPT_BYTES. Returns a list of the least recently used nodes, which are removed from the
+ * cache because it would exceed KEPT_BYTES with them. The caller drops them. */
 static struct grd_fft_node *keep_node(struct grd_fft_node *node)
 {
     if (node->bytes > KEPT_BYTES)
@@ -361,6 +380,8 @@ static struct grd_fft_node *keep_node(struct grd_fft_node *node)
     return leaving;
 }
 
+/* Returns the node (the tables for one length) for these arguments, cached or newly made, with a reference for the caller. Returns NULL if memory
+ * runs out. */
 static struct grd_fft_node *owned_node(enum grd_fft_kind kind, int64_t n, grd_dtype dtype)
 {
     pthread_mutex_lock(&lock);

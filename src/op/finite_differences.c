@@ -1,23 +1,24 @@
-/* Differences of neighbouring elements (diff), and derivatives estimated from them (gradient). */
+/* Implements diff, the differences of neighbouring elements, and gradient, which estimates derivatives from them. */
 #include "gen/uses/op/finite_differences.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "op/formula.h"
 
-/* Returns elements [begin, end) along a dimension. Negative numbers count from the end; an `end` of 0 is the end. */
+/* Returns elements [begin, end) of `t` along dimension `dim`. Negative numbers count from the end, and an `end` of 0 means all remaining elements. */
 static grd_tensor *cut(grd_tensor *t, int64_t dim, int64_t begin, int64_t end)
 {
     return grd_slice(t, .dim = dim, .start = grd_int(begin), .end = grd_int(end == 0 ? INT64_MAX : end));
 }
 
+/* Returns a * x + b * y + c * z. */
 static grd_tensor *sum_of(grd_tensor *a, grd_tensor *x, grd_tensor *b, grd_tensor *y, grd_tensor *c, grd_tensor *z)
 {
     return grd_add(grd_add(grd_mul(a, x), grd_mul(b, y)), grd_mul(c, z));
 }
 
-/* Returns the derivative of the parabola through three elements at the middle one or, for `edge` 0 or 2, at that end; h and k are the distances
- * between them. */
+/* Returns the derivative of the parabola through three neighbouring elements x, y and z, where y is at distance h from x and z at distance k from y.
+ * The derivative is taken at x for an `edge` of 0, at y for 1 and at z for 2. */
 static grd_tensor *parabola(grd_tensor *x, grd_tensor *y, grd_tensor *z, grd_tensor *h, grd_tensor *k, int edge)
 {
     grd_tensor *both = grd_add(h, k);
@@ -28,13 +29,14 @@ static grd_tensor *parabola(grd_tensor *x, grd_tensor *y, grd_tensor *z, grd_ten
     return sum_of(a, x, b, y, c, z);
 }
 
-/* Returns the slope of the line through two elements. */
+/* Returns the slope of the straight line through two elements x and y at distance h. */
 static grd_tensor *line_slope(grd_tensor *x, grd_tensor *y, grd_tensor *h)
 {
     return grd_div(grd_sub(y, x), h);
 }
 
-/* Returns the derivative along a dimension with the distance h between neighbours. */
+/* Returns the derivative along dimension `dim`, in which all neighbours have distance h. If `parabolic` (edge_order 2), the first and last elements
+ * are computed from three elements instead of two. */
 static grd_tensor *even_slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool parabolic)
 {
     grd_tensor *center = grd_div(grd_sub(cut(t, dim, 2, 0), cut(t, dim, 0, -2)), grd_number(grd_float(2)));
@@ -47,7 +49,8 @@ static grd_tensor *even_slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool p
     return grd_div(grd_cat(grd_tensors(first, center, last), .dim = dim), h);
 }
 
-/* Returns the derivative along a dimension with the distances `h` between neighbours. */
+/* Returns the derivative along dimension `dim`, in which `h` holds the distance of each pair of neighbours. If `parabolic` (edge_order 2), the first
+ * and last elements are computed from three elements instead of two. */
 static grd_tensor *slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool parabolic)
 {
     grd_tensor *center = parabola(cut(t, dim, 0, -2), cut(t, dim, 1, -1), cut(t, dim, 2, 0), cut(h, dim, 0, -1), cut(h, dim, 1, 0), 1);
@@ -64,11 +67,13 @@ static grd_tensor *slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool parabo
 
 /* ---- The operators ------------------------------------------------------------------------------------------------------------------- */
 
+/* The dims that gradient differentiates along. */
 struct gradient_dims {
     int64_t n, dims[GRD_MAX_DIMS];
 };
 
-/* Finds the dims, all if none are given. `spacings` is the number of distances; -1: one serves all. */
+/* Writes the dims along which to differentiate to *ret_dims: those of `dim`, or all if `dim` is absent. `spacings` is the number of distances
+ * that the caller gave, or -1 if one distance applies to all dims. Returns false, with an error raised, if the arguments do not fit together. */
 static bool find_dims(const grd_tensor *self, grd_dims dim, int64_t edge_order, int64_t spacings, struct gradient_dims *ret_dims)
 {
     uint64_t seen = 0;

@@ -1,5 +1,5 @@
-/* Elements moved to other places: flip, roll and rot90.
- * Invariant: an operator has checked everything before it takes memory. */
+/* Implements flip, roll and rot90.
+ * Invariant: each operator checks all its arguments before it allocates. */
 #include "base/parallel.h"
 #include "core/geometry.h"
 #include "core/new.h"
@@ -36,15 +36,16 @@ void run_flip(const struct grd_plan *p, grd_tensor *self, grd_dims dims)
     grd_copy_strided(p->results[0], &reversed);
 }
 
-/* Returns the index of the element that comes first once `size` elements, at least one, are rolled by `shift`. */
+/* Returns the index of the element that becomes the first when `size` elements (at least 1) are rolled by `shift`. */
 static int64_t first_rolled(int64_t size, int64_t shift)
 {
     const int64_t moved = shift % size;
     return moved > 0 ? size - moved : -moved;
 }
 
-/* Finds the index at which each dimension begins after all shifts, and the strides of the result, which are PyTorch's: it rolls one dimension
- * after the other, each by a cat of two slices. `starts` is all 0 before. */
+/* Writes to starts[d], for each dimension d, the index of the element that becomes the first after all shifts, and to ret_strides the strides of the
+ * result. The caller has filled `starts` with 0. The strides are those of PyTorch's result, because PyTorch rolls one dimension after the other by
+ * concatenating two slices. Returns false if a dimension is out of range. */
 static bool rolled_geometry(const grd_tensor *self, grd_dims shifts, grd_dims dims, int64_t *starts, int64_t *ret_strides)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -85,7 +86,8 @@ bool plan_roll(struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_dims d
     return self->numel == 0 ? grd_plan_like(p, self, dtype) : grd_plan_strided(p, grd_sizes(self), strides, dtype);
 }
 
-/* Copies from dimension `dim` on; a rolled dimension is copied in two parts, which change places. Both tensors share one array of sizes. */
+/* Copies `from` to `to`, rolling each dimension d from `dim` on so that the element with index starts[d] becomes the first. A rolled dimension is
+ * copied as two parts, which exchange their positions. Both tensors must share one array of sizes, which is changed during the copy. */
 static void copy_rolled(grd_tensor *to, grd_tensor *from, const int64_t *starts, int64_t dim)
 {
     while (dim < to->ndim && starts[dim] == 0)
@@ -108,7 +110,8 @@ static void copy_rolled(grd_tensor *to, grd_tensor *from, const int64_t *starts,
     to->data = data;
 }
 
-/* Rolls rows by copies of bytes if only one dimension is rolled; false if that does not apply. */
+/* If only one dimension is rolled and the elements from this dimension on are contiguous for each index of the dimensions before it, copies them
+ * as two parts that exchange places, and returns true. Otherwise returns false. */
 static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t *starts)
 {
     int64_t dim = -1;
@@ -134,7 +137,7 @@ static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t 
 void run_roll(const struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_dims dims)
 {
     grd_tensor *result = p->results[0], *from = p->in[0];
-    if (dims.n == 0) { /* in row-major order, as one dimension */
+    if (dims.n == 0) { /* all elements are rolled as one dimension */
         const int64_t start = first_rolled(self->numel, shifts.data[0]) * self->itemsize, rest = self->numel * self->itemsize - start;
         grd_copy_block(result->data, from->data + start, rest);
         grd_copy_block(result->data + rest, from->data, start);

@@ -1,4 +1,5 @@
-/* im2col and col2im, pixel_shuffle and channel_shuffle. Composites of views and copies, each recorded as one node. Schema: schema/fold.toml. */
+/* Implements im2col, col2im, pixel_shuffle, pixel_unshuffle and channel_shuffle. They call views and copies, but each call of them is recorded as one
+ * node of the autograd graph. Schema: schema/fold.toml. */
 #include <string.h>
 
 #include "gen/uses/op/fold.h"
@@ -9,7 +10,7 @@
 
 enum { AXES = 2 };
 
-/* The windows of an image: as many as `count` along each axis. */
+/* Describes the sliding windows over an image. There are count[i] windows along axis i (0 for rows, 1 for columns). */
 struct windows {
     int64_t size[AXES], kernel[AXES], dilation[AXES], padding[AXES], stride[AXES], count[AXES];
 };
@@ -34,6 +35,7 @@ static bool check_least(const int64_t *pair, int64_t least, const char *text, co
                                                                (long long)pair[0], name, (long long)pair[1]);
 }
 
+/* Reads the arguments into *w, checks them, and computes the number of windows. w->size is already set. */
 static bool take_windows(struct windows *w, grd_dims kernel_size, grd_dims dilation, grd_dims padding, grd_dims stride)
 {
     if (!take_pair("kernel_size", kernel_size, w->kernel) || !take_pair("dilation", dilation, w->dilation) ||
@@ -50,7 +52,7 @@ static bool take_windows(struct windows *w, grd_dims kernel_size, grd_dims dilat
     return true;
 }
 
-/* "(5, 5)" */
+/* The format of a pair of numbers in PyTorch's errors, such as "(5, 5)". */
 #define PAIR "(%lld, %lld)"
 
 static bool check_count(const struct windows *w)
@@ -64,7 +66,7 @@ static bool check_count(const struct windows *w)
                      (long long)w->count[0], (long long)w->count[1]);
 }
 
-/* RuntimeError: a dimension other than the batch is empty. */
+/* Raises RuntimeError if `self` does not have `unbatched` dimensions, or one more for the batch, or if a dimension other than the batch is empty. */
 static bool check_sizes(const grd_tensor *self, int unbatched)
 {
     bool valid = self->ndim == unbatched || self->ndim == unbatched + 1;
@@ -85,7 +87,7 @@ static bool check_sizes(const grd_tensor *self, int unbatched)
 
 /* ---- Windows --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns a view of the elements at one place of all windows of padded images, (…, H, W). */
+/* Returns a view of the elements that kernel element (row, column) reads in all windows over padded images (..., H, W). */
 static grd_tensor *at_place(grd_tensor *padded, const struct windows *w, int64_t row, int64_t column)
 {
     const int64_t begin[AXES] = {row * w->dilation[0], column * w->dilation[1]};
@@ -106,7 +108,7 @@ grd_tensor *op_im2col(grd_tensor *self, grd_dims kernel_size, grd_dims dilation,
     grd_tensor *padded = grd_constant_pad_nd(self, grd_dims(w.padding[1], w.padding[1], w.padding[0], w.padding[0]));
     if (grd_pending())
         return grd_failed;
-    /* (…, C, kernel height, kernel width, rows, columns) of the padded image's own memory */
+    /* A view of the padded image: (..., C, kernel height, kernel width, rows of windows, columns of windows). */
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
     const int lead = self->ndim - AXES;
     const int64_t down = padded->strides[lead], right = padded->strides[lead + 1];
@@ -142,7 +144,8 @@ static bool check_columns(const struct windows *w, const grd_tensor *self)
                      (long long)columns);
 }
 
-/* Sums windows place by place: each place is a different element of every window, so that no element is written twice in one pass. */
+/* Adds the columns to the image one kernel element at a time. Different windows read different image elements through the same kernel element, so no
+ * image element is written twice in one step. */
 grd_tensor *op_col2im(grd_tensor *self, grd_dims output_size, grd_dims kernel_size, grd_dims dilation, grd_dims padding, grd_dims stride)
 {
     struct windows w;
@@ -174,8 +177,8 @@ static bool check_factor(const char *name, const char *argument, const grd_tenso
     return factor > 0 || grd_raise(GRD_ERROR_RUNTIME, "%s expects a positive %s, but got %lld", name, argument, (long long)factor);
 }
 
-/* Returns self viewed as (…, parts), its last three dimensions replaced by `n` others, permuted, and reshaped to the last three dimensions of the
- * result. */
+/* Splits the last three dimensions of self into n dimensions of sizes `parts`, permutes these by `order`, and reshapes them to three dimensions of
+ * sizes `last`. */
 static grd_tensor *arranged(grd_tensor *self, const int64_t *parts, const int *order, int n, const int64_t *last)
 {
     int64_t sizes[GRD_MAX_DIMS], dims[GRD_MAX_DIMS];

@@ -1,11 +1,11 @@
-/* Functions of lists of tensors, which call an operator for one tensor after the other. */
+/* Implements the foreach functions on lists of tensors, which call an operator for each tensor in turn. */
 #include "gen/uses/op/foreach.h"
 #include "core/tensor.h"
 
 typedef grd_tensor *with_tensor(grd_tensor *self, grd_tensor *other);
 typedef grd_tensor *with_scalar(grd_tensor *self, grd_scalar scalar);
 
-/* Returns the results for all pairs of tensors; an absent list, with the error raised, on failure. */
+/* Returns the list of function(self[i], other[i]) for all i; on failure a list whose data is NULL, with the error raised. */
 static grd_tensors for_lists(grd_tensors self, grd_tensors other, with_tensor *function)
 {
     grd_tensor **results = grd_pool_array(self.n + 1, sizeof *results);
@@ -17,6 +17,7 @@ static grd_tensors for_lists(grd_tensors self, grd_tensors other, with_tensor *f
     return grd_pending() ? (grd_tensors){0} : grd_tensors_from(results, self.n);
 }
 
+/* Returns the list of function(self[i], scalar) for all i; on failure a list whose data is NULL, with the error raised. */
 static grd_tensors for_scalar(grd_tensors self, grd_scalar scalar, with_scalar *function)
 {
     grd_tensor **results = grd_pool_array(self.n + 1, sizeof *results);

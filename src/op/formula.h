@@ -1,6 +1,6 @@
-/* The functions that formulas in schema/ call besides operators, by the file that defines them; codegen/functions.py reads them here. Like
- * operators they return pooled tensors, and grd_failed while an error is pending; lists that they return are in pooled memory. A check raises its
- * error and returns false. */
+/* Declares the functions that formulas in schema/ may call in addition to operators, grouped by the file that defines them. codegen/functions.py
+ * reads their prototypes here. Like operators, they return grd_failed while an error is pending. Tensors and lists that they return are freed
+ * when the innermost memory scope closes. A check returns true, or raises an error and returns false. */
 #ifndef GRD_OP_FORMULA_H
 #define GRD_OP_FORMULA_H
 
@@ -16,291 +16,358 @@
 
 /* ---- batch_norm.c -------------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: fewer than 2 dimensions; statistics, weights or biases that are not one per channel or have another dtype; no statistics where the
- * input's `own` are not used. ValueError: one of the two statistics is missing. */
+/* Raises RuntimeError if the input has fewer than 2 dimensions, if statistics, weight or bias do not have one element per channel or have a wrong
+ * dtype, or if running statistics are missing although `own` is false. Raises ValueError if only one of the running statistics is given although
+ * `own` is true. `own` is true if the input is normalized by its own mean and variance. */
 bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mean, const grd_tensor *running_var, const grd_tensor *weight,
                           const grd_tensor *bias, bool own);
-/* RuntimeError: one of n parameters, each of which may be NULL, has another dtype than the input. For inputs of half types all may be float32. */
+/* Raises RuntimeError if one of the n parameters, each of which may be NULL, does not have the input's dtype. For inputs of a half type all
+ * parameters may be float32 instead. */
 bool grd_check_parameter_dtypes(const grd_tensor *input, const grd_tensor *const *parameters, int n);
-/* RuntimeError: fewer than 2 dimensions, or channels, dimension 1, that are not divisible by num_groups. */
+/* Raises RuntimeError if the input has fewer than 2 dimensions, or its number of channels (dimension 1) is not divisible by num_groups. */
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
-/* Returns sizes [samples, groups, elements of a group] with as many elements. */
+/* Returns the sizes (samples, groups, elements of a group) of a tensor of the given sizes, reshaped for group_norm. */
 grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups);
 
 /* ---- broadcast.c --------------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: a tensor is not a vector. */
+/* Raises RuntimeError if a tensor is not a vector. */
 bool grd_vectors_check(grd_tensors tensors);
 
 /* ---- cdist.c ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Checks the operands of cdist. ValueError: no such mode. The second function is true if distances are computed by a matrix product. */
+/* Raises RuntimeError if cdist does not accept these arguments: x1 and x2 must have the same dtype and number of columns, and p must not be
+ * negative. */
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
+/* True if the compute_mode `mode` of cdist says that distances for this p are computed by a matrix product. Raises ValueError and returns false if
+ * there is no such mode. */
 bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);
 
 /* ---- convolution.c ------------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: input or weight have not the dimensions of a convolution over n dimensions. */
+/* Raises RuntimeError if the input or the weight does not have the number of dimensions of a convolution with n spatial dimensions. `name` is the
+ * operator's name in the error's text. */
 bool grd_check_conv(const grd_tensor *input, const grd_tensor *weight, int64_t n, const char *name);
-/* Returns the dimension of channels in an image of that shape, with or without a batch. */
+/* Returns the index of the dimension of channels in an image of these sizes: 1 if the image has a batch dimension, otherwise 0. */
 int64_t grd_conv_channel(grd_dims image, grd_dims weight);
-/* RuntimeError: `padding` is neither "valid" nor "same", or "same" with strides. */
+/* Raises RuntimeError if `padding` is neither "valid" nor "same", or if it is "same" and a stride is not 1 or a dilation is not positive. */
 bool grd_check_conv_padding(const char *padding, grd_dims weight, grd_dims stride, grd_dims dilation);
-/* Returns the padding on both sides that the word stands for; and the input, padded by one more at the end where "same" needs an odd number. */
+/* Returns the number of padding elements on each side of each dimension for the argument `padding`, which is "valid" or "same". */
 grd_dims grd_conv_padding(const char *padding, grd_dims weight, grd_dims dilation);
+/* Returns the input. If `padding` is "same" and a dimension needs an odd number of padding elements in all, the input is padded by one element at
+ * the end of this dimension, because the convolution itself pads both ends equally. */
 grd_tensor *grd_conv_padded(grd_tensor *input, grd_dims weight, const char *padding, grd_dims dilation);
 
 /* ---- creation.c ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the strides of a dense tensor whose dimensions lie in memory in that order, outermost first. RuntimeError: the order is not a
+/* Returns the strides of a dense tensor whose dimensions have the given order in memory, outermost first. Raises RuntimeError if `order` is not a
  * permutation. */
 grd_dims grd_permuted_strides(grd_dims sizes, grd_dims order);
 
 /* ---- decomposition.c ----------------------------------------------------------------------------------------------------------------- */
 
+/* Raises RuntimeError if linalg.householder_product does not accept these tensors: `input` must be m x n matrices with m >= n, and `tau` vectors
+ * of at most n elements with the same dtype and batch sizes. */
 bool grd_householder_check(const grd_tensor *input, const grd_tensor *tau);
+/* Raises RuntimeError if the sizes of these tensors do not fit together as arguments of ormqr. */
 bool grd_ormqr_check(const grd_tensor *input, const grd_tensor *tau, const grd_tensor *other, bool left);
-/* Returns the dtype of random vectors that are multiplied by A: float32 for integers. */
+/* Returns the dtype of the random vectors that svd_lowrank and pca_lowrank multiply by A: that of A, or float32 if A is integral. */
 grd_dtype grd_lowrank_dtype(const grd_tensor *A);
+/* Returns `matrices`, or a copy of them, with column-major strides. */
 grd_tensor *grd_composite_columns(grd_tensor *matrices);
-/* LinAlgError: a leading minor is not positive, according to the info of _cholesky_factor. */
+/* Raises LinAlgError if `info`, a result of _cholesky_factor, says that a matrix is not positive-definite. The error's text begins with
+ * `function`. */
 bool grd_cholesky_check(grd_tensor *info, const char *function);
+/* Raises NotImplementedError if there is no kernel for the dtype of `x`. `kernel` is the kernel's name in the error's text. */
 bool grd_cholesky_check_dtype(const grd_tensor *x, const char *kernel);
+/* Raises LinAlgError if a matrix of `triangles`, the Cholesky factors given to cholesky_inverse, has a zero on its diagonal. */
 bool grd_cholesky_inverse_check(grd_tensor *triangles);
+/* Raises RuntimeError if `u` is not square, or the dtypes or sizes of `b` and `u` do not fit together as arguments of cholesky_solve. */
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u);
+/* Raises RuntimeError if `a` is not square, or the sizes of `b` and `a` do not fit together as arguments of triangular_solve. */
 bool grd_triangular_solve_check(const grd_tensor *b, const grd_tensor *a);
-/* Returns the shorter side of m x n matrices whose decomposition is differentiated; and whether n is larger. RuntimeError: that mode has no
- * derivative. */
+/* Returns min(m, n) for m x n matrices whose QR decomposition is differentiated. Raises RuntimeError if the decomposition has no derivative for
+ * `mode`. */
 int64_t grd_qr_side(grd_dims sizes, const char *mode);
+/* True if matrices of these sizes have more columns than rows. */
 bool grd_qr_is_wide(grd_dims sizes);
 
 /* ---- dropout.c ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns sizes (N, C, 1, …), for one random number per channel of each sample. */
+/* Returns sizes (N, C, 1, ...), for one random number per channel of each sample. */
 grd_dims grd_channel_sizes(grd_dims sizes);
-/* Returns the factor by which alpha_dropout keeps the variance. */
+/* Returns the factor by which alpha_dropout multiplies its result to keep the variance of its input. */
 double grd_alpha_dropout_scale(double p);
 
 /* ---- eig.c --------------------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: the dtype has no complex counterpart. The second function, LinAlgError: the eigenvalues did not converge; RuntimeError: an element
- * is not finite. */
+/* Raises RuntimeError if the dtype of A has no complex counterpart. */
 bool grd_eig_check_dtype(const grd_tensor *A);
+/* Raises LinAlgError if `info`, a result of _linalg_eig, says that the eigenvalues did not converge. Raises RuntimeError if it says that an
+ * element is not finite. */
 bool grd_eig_check(grd_tensor *info);
 
 /* ---- eigh_svd.c ---------------------------------------------------------------------------------------------------------------------- */
 
-/* LinAlgError: the `values`, eigenvalues or singular values, did not converge, according to the info of _linalg_eigh or _linalg_svd. */
+/* Raises LinAlgError if `info`, a result of _linalg_eigh or _linalg_svd, says that the algorithm did not converge. The error's text begins with
+ * `function` and names `values`, which is "eigenvalues" or "singular values". */
 bool grd_spectral_check(grd_tensor *info, const char *function, const char *values);
-/* RuntimeError: the driver is not NULL. */
+/* Raises RuntimeError if the driver of linalg.svd is not NULL, because drivers can be chosen only on CUDA. */
 bool grd_svd_check_driver(const char *driver);
-/* True for matrices with more rows than columns. */
+/* True if matrices of these sizes have more rows than columns. */
 bool grd_is_tall(grd_dims sizes);
-/* Returns the sizes of a batch of square matrices, whose sides are the size along dim -2 or -1. */
+/* Returns the sizes of a batch of square matrices with as many rows and columns as `sizes` has elements along `dim`, which is -2 or -1. */
 grd_dims grd_square_sizes(grd_dims sizes, int64_t dim);
 
 /* ---- elementwise_checks.c ------------------------------------------------------------------------------------------------------------ */
 
-/* Raises NotImplementedError: there is no derivative for what is named. */
+/* Raises NotImplementedError, which says that the derivative for `what` is not implemented. Returns 0. */
 double grd_underived(const char *what);
+/* True if `s` is the integer 1. */
 static inline bool grd_is_one(grd_scalar s)
 {
     return GRD_LIKELY(s.kind == GRD_SCALAR_INT && s.v.i == 1);
 }
-/* True for a wrapped number that is not complex. */
+/* True if `t` is a wrapped number (a Python scalar as a tensor) that is not complex. */
 bool grd_is_real_number(const grd_tensor *t);
+/* Returns the complex conjugate of `s`. */
 grd_scalar grd_scalar_conj(grd_scalar s);
+/* Returns -s, as a float if `s` is an unsigned integer. */
 grd_scalar grd_scalar_negated(grd_scalar s);
-/* Checks alpha as torch.add does, and rounds it as a half type does or, for bool, replaces it by its truth. */
+/* Raises RuntimeError if torch.add does not accept this alpha: a bool needs a bool result, a float a result that is not integral, and a complex
+ * number a complex result. Otherwise rounds *alpha to the result's dtype if this is a half type or bool. */
 bool grd_take_alpha(grd_tensor *self, grd_tensor *other, grd_scalar *alpha);
-/* RuntimeError: a wrapped number does not fit into the result's dtype, into which it is written. (In arithmetic it would wrap around as the result
- * does.) */
+/* Raises RuntimeError if an operand is a wrapped number (a Python scalar as a tensor) that does not fit into the dtype of the result. Operators
+ * that store the number unchanged call this, because the number would wrap around. */
 bool grd_check_numbers(grd_tensor *self, grd_tensor *other);
+/* Raises RuntimeError if `value` does not fit into the dtype in which these tensors are computed. */
 bool grd_check_factor(grd_tensors tensors, grd_scalar value);
+/* Raises RuntimeError if `exponent` is a Python scalar that torch.pow does not accept: a negative integer for an integral self, or a number that
+ * does not fit into the integral dtype of the result. */
 bool grd_check_power(grd_tensor *self, grd_tensor *exponent);
-/* Returns the exponent if it is a number that leaves the dtype as it is; otherwise NaN. */
+/* Returns the exponent of pow if it is a real wrapped number (a Python scalar as a tensor) that does not change the result's dtype; otherwise
+ * NaN. */
 double grd_number_power(grd_tensor *self, grd_tensor *exponent);
+/* Raises RuntimeError if both bounds of clamp are NULL. Raises NotImplementedError if the result would be complex, or bool with two bounds. */
 bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max);
-/* RuntimeError: a bound does not fit into an integer dtype, into which it would wrap around. */
+/* Raises RuntimeError if both bounds of clamp are absent, or a bound does not fit into an integer dtype, where it would wrap around. Raises
+ * NotImplementedError if clamp is not supported for the dtype. */
 bool grd_check_bounds(grd_tensor *out, grd_tensor *self, grd_scalar min, grd_scalar max);
 
 /* ---- elementwise_composites.c -------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many bits a float has more than the half type that the two tensors promote to; 0 for other dtypes. */
+/* Returns how many significant bits of float32 the half type drops to which the two tensors promote; 0 if they do not promote to a half type. */
 double grd_dropped_bits(grd_tensor *self, grd_tensor *other);
 
 /* ---- embedding_bag.c ----------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the row that counts as padding, from the end if negative; -1 if there is none. RuntimeError: the table has no such row. */
+/* Returns the row of the table that padding_idx designates (from the end if negative); -1 if padding_idx is absent. Raises RuntimeError if there
+ * is no such row. */
 int64_t grd_padding_row(grd_scalar padding_idx, const grd_tensor *weight);
 
 /* ---- fft_arguments.c ----------------------------------------------------------------------------------------------------------------- */
 
-/* Returns (n + 1) / 2. Elements 1 to this, exclusive, of a half transform of n real numbers stand for two elements of the full one: their conjugates
- * are elements, too. */
+/* Returns (n + 1) / 2. Of the transform of n real numbers, half is stored: elements 0 to n / 2. Those with an index from 1 to (n + 1) / 2 - 1
+ * also stand for their complex conjugates in the half that is not stored. */
 int64_t grd_fft_paired(int64_t n);
-/* Returns the input with integers and bool as the default float, and if `complex` as complex numbers. RuntimeError: the dtype has no transforms. */
+/* Returns the input converted for a transform: bool and integers to the default float dtype and, if `complex`, real to complex numbers.
+ * Raises RuntimeError if there are no transforms for the dtype. */
 grd_tensor *grd_fft_input(grd_tensor *self, bool complex);
-/* RuntimeError: the input is complex. The text begins with `function` and names the `wanted` input. */
+/* Raises RuntimeError if the input is complex. The error's text begins with `function`, and `wanted` describes the input that is expected. */
 bool grd_fft_check_real(const grd_tensor *self, const char *function, const char *wanted);
-/* Returns the length of a transform along `dim`: n or, without n, that of the input, which is doubled if it is `half` of a transform.
- * RuntimeError: it is not positive. */
+/* Returns the length of a transform along `dim`: n if given, otherwise the input's size or, if the input is `half` of a transform, 2 * (size - 1).
+ * Raises RuntimeError if the length is not positive. */
 int64_t grd_fft_length(const grd_tensor *self, grd_scalar n, int64_t dim, bool half);
-/* Returns the dims of a transform, counted from 0; and the sizes of the input along them, replaced by s where that is given. RuntimeError: s and
- * dim do not fit together; there are no dims, but `function` needs one. */
+/* Returns the dims of a transform, with negative dims counted from the end. They are those of `dim`; if `dim` is absent, the last dims, as many
+ * as `s` has; if `s` is absent too, all dims. Raises RuntimeError if `s` and `dim` do not fit together. If `function` (the caller's name) is not
+ * NULL, having no dims is an error, too. */
 grd_dims grd_fft_dims(const grd_tensor *self, grd_dims s, grd_dims dim, const char *function);
+/* Returns the sizes of the transform along `dims`: those of `s`, or the input's sizes where `s` is absent or -1. */
 grd_dims grd_fft_sizes(const grd_tensor *self, grd_dims s, grd_dims dims);
-/* Returns the length of the last, real dimension; and the sizes of the complex input of a transform to that length. */
+/* Returns the length of the real result of a transform along its last dim: the last number of `s` or, if that is absent or -1, 2 * (size - 1), where
+ * size is the input's size along this dim. */
 int64_t grd_fft_real_length(const grd_tensor *self, grd_dims s, grd_dims dims);
+/* Returns `sizes` with the last one replaced by length / 2 + 1, the number of complex elements that determine `length` real ones. */
 grd_dims grd_fft_halved(grd_dims sizes, int64_t length);
-/* Returns the input cut, or padded with zeros, to the sizes along dims. */
+/* Returns the input cut or padded with zeros to `sizes` along `dims`. */
 grd_tensor *grd_fft_resized(grd_tensor *self, grd_dims dims, grd_dims sizes);
-/* Returns the number by which _fft_c2c and its kin know a norm. RuntimeError: no such norm. */
+/* Returns the code by which _fft_c2c, _fft_r2c and _fft_c2r identify the normalization `norm` of a transform, or of its inverse if `forward` is
+ * false: 0 for none, 1 for division by sqrt(n), 2 for division by n. Raises RuntimeError if there is no such `norm`. */
 int64_t grd_fft_normalization(const char *norm, bool forward);
-/* Returns the dtype of frequencies, by default the default float. RuntimeError: it is integral. */
+/* Returns the dtype of fftfreq's result: `dtype` or, if it is absent, the default float dtype. Raises RuntimeError if `dtype` is integral. The
+ * error's text begins with `function`. */
 grd_dtype grd_fft_frequency_dtype(grd_dtype dtype, const char *function);
-/* Returns the dims that fftshift moves, all if none are given; and how far it moves them or, if `back`, ifftshift does. */
+/* Returns the dims that fftshift shifts: all if `dim` is absent. */
 grd_dims grd_fft_shift_dims(grd_dims sizes, grd_dims dim);
+/* Returns how far fftshift or, if `back`, ifftshift rolls each of `dims`: half the size of the dim, rounded down or, if `back`, up. */
 grd_dims grd_fft_shifts(grd_dims sizes, grd_dims dims, bool back);
 
 /* ---- flip_roll.c --------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the shifts along `dims` that undo a roll of a tensor of these sizes. */
+/* Returns the shifts that undo a roll by `shifts` along `dims` of a tensor of these sizes. */
 grd_dims grd_shifts_back(grd_dims shifts, grd_dims dims, grd_dims sizes);
-/* Returns the number of turns that undo rot90. */
+/* Returns the number of quarter turns that undo rot90 by k quarter turns. */
 int64_t grd_turns_back(int64_t k);
 
 /* ---- fold.c -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of groups that undoes channel_shuffle. */
+/* Returns the number of groups with which channel_shuffle undoes a channel_shuffle with `groups` groups. */
 int64_t grd_groups_back(grd_dims sizes, int64_t groups);
 
 /* ---- grid_sample.c ------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the sizes of the grid for images of that size, with the points in one dimension if `merged`. */
+/* Returns the sizes of the affine grid for images of the given size, with its points merged into one dimension if `merged`. */
 grd_dims grd_affine_sizes(grd_dims size, bool merged);
 
 /* ---- histogram.c --------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the edges of `bins` bins from low to high; without these, from the least to the largest element, and from 0 to 1 for an empty tensor. A
- * dimension of -1 means histc, which counts equal ends as none. RuntimeError: there are no bins, or the range is not finite. */
+/* Returns the edges of `bins` bins from `low` to `high`. If `low` is absent, the range is that of the elements, or from 0 to 1 for an empty tensor. A
+ * `dimension` of -1 means the caller is histc, which ignores `low` and `high` if they are equal; otherwise `dimension` is the number of the
+ * histogram's dimension in errors. Raises RuntimeError if bins <= 0, or the range is not finite. */
 grd_tensor *grd_histogram_edges(grd_tensor *self, int64_t bins, grd_scalar low, grd_scalar high, int64_t dimension);
-/* Returns how many rows of self, or how much of their weight, each cell between edges holds; `search` is enum grd_histogram_search. RuntimeError:
- * dtypes or sizes do not fit. */
+/* Returns a tensor with one element per cell of the grid that `edges` define: the number of rows (points) of self in the cell or, with `weight`,
+ * their total weight. If `density`, each element is divided by the total of all cells and by the volume of its cell. `search` is an enum
+ * grd_histogram_search. Raises RuntimeError if dtypes or sizes do not fit. */
 grd_tensor *grd_histogram_counts(grd_tensor *self, grd_tensors edges, grd_tensor *weight, bool density, int64_t search);
 
 /* ---- index_add.c --------------------------------------------------------------------------------------------------------------------- */
 
-/* Checks the source of index_add and index_reduce. */
+/* Raises IndexError if the index of index_add is not a vector. Raises RuntimeError if the dtype of the index or of the source, or the sizes of
+ * the source, do not fit. */
 bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
 
 /* ---- layer_norm.c -------------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: the last sizes of the input, or the sizes of a weight that is not NULL, differ from shape. */
+/* Raises RuntimeError if the last shape.n sizes of the input, or the sizes of `weight` (which may be NULL), differ from `shape`. */
 bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_tensor *weight);
 
 /* ---- ldl.c --------------------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: D has a zero on its diagonal, according to the info of _ldl_factor. */
+/* Raises RuntimeError if `info`, a result of _ldl_factor, says that D has a zero on its diagonal. `function` is the caller's name in the error's
+ * text. */
 bool grd_ldl_check(grd_tensor *info, const char *function);
 
 /* ---- least_squares.c ----------------------------------------------------------------------------------------------------------------- */
 
+/* Raises RuntimeError if linalg.lstsq does not accept these dtypes, sizes or numbers of dimensions, or there is no such `driver`. */
 bool grd_lstsq_check(const grd_tensor *self, const grd_tensor *b, const char *driver);
-/* True if b has no dimension of columns. */
+/* True if `b` is a batch of vectors, without a dimension of columns. */
 bool grd_lstsq_is_vector(const grd_tensor *self, const grd_tensor *b);
-/* Returns the given number, or else grd_rank_epsilon. */
+/* Returns `rcond` or, if it is absent, the default: max(m, n) times the epsilon of self's dtype, for m x n matrices. */
 double grd_lstsq_rcond(const grd_tensor *self, grd_scalar rcond);
-/* Returns the solution with PyTorch's strides: column-major; for m x n matrices with m > n, the first rows of m x k ones. */
+/* Returns `solution` with the strides that PyTorch's lstsq gives it: column-major. For m x n matrices with m > n, it is the first n rows of a
+ * column-major m x k matrix. */
 grd_tensor *grd_lstsq_laid(grd_tensor *solution, grd_dims sizes);
-/* True if the driver computes residuals: m > n, and all ranks, if it finds ranks, are n. */
+/* True if linalg.lstsq returns residuals. This needs m > n, a driver other than "gelsy", and rank n for all matrices. With the driver "gels", which
+ * does not compute ranks, the rank is not checked. */
 bool grd_lstsq_has_residuals(const grd_tensor *self, grd_tensor *rank, const char *driver);
 
 /* ---- lobpcg.c ------------------------------------------------------------------------------------------------------------------------ */
 
-/* RuntimeError: lobpcg does not take these matrices; B and X may be NULL. The others return the sizes of n start vectors, and the default of tol. */
+/* Raises RuntimeError if lobpcg does not accept these matrices: A must be square and float32 or float64, B must have A's sizes, and X as many
+ * rows as A. B and X may be NULL. */
 bool grd_lobpcg_check(const grd_tensor *A, const grd_tensor *B, const grd_tensor *X);
+/* Returns the sizes of n start vectors for each of the matrices of a batch, where `sizes` are those of the matrices. */
 grd_dims grd_lobpcg_sizes(grd_dims sizes, int64_t n);
+/* Returns the default of lobpcg's argument tol: the square root of the epsilon of A's dtype. */
 double grd_lobpcg_tolerance(const grd_tensor *A);
 
 /* ---- loss.c -------------------------------------------------------------------------------------------------------------------------- */
 
-/* The reductions that every loss has: mean (also NULL), sum and none. INVALID, with ValueError, for any other name. */
+/* The reductions of losses: "mean" (also NULL), "sum" and "none". */
 enum grd_loss_reduction { GRD_LOSS_MEAN, GRD_LOSS_SUM, GRD_LOSS_NONE, GRD_LOSS_INVALID };
+/* Returns the reduction with this name. For any other name raises ValueError and returns GRD_LOSS_INVALID. */
 enum grd_loss_reduction grd_loss_reduction_of(const char *name);
+/* Raises ValueError if `reduction` is not the name of a reduction of losses. */
 bool grd_loss_check(const char *reduction);
+/* Returns the mean or the sum of `loss`, or `loss` itself if `reduction` is "none". */
 grd_tensor *grd_loss_reduced(grd_tensor *loss, const char *reduction);
-/* Returns the derivative of the reduced loss by one loss: for a mean 1 / the number of losses, which is that of a and b broadcast; otherwise 1. */
+/* Returns the derivative of the reduced loss by one element of the loss. For a mean it is 1 / n, where n is the number of elements of the shape to
+ * which sizes `a` and `b` broadcast; otherwise it is 1. */
 double grd_loss_share(const char *reduction, grd_dims a, grd_dims b);
-/* Returns the dimension of an input's classes: 1, or 0 without a batch. */
+/* Returns the dimension of the classes in an input of a loss: 1, or 0 if there is no batch dimension. */
 int64_t grd_class_dim(grd_dims sizes);
-/* RuntimeError: the weights, unless NULL, are not one for each class. */
+/* Raises RuntimeError if `weight`, unless NULL, does not have one element per class. */
 bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes);
-/* RuntimeError: the input is not a vector or matrix, a weight (C, …, in) or a bias does not fit, or a vector has several dimensions of classes. */
+/* Raises RuntimeError if the input is not a vector or matrix, if the weight (C, ..., in) or the bias does not fit to it, or if the input is a vector
+ * and there are several dimensions of classes. */
 bool grd_linear_cross_entropy_check(const grd_tensor *input, const grd_tensor *linear_weight, const grd_tensor *linear_bias);
-/* Returns the sizes of a weight (C, …, in) without the last; and those of the scores of an input (…, in), whose classes come after its other
- * dimensions. */
+/* Returns the sizes of a weight (C, ..., in) without the last size. */
 grd_dims grd_linear_classes(grd_dims linear_weight);
+/* Returns the sizes of the scores: those of the input (..., in) without the last, followed by `classes`. */
 grd_dims grd_logits_sizes(grd_dims input, grd_dims classes);
-/* Returns a variance that broadcasts to the input: one per element, or of size 1 along one dimension; a variance per row gets a last dimension of
- * 1. ValueError: other sizes, a negative variance. */
+/* Returns a variance that broadcasts to the input. It may have one element per element of the input, size 1 along one dimension, or one element
+ * per row (which gets a last dimension of size 1). Raises ValueError for other sizes or a negative variance. */
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
 
 /* ---- lu.c ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Return the sizes of the batch; rows and columns of matrices; and the rank of one element: that of matrices, at least one more than that of their
- * pivots. */
+/* Returns the sizes of a batch of matrices, which are all of `sizes` but the last two. */
 grd_dims grd_batch_sizes_of(grd_dims sizes);
+/* Returns the numbers of rows and columns of matrices, which are the last two of `sizes`. */
 grd_dims grd_matrix_sizes(grd_dims sizes);
+/* Returns the number of dimensions that vmap must give the matrices of _exchange_rows, so that their batch dimensions broadcast with those of the
+ * pivots. The dimension over which vmap maps is not counted. */
 int64_t grd_pivots_rank(const grd_tensor *matrices, const grd_tensor *pivots);
-/* Raise an error if info says that U has a zero on its diagonal: RuntimeError for linalg.lu_factor and its kin, LinAlgError for linalg.solve and
- * linalg.inv. */
+/* Raises RuntimeError if `info`, a result of an LU decomposition, says that U has a zero on its diagonal. `function` is the caller's name in the
+ * error's text. */
 bool grd_lu_check(grd_tensor *info, const char *function);
+/* Raises LinAlgError if `info` says that a matrix given to linalg.solve is singular. */
 bool grd_solve_check(grd_tensor *info, const char *function);
+/* Raises LinAlgError if `info` says that a matrix given to linalg.inv is singular. */
 bool grd_inverse_check(grd_tensor *info, const char *function);
-/* RuntimeError: the dtype is a half type, which is not decomposed. */
+/* Raises RuntimeError if `x` has a half type, for which there are no decompositions. */
 bool grd_decomposition_check_width(const grd_tensor *x, const char *function);
+/* Raises RuntimeError if `data` has fewer than 2 dimensions or, with unpack_pivots, the pivots of lu_unpack are not int32. */
 bool grd_lu_unpack_check(const grd_tensor *data, const grd_tensor *pivots, bool unpack_pivots);
+/* Raises RuntimeError if linalg.lu_solve does not accept the dtypes or sizes of these tensors: lu must be square, pivots int32, and b must fit to
+ * lu. */
 bool grd_lu_solve_check(const grd_tensor *lu, const grd_tensor *pivots, const grd_tensor *b, bool left);
+/* Raises RuntimeError if linalg.solve does not accept these matrices: `a` must be square, `b` must have the same dtype, and their sizes must fit. */
 bool grd_solve_check_shapes(const grd_tensor *a, const grd_tensor *b, bool left);
-/* True if the right sides of linalg.solve are vectors. */
+/* True if linalg.solve takes `b` as a batch of vectors instead of matrices. */
 bool grd_solve_is_vector(grd_dims a, grd_dims b);
-/* Returns the number that replaces a zero on the diagonal of U, so that a determinant and its derivatives keep half of their digits. */
+/* Returns the number that replaces a zero on the diagonal of U in an LU decomposition. It is the square root of the dtype's epsilon, so that a
+ * determinant and its derivatives keep half of their digits. */
 double grd_small_pivot(grd_dtype dtype);
-/* Returns the solution of linalg.solve for vectors with PyTorch's strides. */
+/* Returns `vectors`, the solution of linalg.solve for right-hand sides that are vectors, with the strides that PyTorch gives this result. */
 grd_tensor *grd_solve_shaped(grd_tensor *vectors);
 
 /* ---- margin.c ------------------------------------------------------------------------------------------------------------------------ */
 
-/* ValueError: p is neither 1 nor 2, or the weight is not a vector of a number per class. */
+/* Raises ValueError if p is neither 1 nor 2. Raises ValueError or RuntimeError if the weight is not a vector with one element per class, or the
+ * sizes of self and target do not fit. */
 bool grd_multi_margin_check(const grd_tensor *self, const grd_tensor *target, double p, const grd_tensor *weight);
 
 /* ---- matmul.c ------------------------------------------------------------------------------------------------------------------------ */
 
-/* RuntimeError: the operands are not batches, or do not fit together. */
+/* Raises RuntimeError if batch1 and batch2 are not batches of matrices that can be multiplied. */
 bool grd_addbmm_check(const grd_tensor *batch1, const grd_tensor *batch2);
-/* RuntimeError: inputs (…, A) and (…, B) differ in batch or dtype, the weight is not (K, A, B), or the bias, unless NULL, not (K). */
+/* Raises RuntimeError if inputs (..., A) and (..., B) differ in batch sizes or dtype, the weight is not (K, A, B), or the bias, unless NULL, is not
+ * (K). */
 bool grd_bilinear_check(const grd_tensor *input1, const grd_tensor *input2, const grd_tensor *weight, const grd_tensor *bias);
 
 /* ---- matrix_batch.c ------------------------------------------------------------------------------------------------------------------ */
 
-/* RuntimeError: x is not a batch of square matrices. `function` begins the text. */
+/* Raises RuntimeError if `x` is not a batch of square matrices. The error's text begins with `function`. */
 bool grd_decomposition_check_square(const grd_tensor *x, const char *function);
-/* RuntimeError: the dtype is integral. */
+/* Raises RuntimeError if the dtype of `x` is integral. */
 bool grd_decomposition_check_inexact(const grd_tensor *x, const char *function);
 
 /* ---- matrix_exp.c -------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of columns of matrices. */
+/* Returns the number of columns of matrices of these sizes. */
 int64_t grd_columns_of(grd_dims sizes);
 
 /* ---- norm.c -------------------------------------------------------------------------------------------------------------------------- */
 
 /* Returns a / b, with 0 where b is 0. */
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
-/* RuntimeError: the norm of an empty tensor has no identity. NotImplementedError: the dtype has no arithmetic. */
+/* Raises RuntimeError if the norm of order p of an empty tensor does not exist. Raises NotImplementedError if there is no arithmetic for the
+ * dtype. */
 bool grd_norm_check(const grd_tensor *self, double p, grd_dims dim, grd_dtype as);
-/* These checks raise RuntimeError in PyTorch's words for arguments that norms, ranks, pseudo-inverses and least squares refuse. */
+/* The eight checks below raise RuntimeError with PyTorch's texts for arguments that norms, ranks, pseudo-inverses and condition numbers do not
+ * accept. */
 bool grd_vector_norm_check(const grd_tensor *self, grd_scalar ord, grd_dtype as);
 bool grd_matrix_norm_check(const grd_tensor *self, grd_dims dim, grd_dtype as);
 bool grd_linalg_norm_check(const grd_tensor *self, bool has_ord, grd_dims dim);
@@ -309,115 +376,129 @@ bool grd_pinv_check(const grd_tensor *self, const grd_tensor *atol, const grd_te
 bool grd_cond_check(const grd_tensor *self, grd_scalar p);
 bool grd_cond_check_name(const grd_tensor *self, const char *p);
 bool grd_frobenius_check(const grd_tensor *self, grd_dims dim);
-/* True if linalg.norm is that of matrices; and its dims, 0 and 1 if none are given. */
+/* True if linalg.norm computes a matrix norm, because `dim` has two dims or, if it is absent, self has two. */
 bool grd_norm_is_of_matrices(const grd_tensor *self, grd_dims dim);
+/* Returns `dim`, or (0, 1) if it is absent. */
 grd_dims grd_norm_dims(grd_dims dim);
-/* Returns the given dims, or all of self. */
+/* Returns `dim`, or all dims of self if it is absent. */
 grd_dims grd_nuclear_dims(const grd_tensor *self, grd_dims dim);
-/* Returns the default tolerance of ranks: the longer side times the distance from 1 to the next number. */
+/* Returns the default tolerance of ranks: max(rows, columns) times the distance from 1 to the next number of the dtype. */
 double grd_rank_epsilon(const grd_tensor *self);
-/* Returns a number as a tensor of self's real dtype; NULL if there is none. */
+/* Returns the number `tolerance` as a zero-dimensional tensor of the real dtype that belongs to self's dtype; NULL if `tolerance` is absent. */
 grd_tensor *grd_tolerance_tensor(grd_tensor *self, grd_scalar tolerance);
 
 /* ---- pad.c --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the border lengths that undo `pad`. */
+/* Returns the lengths with which constant_pad_nd undoes a constant_pad_nd by `pad`. */
 grd_dims grd_pad_back(grd_dims pad);
-/* Returns the padding at the end that makes sizes `to` of sizes `from`. */
+/* Returns the padding at the end of each dimension that extends sizes `from` to sizes `to`. */
 grd_dims grd_pad_to(grd_dims from, grd_dims to);
-/* Returns a copy of self with the borders of `pad` in the last n dimensions. `mode`: "reflect" or "replicate". RuntimeError: not 2 * n lengths. */
+/* Returns a copy of self padded by `pad` in the last n dimensions. `mode` is "reflect" or "replicate". Raises RuntimeError if `pad` does not have
+ * 2 * n lengths. */
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n);
 
 /* ---- pool.c -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the sizes of the images, the last n. */
+/* Returns the last n of `sizes`, which are the sizes of images. */
 grd_dims grd_image_sizes(grd_dims sizes, int64_t n);
-/* Returns the sizes with the last n merged into one. */
+/* Returns `sizes` with the last n merged into one. */
 grd_dims grd_plane_sizes(grd_dims sizes, int64_t n);
-/* True for two numbers. */
+/* True if `size` has exactly two numbers. */
 bool grd_is_pair(grd_dims size);
-/* Returns the windows of rows as those of images of one row: `above` followed by the number. An empty list stays. */
+/* Converts an argument of one-dimensional pooling, a list of one number such as (kernel_size), to one of two-dimensional pooling over images with
+ * one row: returns (above, number). Returns an empty list if `numbers` does not have exactly one number. */
 grd_dims grd_window_of_row(grd_dims numbers, int64_t above);
-/* Returns rows as images of one row. RuntimeError: self is not a row or batch of rows, or a list has not one number; the stride may be absent. */
+/* Returns the input of one-dimensional pooling as images with one row, for two-dimensional pooling. Raises RuntimeError if self does not have 2
+ * or 3 dimensions, or if one of the argument lists does not have one number (`stride` may be absent). */
 grd_tensor *grd_row_images(const char *name, grd_tensor *self, grd_dims kernel_size, grd_dims stride, grd_dims padding, grd_dims dilation);
+/* Returns the input of one-dimensional adaptive pooling as images with one row, for two-dimensional pooling. Raises RuntimeError if self does not
+ * have 2 or 3 dimensions, or if output_size does not have one number. */
 grd_tensor *grd_adaptive_row_images(const char *name, grd_tensor *self, grd_dims output_size);
-/* True if every window of images of n dimensions covers the image. */
+/* True if adaptive pooling to output_size averages each image, because all of the n output sizes are 1 and the image is not empty. */
 bool grd_is_average(const grd_tensor *self, grd_dims output_size, int64_t n);
-/* Returns the number of elements of a window of n dimensions. */
+/* Returns the number of elements of a window with n dimensions. */
 double grd_window_elements(grd_dims kernel_size, int64_t n);
 
 /* ---- random_indices.c ---------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: probabilities are negative or not finite, or a row of them sums to 0. */
+/* Raises RuntimeError if a probability is negative or not finite, or the probabilities of a row sum to 0. */
 bool grd_multinomial_check(grd_tensor *p);
 
 /* ---- reduce_plan.c ------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of elements per result of a reduction along `dim` (none: all); 0 and an error if there is no such dim. */
+/* Returns the number of elements that a reduction along `dim` (absent: all dims) combines into one; 0, with an error pending, if there is no such
+ * dim. */
 double grd_reduced_count(grd_dims sizes, grd_dims dim);
-/* Returns the dtype that elements of self are summed in, as floating-point numbers: that of `out`, which may be NULL, if it has more digits. */
+/* Returns the floating-point dtype in which elements of self are summed: self's dtype (the default float dtype for bool and integers), or the dtype
+ * of `out` if that dtype has more precision. `out` may be NULL. */
 grd_dtype grd_summing_dtype(const grd_tensor *out, const grd_tensor *self);
 
 /* ---- repeat.c ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the sizes of the result of `repeat` with each repetition as a dimension of its own before the one it repeats; of size 1 if `once`. */
+/* Returns the sizes of an intermediate form of the result of `repeat`: each dimension that is repeated is preceded by a dimension whose size is
+ * the number of repetitions (1 if `once`). Merging the two gives the dimension of the result. Dimensions repeated once have no such companion. */
 grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once);
 
 /* ---- resample.c ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the last sizes, as many as there are in `image`. */
+/* Returns the last sizes of `sizes`, as many as `image` has. */
 grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image);
 
 /* ---- scatter.c ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the sizes of the part of src that the index of scatter uses. */
+/* Returns the sizes of the part of `src` from which scatter reads if the index has the sizes `index`. */
 grd_dims grd_used_sizes(grd_dims index, grd_dims src);
-/* Returns the value that scatter_reduce starts from if it does not include self. */
+/* Returns the value that scatter_reduce starts from if include_self is false. */
 grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
-/* Returns the number of values that a mean is over at each place; 1 where there are none. */
+/* Returns for each element of self the number of values that scatter_reduce averages there; 1 where there are none. */
 grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
 
 /* ---- signal_windows.c ---------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the dtype of a window, by default the default float. RuntimeError, for torch.signal.windows ValueError: it is not floating, or the
- * length is negative. */
+/* Returns the dtype of a window, by default the default float dtype. Raises RuntimeError if `dtype` is not a floating-point dtype, or the length
+ * is negative. `function` is the caller's name in the error's text. */
 grd_dtype grd_window_dtype(grd_dtype dtype, int64_t length, const char *function);
+/* Returns the dtype of a window of torch.signal.windows, by default the default float dtype. Raises ValueError if `dtype` is not a floating-point
+ * dtype, or the length is negative. `function` is the caller's name in the error's text. */
 grd_dtype grd_signal_window_dtype(grd_dtype dtype, int64_t length, const char *function);
 
 /* ---- statistics.c -------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns q as a 0-d tensor of self's dtype. RuntimeError: it is outside of [0, 1]. */
+/* Returns q as a zero-dimensional tensor of self's dtype. Raises RuntimeError if q is not in [0, 1]. */
 grd_tensor *grd_quantile_fraction(grd_tensor *self, double q);
-/* RuntimeError: y is bool, or dx is complex. IndexError: no such dim. `function` begins the texts. */
+/* Raises RuntimeError if y is bool, or dx is complex. Raises IndexError if there is no such dim. The error's text begins with `function`. */
 bool grd_trapezoid_check(const grd_tensor *y, grd_scalar dx, int64_t dim, const char *function);
-/* Returns the positions of samples so that they broadcast to y. RuntimeError: bool, or not a position for each sample of a line. */
+/* Returns the sample positions `x` reshaped so that they broadcast to y. Raises RuntimeError if a tensor is bool, or there is not one position for
+ * each sample along `dim`. */
 grd_tensor *grd_trapezoid_places(const grd_tensor *y, grd_tensor *x, int64_t dim, const char *function);
 
 /* ---- take.c -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Checks the arguments of put. RuntimeError: wrong dtypes. IndexError: index and source differ in their numbers of elements. */
+/* Raises RuntimeError if the index is not int64, or self and source differ in dtype. Raises IndexError if index and source differ in their
+ * numbers of elements. */
 bool grd_put_check(const grd_tensor *self, const grd_tensor *index, const grd_tensor *source);
 
 /* ---- tensor_split.c ------------------------------------------------------------------------------------------------------------------ */
 
-/* RuntimeError: fewer than `least` dimensions, or a size along `dim` that is not divisible by sections. `name` is the function's. */
+/* Raises RuntimeError if self has fewer than `least` dimensions, or its size along `dim` is not divisible by `sections`. `name` is the function's
+ * name in the error's text. */
 bool grd_split_check(const grd_tensor *self, int64_t least, int64_t dim, int64_t sections, const char *name);
 
 /* ---- view.c -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the permutation that undoes `dims`. */
+/* Returns the permutation that undoes the permutation `dims`. */
 grd_dims grd_inverse_order(grd_dims dims);
-/* Returns dimension + 1, counted from 0, where the elements of unfold's windows are put, next to the positions of the windows; 0 for a
- * zero-dimensional tensor. */
+/* Returns the dimension after `dimension` (which may be negative), or 0 for a zero-dimensional tensor. The gradient formula of unfold moves the
+ * elements of each window there, next to the dimension that counts the windows. */
 int64_t grd_window_dim(grd_dims sizes, int64_t dimension);
-/* Returns storage_offset counted from the tensor's offset on; 0 if none is given. */
+/* Returns storage_offset minus `offset`, where `offset` is the tensor's own offset; 0 if storage_offset is absent. */
 int64_t grd_offset_within(grd_scalar storage_offset, int64_t offset);
 
 /* ---- view_gradient.c ----------------------------------------------------------------------------------------------------------------- */
 
-/* Returns storage_offset, or the tensor's own offset if none is given. */
+/* Returns storage_offset or, if it is absent, `offset`, which is the tensor's own offset. */
 int64_t grd_offset_given(grd_scalar storage_offset, int64_t offset);
-/* True if elements with these sizes and strides may share memory. */
+/* True if two elements of a tensor with these sizes and strides may share memory. */
 bool grd_geometry_overlaps(grd_dims sizes, grd_dims strides);
 
 #endif

@@ -1,6 +1,7 @@
-/* Reading at places that an index names: index_select and gather, with their gradients, which are written in scatter.c.
+/* Implements index_select and gather, which read the elements that an index selects. Their gradients are formulas that call scatter_add and
+ * index_add.
  *
- * Invariant: every index is checked before the result is made. */
+ * Invariant: every index is checked before the result is allocated. */
 #include <string.h>
 
 #include "gen/uses/op/gather.h"

@@ -1,4 +1,4 @@
-/* grid_sample and affine_grid: checks, and the split into pieces. The loops are in kernel/cpu/grid.c. Schema: schema/grid.toml. */
+/* Implements grid_sample and affine_grid: checks, plans and the division into tasks. The loops are in kernel/cpu/grid.c. Schema: schema/grid.toml. */
 #include "kernel/grid.h"
 
 #include <string.h>
@@ -13,8 +13,9 @@
 #include "op/plan.h"
 #include "op/formula.h"
 
-enum { PIECE = 1 << 14 /* elements of the output that a piece of work makes, about */ };
+enum { PIECE = 1 << 14 /* approximate number of output elements of a task */ };
 
+/* The data of one call of grid_sampler or of one of its gradients. take_grid() fills it, and the functions that compute the result read it. */
 struct grid {
     struct grd_grid kernel;
     const struct grd_grid_row *kernels;
@@ -57,7 +58,9 @@ static bool check_sizes(grd_dims input, const grd_tensor *grid, int64_t dims)
     return true;
 }
 
-/* Checks and takes the arguments that all three operators have; `input` are the sizes of the images. */
+/* Checks the arguments that grid_sampler and the gradients for its image and its grid have in common, and fills the plan's struct grid. `input`
+ * is the sizes of the images. `values` is the images or, in a gradient for the images, the output's gradient. Raises an error and returns false
+ * if the arguments do not fit. */
 static bool take_grid(struct grd_plan *p, grd_dims input, const grd_tensor *values, grd_tensor *grid, int64_t mode, int64_t padding,
                       bool align_corners)
 {
@@ -88,11 +91,13 @@ static bool take_grid(struct grd_plan *p, grd_dims input, const grd_tensor *valu
     return x->kernels != NULL || grd_raise_no_kernel("grid_sampler", dtype);
 }
 
+/* Plans a result that is computed in grd_computed_dtype(dtype), i.e. float32 for half types, and then rounded to `dtype`. */
 static bool plan_written(struct grd_plan *p, grd_dims sizes, grd_dtype dtype)
 {
     return grd_plan_result(p, sizes, dtype) && grd_plan_computed_in(p, grd_computed_dtype(dtype));
 }
 
+/* Plans to read `t` converted to the dtype of the computation, which is float32 for half types and otherwise t's dtype. */
 static bool read_computed(struct grd_plan *p, grd_tensor *t)
 {
     const grd_dtype dtype = (grd_dtype)t->dtype;
@@ -180,7 +185,8 @@ void run_grid_sampler_grid_backward(const struct grd_plan *p, grd_tensor *grad, 
     x->grid = p->in[1]->data;
     x->in = p->in[2]->data;
     x->out = p->results[0]->data;
-    if (x->kernel.mode == GRD_GRID_NEAREST) /* elements do not change with the coordinates */
+    /* In nearest mode the output does not change with small changes of the grid, so the gradient of the grid is 0. */
+    if (x->kernel.mode == GRD_GRID_NEAREST)
         memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
     else
         run_blocks(x, grid_piece);
@@ -188,7 +194,8 @@ void run_grid_sampler_grid_backward(const struct grd_plan *p, grd_tensor *grad, 
 
 /* ---- Affine maps ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns n coordinates from -1 to 1: the ends of n - 1 intervals, or the middles of n. */
+/* Returns the n coordinates of an image's elements along one dimension, from -1 to 1. If align_corners, the first is -1 and the last is 1; otherwise
+ * they are the centers of n equal intervals. */
 static grd_tensor *coordinates(int64_t n, bool align_corners, grd_dtype dtype, grd_device device)
 {
     if (n <= 1)
@@ -197,7 +204,8 @@ static grd_tensor *coordinates(int64_t n, bool align_corners, grd_dtype dtype, g
     return align_corners ? ends : grd_div_scalar(grd_mul_scalar(ends, grd_int(n - 1)), grd_int(n));
 }
 
-/* Returns the points of a grid, (1, points, dims + 1), each as x, y, for three dims z, and 1. */
+/* Returns the points of an affine grid as a tensor of sizes (1, points, dims + 1). It holds the coordinates x, y (and z for three dims) of each
+ * point, followed by 1. */
 grd_tensor *op_affine_points(grd_dims size, bool align_corners, grd_dtype dtype, grd_device device)
 {
     const int64_t dims = size.n - 2;
@@ -219,7 +227,7 @@ grd_tensor *op_affine_points(grd_dims size, bool align_corners, grd_dtype dtype,
     return grd_pending() ? grd_failed : grd_reshape(points, grd_dims(1, grd_numel_of(image), dims + 1));
 }
 
-/* Returns the sizes of a grid, with its points merged into one dimension if `merged`. */
+/* Returns the sizes of the affine grid for images of sizes `size`. If `merged`, all points of an image are one dimension. */
 grd_dims grd_affine_sizes(grd_dims size, bool merged)
 {
     int64_t *const sizes = grd_pool_array(GRD_GRID_AXES + 2, sizeof *sizes);

@@ -1,7 +1,7 @@
-/* Group normalisation and its gradient, group by group, so that the second pass over a group finds it in the cache. The loops are those of channels:
- * kernel/cpu/channels.c; formulas and checks of sizes are in schema/normalization.toml.
+/* Computes group normalization and its gradient, one group after the other, so that the second pass over a group finds its elements in the cache. The
+ * loops are those of kernel/cpu/channels.c. Formulas are in schema/normalization.toml.
  *
- * Invariant: a group is done by one thread. */
+ * Invariant: each group is computed by one thread. */
 #include "base/parallel.h"
 #include "gen/uses/op/group_norm.h"
 #include "core/shape.h"
@@ -14,16 +14,17 @@
 
 enum { PIECE = 4096, GRAIN = 1 << 15 };
 
+/* Everything about one call of group normalization, or of its gradient, that the tasks need. */
 struct group_norm {
     const struct grd_channels_row *kernels;
     struct grd_channels groups,
-        channels; /* the same elements as (groups of all samples, their elements) and (channels of all samples, positions) */
+        channels; /* two views of the elements: groups has one row per group of each sample, channels one per channel of each sample */
     struct grd_channel_groups each;
     int64_t itemsize, pieces;
     const char *data, *grad;
     char *out, *sums, *products;
-    char *firsts, *seconds, *mean, *variance;     /* values of groups */
-    char *center, *scale, *shift, *share, *slope; /* values of channels */
+    char *firsts, *seconds, *mean, *variance;     /* one element per group; firsts, seconds: one per piece (PIECE elements) of a group */
+    char *center, *scale, *shift, *share, *slope; /* arrays with one element per channel of each sample */
 };
 
 static struct group_norm *norm_of(const struct grd_plan *p)
@@ -51,7 +52,7 @@ static bool plan_groups(struct grd_plan *p, const grd_tensor *input, int64_t num
     *x = (struct group_norm){.kernels = grd_kernels->channels[as], .itemsize = grd_dtype_size(as)};
     x->groups = (struct grd_channels){1, grd_wrapping_product(samples, num_groups), of_group, false};
     x->channels = (struct grd_channels){1, grd_wrapping_product(samples, channels), grd_greatest(1, positions),
-                                        false}; /* the kernels divide by the positions */
+                                        false}; /* at least 1, because the kernels divide by the number of positions */
     x->each = (struct grd_channel_groups){.width = width, .groups = num_groups, .positions = positions, .eps = eps};
     x->pieces = of_group / PIECE + (of_group % PIECE > 0);
     const double of_sample = (2 * (double)x->pieces + 2) * (double)num_groups + 5 * (double)channels;
@@ -80,6 +81,7 @@ bool plan_hidden_group_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_t
            grd_plan_reads_as(p, weight, dtype) && grd_plan_reads_as(p, grad, dtype);
 }
 
+/* Divides the scratch memory among the arrays of *x that have elements per group or per channel. */
 static void share_scratch(struct group_norm *x, char *scratch)
 {
     const int64_t groups = x->groups.channels * x->itemsize, channels = x->channels.channels * x->itemsize;
@@ -94,7 +96,7 @@ static void share_scratch(struct group_norm *x, char *scratch)
     x->slope = x->share + channels;
 }
 
-/* Computes the mean and the variance of a group, and the factors of its channels. */
+/* Computes the mean and variance of a group, and from these the scale and shift of each of its channels. */
 static void find_moments(const struct group_norm *x, int64_t group)
 {
     for (int64_t piece = 0; piece < x->pieces; piece++) {
@@ -106,6 +108,7 @@ static void find_moments(const struct group_norm *x, int64_t group)
     x->kernels->spread(&x->each, group, group + 1, x->mean, x->variance, x->center, x->scale, x->shift);
 }
 
+/* Returns the piece (a range of positions of a range of channels) that holds all elements of a group. */
 static struct grd_channel_piece channels_of(const struct group_norm *x, int64_t group)
 {
     return (struct grd_channel_piece){0, x->each.positions, group * x->each.width, (group + 1) * x->each.width};

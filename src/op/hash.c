@@ -1,4 +1,4 @@
-/* torch.hash_tensor: the exclusive or of the bits of all elements. */
+/* Implements torch.hash_tensor, which returns the exclusive or of the bits of all elements. */
 #include "gen/uses/op/hash.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -7,7 +7,7 @@
 #include "op/dtypes.h"
 #include "op/sizes.h"
 
-/* Returns the bits of numbers as int64. */
+/* Returns an int64 tensor: the elements of `t` if they are integers, otherwise the bits of the elements converted to float64. */
 static grd_tensor *bits_of(grd_tensor *t)
 {
     return grd_dtype_is_integral((grd_dtype)t->dtype) ? grd_to(t, .dtype = GRD_INT64)
@@ -34,7 +34,7 @@ static bool check(const grd_tensor *self, grd_dims dim, int64_t mode)
     return true;
 }
 
-/* Combines the first half along a dimension with the second one, again and again, until one element is left. */
+/* Returns the exclusive or of the elements of `t` along dimension `dim`, computed by halving the dimension until one element is left. */
 static grd_tensor *folded(grd_tensor *t, int64_t dim)
 {
     for (int64_t n = grd_pending() ? 1 : t->sizes[dim], half; n > 1 && !grd_pending(); n = half + n % 2) {

@@ -1,6 +1,7 @@
-/* Histograms: the bins that numbers are counted in, and the counts. The loop is in kernel/cpu/histogram.c.
+/* Computes histograms (the edges of bins and the counts) and bincount. The loop is in kernel/cpu/histogram.c.
  *
- * Invariant: points are counted in pieces that depend on the sizes alone, in grids of their own, which are added up in order. */
+ * Invariant: points are counted in pieces whose boundaries depend on the sizes alone. Each piece has its own counts of all bins, and these counts
+ * are added up in order, so results do not depend on the number of threads. */
 #include <math.h>
 #include <string.h>
 
@@ -72,6 +73,7 @@ static bool check_range(const grd_tensor *range, int64_t dims)
                      (long long)dims, (long long)(2 * dims), (long long)range->numel);
 }
 
+/* Returns element i of `t`; an absent scalar if `t` is NULL. */
 static grd_scalar element(grd_tensor *t, int64_t i)
 {
     return t == NULL ? (grd_scalar){0} : grd_item(grd_select(grd_reshape(t, grd_dims(-1)), 0, i));
@@ -80,7 +82,7 @@ static grd_scalar element(grd_tensor *t, int64_t i)
 grd_tensors op_hidden_histogramdd_bin_edges(grd_tensor *self, grd_dims bins, grd_tensor *range, grd_tensor *weight, bool density)
 {
     grd_tensor **edges = grd_pool_array(bins.n, sizeof *edges);
-    (void)weight, (void)density; /* unused arguments of PyTorch's signature */
+    (void)weight, (void)density; /* PyTorch's signature has these arguments, but they do not change the edges */
     const bool fits = edges != NULL && check_points(self, bins.n) && check_range(range, bins.n);
     for (int64_t d = 0; fits && d < bins.n; d++)
         edges[d] = grd_histogram_edges(grd_select(self, -1, d), bins.data[d], element(range, 2 * d), element(range, 2 * d + 1), d);
@@ -140,7 +142,7 @@ static bool check_weight(const grd_tensor *self, const grd_tensor *weight)
                grd_list_text(grd_sizes(self)), grd_list_text(grd_sizes(weight)));
 }
 
-/* Returns the counts divided by their sum and by the widths of the bins along each dimension. */
+/* Returns the density of a histogram, which is the counts divided by their sum and by the width of the bins along each dimension. */
 static grd_tensor *as_density(grd_tensor *counts, grd_tensors edges)
 {
     counts = grd_div(counts, grd_sum(counts));
@@ -177,6 +179,7 @@ grd_tensor *op_hidden_histogramdd_from_bin_tensors(grd_tensor *self, grd_tensors
 
 /* ---- The loop ------------------------------------------------------------------------------------------------------------------------ */
 
+/* Data that plan_hidden_histogram hands to run_histogram. There are `points` points, which are counted in pieces of `piece` points. */
 struct counting {
     const struct grd_histogram_row *kernels;
     struct grd_histogram grid;
@@ -184,6 +187,8 @@ struct counting {
     int64_t points, piece;
 };
 
+/* Raises RuntimeError if `edges` is not a vector of bins[d] + 1 numbers for each dimension d, or if the sizes of the points (`self`) or of the
+ * weights do not fit. */
 static bool check_grid(const grd_tensor *self, const grd_tensor *edges, grd_dims bins, const grd_tensor *weight)
 {
     bool fits = self->ndim == 2 && self->sizes[1] == bins.n && edges->ndim == 1 && (weight == NULL || weight->numel == self->sizes[0]);
@@ -196,7 +201,8 @@ static bool check_grid(const grd_tensor *self, const grd_tensor *edges, grd_dims
                                             grd_list_text(grd_sizes(self)), grd_list_text(grd_sizes(edges)), grd_list_text(bins));
 }
 
-/* A piece has at least as many points as there are cells, so that grids of pieces take no more memory than points do. */
+/* Plans the counting of points in cells, where a cell is one bin in each dimension. The points are divided into pieces, each of which has its own
+ * counts of all cells. A piece has at least as many points as there are cells, so that all counts together take no more memory than the points. */
 bool plan_hidden_histogram(struct grd_plan *p, grd_tensor *self, grd_tensor *edges, grd_dims bins, grd_tensor *weight, int64_t search)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype, as = grd_lines_dtype(dtype);

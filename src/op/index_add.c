@@ -1,7 +1,7 @@
-/* Writing whole slices at places that an index names: index_add, index_copy and index_fill.
+/* Implements index_add, index_copy and index_fill, which write slices of a tensor at the positions that an index selects.
  *
- * Invariants: every index is checked before anything is written; the last of several values for one place stays, and sums are
- * formed in the order of the index. */
+ * Invariants: every index is checked before anything is written. If an index occurs more than once, the last value stays, and sums are formed in the
+ * order of the index. */
 #include <string.h>
 
 #include "gen/uses/op/index_add.h"
@@ -37,7 +37,7 @@ bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tenso
     return true;
 }
 
-/* True if the slices along dim are empty: then index_add, index_copy and index_fill do not read the index, as in PyTorch. */
+/* True if the slices along dimension `dim` have no elements. Then index_add, index_copy and index_fill do not read the index, as in PyTorch. */
 static bool has_empty_slices(const grd_tensor *self, int64_t dim)
 {
     for (int64_t i = 0; i < self->ndim; i++)
@@ -46,6 +46,8 @@ static bool has_empty_slices(const grd_tensor *self, int64_t dim)
     return false;
 }
 
+/* Plans an operator that writes slices of `source` to the positions along `dim` that `index` selects, computed in dtype `as`. range_code is the code
+ * of the error for an index out of range. */
 static bool plan_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_loop_kernel *kernel,
                         grd_error_code range_code, grd_dtype as)
 {
@@ -59,7 +61,7 @@ static bool is_one(grd_scalar s)
     return s.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(s) == 1;
 }
 
-/* Returns `source` times alpha, in its own dtype. */
+/* Returns `source` multiplied by `alpha` in source's dtype. */
 static grd_tensor *scaled(grd_tensor *source, grd_scalar alpha)
 {
     char element[16];
@@ -113,7 +115,7 @@ void run_index_add(const struct grd_plan *p, grd_tensor *self, int64_t dim, grd_
         run_indexed(p);
 }
 
-/* Returns the sizes of t without that of dim, as text. */
+/* Returns the sizes of `t` without dimension `dim`, as text for errors. */
 static const char *slice_text(const grd_tensor *t, int64_t dim)
 {
     int64_t sizes[GRD_MAX_DIMS], n = 0;
@@ -123,7 +125,7 @@ static const char *slice_text(const grd_tensor *t, int64_t dim)
     return grd_list_text(grd_dims_from(sizes, n));
 }
 
-/* True if self and source have equal sizes in all dimensions but dim. A 0-d tensor counts as one with a single dimension. */
+/* True if self and source have equal sizes in all dimensions except `dim`. A zero-dimensional tensor counts as having one dimension. */
 static bool have_same_slices(const grd_tensor *self, const grd_tensor *source, int64_t dim)
 {
     bool same = source->ndim == self->ndim || (source->ndim <= 1 && self->ndim <= 1);

@@ -1,6 +1,6 @@
-/* index_add of contiguous rows. The rows are sorted by the row of the result they are added to, so that each row of the result is read and written
- * once, and threads share the result. Rows that go to the same place are added in the order of the index; half types are added in float32, and
- * rounded once. */
+/* Runs index_add by a fast path for contiguous rows. The rows of the source are sorted by the row of the result to which they are added. So each row
+ * of the result is read and written once, and threads can share the result. Rows with the same index are added in the order of the index. Half types
+ * are added in float32 and rounded once. */
 #include "op/index_add_rows.h"
 
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "op/sizes.h"
 
 enum {
-    LEAST_ROW = 256, /* bytes of a row: for shorter ones calls take most of the time */
-    LEAST_PART = 8,  /* at least 1 / LEAST_PART of the rows must be added to, since all are visited */
-    PIECE = 1024,    /* elements whose sums stay in the first cache */
+    LEAST_ROW = 256, /* least number of bytes of a row; for shorter rows the calls of kernels would take most of the time */
+    LEAST_PART = 8,  /* the index must have at least rows / LEAST_PART elements, because all rows of the result are visited */
+    PIECE = 1024,    /* elements of a row that are summed at a time, so that their sums stay in the L1 cache */
     GRAIN = 16 * 1024
 };
 
@@ -25,6 +25,7 @@ static bool is_in_order(const grd_tensor *t)
     return grd_has(t, GRD_FLAG_CONTIGUOUS);
 }
 
+/* Returns the number of elements of a row of `t`, which is the product of the sizes after `dim`. */
 static int64_t row_elements(const grd_tensor *t, int64_t dim)
 {
     return t->ndim > 0 ? grd_sizes_product(t->sizes + dim + 1, t->ndim - dim - 1) : 1;
@@ -43,17 +44,22 @@ double grd_added_rows_scratch(const grd_tensor *self, int64_t dim, const grd_ten
     return ((double)self->sizes[dim] + (double)index->numel) * sizeof(int64_t);
 }
 
+/* The context that grd_parallel_for passes to add_to_rows. */
 struct added_rows {
-    const int64_t *ends, *sources; /* rows sources[ends[r - 1]] … sources[ends[r] - 1] are added to row r */
+    /* Entries ends[r - 1] to ends[r] - 1 of `sources` are the numbers of the source rows that are added to row r of the result; ends[-1] counts
+     * as 0. */
+    const int64_t *ends, *sources;
     char *to;
     const char *from;
-    int64_t rows, added, elements, itemsize; /* rows of the result, and of the source, of one index of the outer dimensions; of one row */
+    /* For each index of the dimensions before dim, the result has `rows` rows and the source has `added` rows. A row has `elements` elements. */
+    int64_t rows, added, elements, itemsize;
     grd_loop_kernel *add;
-    grd_loop_kernel *widen, *narrow; /* for half types, otherwise NULL */
-    grd_block_kernel *add_halves;    /* adds a single row of a half type, if there is such a kernel */
+    grd_loop_kernel *widen, *narrow; /* conversions from and to half types; NULL for other dtypes */
+    grd_block_kernel *add_halves;    /* adds one row of a half type directly; NULL if there is no such kernel */
 };
 
-/* Sorts the added rows by the row they are added to, stably: a counting sort. */
+/* Sorts the `added` rows of the source by the row of the result to which they are added. It is a counting sort, which is stable. In the end, rows
+ * ret_sources[ret_ends[r - 1]] to ret_sources[ret_ends[r] - 1] belong to row r of the result. */
 static void sort_rows(int64_t rows, int64_t added, const struct grd_indices *indices, int64_t *ret_ends, int64_t *ret_sources)
 {
     const int64_t step = indices->unique == 1 ? 0 : 1;
@@ -69,6 +75,8 @@ static void sort_rows(int64_t rows, int64_t added, const struct grd_indices *ind
         ret_sources[ret_ends[indices->data[i * step]]++] = i;
 }
 
+/* Adds n elements of each of `count` rows of the source, whose numbers are in `sources`, to n elements of a row of the result. `to` and `from` are
+ * the addresses of the first of these elements in the row of the result and in row 0 of the source. */
 static void add_to_piece(const struct added_rows *a, int64_t n, char *to, const char *from, const int64_t *sources, int64_t count)
 {
     static const int64_t here = 0;

@@ -1,7 +1,7 @@
-/* The nest of loops around the indexed kernels, and the reading and checking of index tensors; see index_loops.h.
+/* Runs the nest of loops around the kernels of indexing operators, and reads and checks index tensors; see index_loops.h.
  *
- * Invariant: what is written several times is written in the order of the index, by one thread, so that results do not depend on
- * the number of threads. */
+ * Invariant: an element that is written several times is written by one thread in the order of the index, so results do not depend on the number of
+ * threads. */
 #include "op/index_loops.h"
 
 #include <stdatomic.h>
@@ -21,13 +21,17 @@
 #include "core/iter.h"
 
 enum {
+    /* Number of elements (ELEMENTS_GRAIN), or of indices to check (CHECK_GRAIN), in a task. */
     ELEMENTS_GRAIN = 16 * 1024,
     CHECK_GRAIN = 128 * 1024,
-    ROW_PIECE = 4096,     /* elements of a long inner dimension that are one unit of work */
-    MOST_ROW = 32 * 1024, /* bytes: less than the first cache holds */
-    NEAR = 512 * 1024,    /* bytes of rows that the second cache holds */
+    ROW_PIECE = 4096,     /* number of elements of the innermost loop that are one unit of work */
+    MOST_ROW = 32 * 1024, /* a row (the elements along the indexed dimension) of more bytes is not prefetched; MOST_ROW is less than the L1
+                           * cache */
+    NEAR = 512 * 1024,    /* if all rows together have at most this many bytes, they are not prefetched; they stay in the L2 cache */
     CACHE_LINE = 64,
-    SHARED_PIECE = 512 /* the same if each unit goes through all of the indexed dimension: for shorter pieces calls take most of the time */
+    /* Least number of elements of the innermost loop in a unit of work that runs through the whole indexed dimension. With fewer, the calls of
+     * kernels would take most of the time. */
+    SHARED_PIECE = 512
 };
 
 /* ---- Indices ------------------------------------------------------------------------------------------------------------- */
@@ -75,7 +79,7 @@ bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
     return true;
 }
 
-/* A range that all of some indices have to lie in. */
+/* The context that grd_parallel_for passes to check_some, which sets `left` to true if an index is not in [low, high). */
 struct range {
     const int64_t *indices;
     int64_t low, high;
@@ -106,6 +110,7 @@ bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indi
 
 /* ---- The loops ----------------------------------------------------------------------------------------------------------- */
 
+/* True if dimensions i and i + 1 of the loops can be merged into one for all operands. */
 static bool mergeable(const struct grd_indexed *x, int64_t i)
 {
     if (x->in_order && (i == x->dim || i + 1 == x->dim))
@@ -129,7 +134,7 @@ static void drop_dimension(struct grd_indexed *x, int64_t dim)
         x->dim--;
 }
 
-/* Makes fewer and longer loops: drops dimensions of size 1, and merges adjacent ones where all operands allow it. */
+/* Reduces the number of loops: drops dimensions of size 1 and merges adjacent dimensions if the strides of all operands allow it. */
 static void coalesce(struct grd_indexed *x)
 {
     for (int64_t i = x->n - 1; i >= 0; i--)
@@ -143,7 +148,7 @@ static void coalesce(struct grd_indexed *x)
     }
 }
 
-/* Returns the dimension of the innermost loop: the last one, unless it is so short that another one is better. */
+/* Returns the dimension of the innermost loop, which is the last dimension unless that is short and another dimension is much longer. */
 static int64_t choose_inner(const struct grd_indexed *x)
 {
     int64_t best = x->n - 1;
@@ -153,18 +158,22 @@ static int64_t choose_inner(const struct grd_indexed *x)
     return best;
 }
 
-/* A unit of work: a piece of the inner dimension at one position of the others; or, if order matters, at all positions along the indexed
- * dimension. */
+/* A unit of work: some of the elements that the innermost loop visits (a piece), at one position of the other loops. If elements must be visited
+ * in order (x->in_order), a unit also runs through all positions along the indexed dimension. */
 struct unit {
-    char *data[GRD_OPERANDS]; /* addresses of the first piece */
+    char *data[GRD_OPERANDS]; /* for each operand, the address of the innermost loop's first element at this position */
     int64_t at[GRD_MAX_DIMS + 2], piece;
 };
 
+/* True if a unit of work stays at one position of dimension `dim`. A unit runs through several positions of the innermost loop's dimension and,
+ * if elements must be visited in order, of the indexed dimension. */
 static bool is_outer(const struct grd_indexed *x, int64_t dim)
 {
     return dim != x->inner && !(x->in_order && dim == x->dim);
 }
 
+/* Sets *ret to the unit of work with the given number: the addresses of its operands, its position in the loops, and the number of its piece of
+ * the innermost loop. */
 static void find_unit(const struct grd_indexed *x, int64_t number, struct unit *ret)
 {
     int64_t rest = number / x->pieces;
@@ -180,7 +189,7 @@ static void find_unit(const struct grd_indexed *x, int64_t number, struct unit *
     }
 }
 
-/* Steps to the next unit, without the divisions of find_unit, which take longer than a short row. */
+/* Advances *u to the next unit of work by adding strides. The divisions of find_unit would take longer than the work itself if the unit is small. */
 static void next_unit(const struct grd_indexed *x, struct unit *u)
 {
     if (++u->piece < x->pieces)
@@ -231,13 +240,15 @@ static void run_units(int64_t begin, int64_t end, void *context)
 
 /* ---- Rows that are read ---------------------------------------------------------------------------------------------------- */
 
-/* Contiguous rows, each at a place that the index names; those along `dim` are read by one call. */
+/* The arguments of read_rows, which copies contiguous rows of the source that an index selects along dimension `dim`. One call of the kernel reads
+ * all rows along `dim`. */
 struct rows {
     const struct grd_indexed *x;
     int64_t dim;
 };
 
-/* Returns the last dimension along which the index alone tells where each row is; -1 if there is none, or there are no contiguous rows. */
+/* Returns the last dimension along which only the index determines where each row of the source is read, where a row is the contiguous elements
+ * of the innermost loop. Returns -1 if there is no such dimension or the rows are not contiguous. */
 static int64_t find_rows(const struct grd_indexed *x)
 {
     const int64_t size = x->strides[GRD_RESULT][x->inner];
@@ -276,7 +287,8 @@ static void read_rows(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* True if rows were read. Threads share rows that are longer than a piece. */
+/* If the loops read contiguous rows (the elements of the innermost loop) of at most ROW_PIECE elements, reads all rows and returns true. Longer
+ * rows are left to the general loops, in which threads share a row. */
 static bool run_rows(const struct grd_indexed *x)
 {
     struct rows rows = {x, find_rows(x)};
@@ -292,7 +304,8 @@ static bool run_rows(const struct grd_indexed *x)
 
 /* ---- All of them ----------------------------------------------------------------------------------------------------------- */
 
-/* True if positions outside of the indexed dimension share memory: then one thread writes them all, in order. */
+/* True if the loops have a dimension, other than the indexed one, whose positions all write the same element (the result has stride 0 along it).
+ * Then one thread must run all positions, so that the values are written in order. */
 static bool is_repeated(const struct grd_indexed *x)
 {
     for (int64_t i = 0; i < x->n; i++)
@@ -317,13 +330,13 @@ void grd_indexed_run(struct grd_indexed *x)
         return;
     bool one_piece = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !one_piece;
     int64_t length = x->sizes[x->inner], units = 1;
-    /* When one thread must do all of dim, threads share the inner dimension instead. */
+    /* If each unit of work visits all positions along the indexed dimension x->dim, the threads share the innermost dimension instead. */
     x->piece = one_piece ? length : loops ? (length / 8 > SHARED_PIECE ? length / 8 : SHARED_PIECE) : ROW_PIECE;
     x->pieces = (length - 1) / x->piece + 1;
     for (int64_t i = 0; i < x->n; i++)
         if (i != x->inner && !(loops && i == x->dim))
             units *= x->sizes[i];
-    /* Prefetches a row that is accessed at random places, if most of it is needed: the hardware cannot predict these. */
+    /* Rows accessed at random addresses are prefetched if most of a row is needed, because the hardware cannot predict these addresses. */
     if (x->dim != x->inner || x->row > MOST_ROW || length * CACHE_LINE < x->row || x->row * units <= NEAR)
         x->row = 0;
     int64_t work = (length < x->piece ? length : x->piece) * (loops ? x->sizes[x->dim] : 1);
@@ -404,7 +417,7 @@ bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed
     return grd_plan_reads(p, self) && grd_plan_reads(p, index) && grd_plan_result(p, sizes, (grd_dtype)self->dtype);
 }
 
-/* Replaces the indices by a list in which negative ones are counted from the end. */
+/* Replaces indices->data by a new list in which each negative index is replaced by index + size. False if memory runs out. */
 static bool wrap_indices(struct grd_indices *indices, int64_t size)
 {
     const int64_t step = (int64_t)sizeof *indices->data;

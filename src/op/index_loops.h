@@ -1,4 +1,4 @@
-/* Loops over places that an index tensor names: the checks, the reading and the running that all indexing operators share. */
+/* Checks and reads indices, and runs loops over the elements that an index selects, for all indexing operators. */
 #ifndef GRD_OP_INDEX_LOOPS_H
 #define GRD_OP_INDEX_LOOPS_H
 
@@ -8,89 +8,107 @@
 
 /* ---- Indices ------------------------------------------------------------------------------------------------------------- */
 
+/* True if the dtype of `index` is int32 or int64. */
 bool grd_is_index_dtype(const grd_tensor *index);
+/* Raises RuntimeError if the index is neither int32 nor int64. */
 bool grd_check_index_dtype(const grd_tensor *index);
+/* Raises IndexError if the index has more than one dimension. */
 bool grd_check_index_vector(const grd_tensor *index);
-/* RuntimeError: index and t differ in rank; 0-d counts as 1-d. `what` is "input", "self" or "src". */
+/* Raises RuntimeError if `index` and `t` have different numbers of dimensions, where zero dimensions count as one. `what` is "input", "self" or
+ * "src". */
 bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const char *what);
 
-/* An index tensor as the loops read it: int64, with strides in bytes; dimensions it repeats along stay repeated. */
+/* An index tensor as the loops read it: int64, with strides in bytes. A stride is 0 along a dimension in which an expanded tensor repeats its
+ * elements. */
 struct grd_indices {
     const int64_t *data;
     int64_t strides[GRD_MAX_DIMS];
-    int64_t unique, first_bad; /* elements in memory; the first bad index itself, when grd_indices_in_range failed */
+    /* `unique` is the number of indices in memory (`data`). `first_bad` is set if grd_indices_in_range() returns false: the first index that is
+     * out of range. */
+    int64_t unique, first_bad;
 };
 
-/* Reads `index` into ret; temporaries go to the pool. False only when memory is out. */
+/* Reads the tensor `index` into *ret. If it must be converted to int64, the innermost memory scope frees the converted copy when it closes.
+ * Returns false only if memory runs out. */
 bool grd_read_indices(grd_tensor *index, struct grd_indices *ret);
-/* True if all lie in [low, high). Raises nothing. */
+/* True if all indices are in [low, high). Otherwise writes the first one that is not to indices->first_bad, but raises nothing. */
 bool grd_indices_in_range(struct grd_indices *indices, int64_t low, int64_t high);
-/* Raises "index 5 is out of bounds for dimension 0 with size 3". Always false. */
+/* Raises "index 5 is out of bounds for dimension 0 with size 3" for the index indices->first_bad. Always returns false. */
 bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indices, int64_t dim, int64_t size);
 
 /* ---- The loops --------------------------------------------------------------------------------------------------------------- */
 
+/* Index of each operand in the arrays of struct grd_indexed; GRD_OPERANDS is the number of operands. */
 enum { GRD_RESULT, GRD_SOURCE, GRD_INDEX, GRD_OPERANDS };
 
-/* A nest of loops over the positions of an index. `dim` is the indexed dimension: the operand the index points into has stride 0 there. */
+/* Describes a nest of loops that calls a kernel for elements of a result, a source and an index. Either the result or the source is the indexed
+ * operand: at each position, index * step bytes are added to its address, where `index` is the element of the operand GRD_INDEX. `dim` is the
+ * dimension of the loops along which the index runs; the indexed operand has stride 0 along it. */
 struct grd_indexed {
     grd_loop_kernel *kernel;
-    int64_t step;   /* bytes between elements of the operand the index points into, along its indexed dimension */
-    int64_t row;    /* bytes of the indexed dimension, if its elements follow each other; otherwise 0 */
-    bool in_order;  /* positions along dim must be visited in order, by one thread */
-    int64_t dim, n; /* n: dimensions */
-    int64_t sizes[GRD_MAX_DIMS + 2], strides[GRD_OPERANDS][GRD_MAX_DIMS + 2]; /* bytes */
+    int64_t step;   /* bytes between elements of the indexed operand along its indexed dimension */
+    int64_t row;    /* bytes of a row (all elements along the indexed dimension) if its elements are contiguous; otherwise 0 */
+    bool in_order;  /* true if positions along dim must be visited in order, by one thread */
+    int64_t dim, n; /* dim: the indexed dimension of the loops (-1: none); n: the number of dimensions of the loops */
+    int64_t sizes[GRD_MAX_DIMS + 2], strides[GRD_OPERANDS][GRD_MAX_DIMS + 2]; /* of the loops: sizes in elements, strides of each operand
+                                                                               * in bytes */
     char *data[GRD_OPERANDS];
-    /* Set by grd_indexed_run: */
-    int64_t inner, piece, pieces; /* the innermost dimension, and how it is cut */
+    /* Set by grd_indexed_run(), not by its callers. */
+    int64_t inner, piece, pieces; /* dimension of the innermost loop, and its division into `pieces` pieces of `piece` elements */
 };
 
-/* Sets one of the operands. */
+/* Sets x->data and x->strides of operand number `operand` to those of `t`. */
 void grd_indexed_operand(struct grd_indexed *x, int operand, const grd_tensor *t);
-/* Sets the loops of gather and scatter, which go over every dimension of `index`; `places` is the tensor that the index points into. */
+/* Sets *x to the loops of gather and scatter, which run over every element of `index`. `indices` holds the elements of `index`. They select
+ * positions along dimension `dim` of the tensor `places`, which becomes the operand of x with the number `operand`. */
 void grd_indexed_elements(struct grd_indexed *x, const grd_tensor *places, int operand, const grd_tensor *index,
                           const struct grd_indices *indices, int64_t dim);
-/* Sets loops over slices: the index is a vector of `count` along dim; `places` is the tensor that it points into. */
+/* Sets *x to the loops of index_select, index_add and similar operators, which run over slices. `indices` is a vector of `count` indices. They
+ * select positions along dimension `dim` of the tensor `places`, which becomes the operand of x with the number `operand`. */
 void grd_indexed_slices(struct grd_indexed *x, const grd_tensor *places, int operand, const struct grd_indices *indices, int64_t dim,
                         int64_t count);
+/* Runs the loops that *x describes. */
 void grd_indexed_run(struct grd_indexed *x);
 
-/* Returns the kernel for elements of t's size. */
+/* Returns the kernel for the element size of `t` from `kernels`, an array with a kernel for each element size. */
 grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_tensor *t);
 
 /* ---- Operators along one dimension -------------------------------------------------------------------------------------------- */
 
-/* What the plan hands to the check and the run of an operator whose index names places along one dimension. These are places of the result, which
- * starts as self, if the operator writes; otherwise of self. in[0] is self, in[1] the index, in[2] the source, NULL when one element is written
- * everywhere. */
+/* Describes an operator whose index selects positions along one dimension. If the operator writes, the indexed tensor is the result, which starts
+ * as a copy of self; otherwise it is self. The plan's inputs are in[0] = self, in[1] = the index and in[2] = the source, which is NULL if one
+ * value is written at all positions. */
 struct grd_indexed_plan {
     grd_loop_kernel *kernel;
     bool writes;
-    bool slices;               /* the index is a vector, of slices; otherwise each of its elements names an element */
-    bool wraps;                /* negative indices are counted from the end */
+    bool slices;               /* the index is a vector that selects slices; otherwise each of its elements selects one element */
+    bool wraps;                /* negative indices count from the end */
     bool keeps_layout;         /* a new result has self's strides; otherwise it is contiguous */
-    bool unchecked;            /* the index is not checked, since it names no element */
-    bool by_rows;              /* index_add_rows.c runs it */
-    grd_error_code range_code; /* for "index 5 is out of bounds …"; NONE: "index out of range in self" */
+    bool unchecked;            /* true if the index is not checked, because nothing is selected */
+    bool by_rows;              /* true if grd_add_rows() of index_add_rows.c runs the operator */
+    grd_error_code range_code; /* code of the error "index 5 is out of bounds ..." for an index out of range; if NONE, the error is "index
+                                * out of range in self" */
     int64_t dim;
-    struct grd_indices indices; /* set by the check */
+    struct grd_indices indices; /* the elements of the index; set by check_indexed */
+    /* The value that is written at all indexed positions if there is no source tensor, e.g. by index_fill. */
     _Alignas(16) char element[16];
 };
 
-/* Plans an operator that writes; `source` may be NULL, and is converted to `as`, the dtype computed in. */
+/* Plans an operator that writes to a copy of self at the indexed positions. `source`, which may be NULL, is converted to `as`, the dtype of the
+ * computation. */
 bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_tensor *source,
                      grd_dtype as);
-/* Plans an operator that reads at the places. */
+/* Plans an operator that reads self at the indexed positions, with a result of the given sizes. */
 bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_dims sizes);
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError when `out`, unless it is NULL, has elements that share memory with each other or with one of `read` (NULL entries are skipped). */
+/* Raises RuntimeError if elements of `out` share memory with each other or with a tensor of `read`. `out` and entries of `read` may be NULL. */
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
-/* RuntimeError if `out`, unless it is NULL, shares memory with one of `read` (NULL entries are skipped). */
+/* Raises RuntimeError if `out` shares memory with a tensor of `read`. `out` and entries of `read` may be NULL. */
 bool grd_check_no_overlaps(const grd_tensor *out, grd_tensors read);
-/* RuntimeError if elements of `out` share memory. Where PyTorch still lets expanded tensors be written, a warning that names the operator and the
- * indexing. */
+/* Raises RuntimeError if elements of `out` share memory with each other. For expanded tensors, which PyTorch still allows, it only warns, with the
+ * operator's name and an example of the indexing in the text. */
 bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char *example);
 
 #endif

@@ -1,5 +1,5 @@
-/* Values that parameters start with, as gradus.nn.init draws them. Schema: schema/random.toml. The numbers are PyTorch's for the same seed: a draw fills all
- * elements, also where few of them are still wanted. */
+/* Draws initial values of parameters for gradus.nn.init. Schema: schema/random.toml. To give PyTorch's numbers for the same seed, each draw fills all
+ * elements, even if only a few are still needed. */
 #include <math.h>
 
 #include "base/error.h"
@@ -13,6 +13,8 @@ static bool any(grd_tensor *t)
     return grd_scalar_int64(grd_item(grd_any(t))) != 0 && !grd_pending();
 }
 
+/* Returns a tensor like `self` of random numbers from the normal distribution cut to [a, b]. Numbers outside of [a, b] are drawn again until there
+ * are none. */
 static grd_tensor *drawn_by_rejection(grd_tensor *self, double mean, double std, double a, double b, grd_generator *generator)
 {
     const grd_scalar low = grd_float(grd_rounded_to(a, (grd_dtype)self->dtype)),
@@ -26,6 +28,8 @@ static grd_tensor *drawn_by_rejection(grd_tensor *self, double mean, double std,
     }
 }
 
+/* Returns a tensor like `self` of random numbers from the normal distribution cut to [a, b]. Draws uniform numbers in [a, b] and accepts each with a
+ * probability proportional to the normal density, until all are accepted. */
 static grd_tensor *drawn_from_uniform(grd_tensor *self, double mean, double std, double a, double b, grd_generator *generator)
 {
     const double mode = fmax(a, fmin(mean, b)), log_peak = -0.5 * pow((mode - mean) / std, 2);
@@ -48,6 +52,7 @@ grd_tensor *op_hidden_truncated_normal(grd_tensor *self, double mean, double std
     return (by_rejection ? drawn_by_rejection : drawn_from_uniform)(self, mean, std, a, b, generator);
 }
 
+/* Returns a copy of the matrix `self` in which `zeros` randomly chosen elements of each column are 0. */
 grd_tensor *op_hidden_sparse_columns(grd_tensor *self, int64_t zeros)
 {
     grd_tensor *sparse = grd_clone(self);

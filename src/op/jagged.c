@@ -1,5 +1,5 @@
-/* Sequences one after the other and padded to one length: each row of the result is a row of the other tensor, or filling. Schema:
- * schema/jagged.toml. */
+/* Converts between concatenated sequences (jagged) and padded sequences, and implements segment_reduce. Each row of a result is a row of the input or
+ * padding. Schema: schema/jagged.toml. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "op/checks.h"
 #include "op/sizes.h"
 
-/* RuntimeError unless there is one vector of integer offsets. */
+/* Raises RuntimeError if `offsets` is not a list of one vector of integers. */
 static bool check_offsets(grd_tensors offsets)
 {
     if (offsets.n != 1)
@@ -23,8 +23,8 @@ static bool check_offsets(grd_tensors offsets)
                      grd_list_text(grd_sizes(t)), grd_dtype_name((grd_dtype)t->dtype));
 }
 
-/* Returns the rows of `table` that `row` names where `valid` is true, and `value` elsewhere; its sizes are those of `row` followed by those of a
- * row of the table. */
+/* Returns table[row] where `valid` is true and `value` elsewhere. `row` holds indices of rows of the table, and `valid` has the sizes of `row`. The
+ * result has these sizes, followed by the sizes of one row of the table. */
 static grd_tensor *rows_or(grd_tensor *table, grd_tensor *row, grd_tensor *valid, grd_scalar value)
 {
     if (grd_pending() || !grd_check_ndim(row->ndim + table->ndim - 1))
@@ -35,7 +35,8 @@ static grd_tensor *rows_or(grd_tensor *table, grd_tensor *row, grd_tensor *valid
         sizes[i] = i < row->ndim ? row->sizes[i] : table->sizes[i - row->ndim + 1];
         as_mask[i] = i < row->ndim ? row->sizes[i] : 1;
     }
-    if (table->sizes[0] == 0) { /* adds a row that is never valid, so that indices have a row to name */
+    /* An empty table gets one row, which `valid` never selects, because index_select could not select anything from an empty table. */
+    if (table->sizes[0] == 0) {
         int64_t one_row[GRD_MAX_DIMS] = {1};
         memcpy(one_row + 1, table->sizes + 1, (size_t)(table->ndim - 1) * sizeof *one_row);
         grd_tensor *blank =
@@ -47,7 +48,8 @@ static grd_tensor *rows_or(grd_tensor *table, grd_tensor *row, grd_tensor *valid
                            value);
 }
 
-/* Returns (sequences, length, …): the rows of each sequence from its start on, and `value` from its stop on. */
+/* Returns a tensor (sequences, length, ...) with rows [start, stop) of `values` for each sequence, followed by rows of `value` up to `length` rows.
+ * Longer sequences are cut after `length` rows. */
 static grd_tensor *padded(grd_tensor *values, grd_tensor *starts, grd_tensor *stops, int64_t length, grd_scalar value)
 {
     if (values->ndim == 0)
@@ -81,7 +83,8 @@ grd_tensor *op_hidden_padded_dense_to_jagged_forward(grd_tensor *dense, grd_tens
                         (long long)sequences, (long long)bounds->numel);
     const grd_scalar total = total_L.kind != GRD_SCALAR_NONE ? total_L : grd_item(grd_select(bounds, 0, -1));
     grd_tensor *at = grd_arange(total, .dtype = GRD_INT64, .device = grd_device_of(dense));
-    /* Rows before the first sequence get -1; rows of no sequence are not valid. */
+    /* `sequence` is the number of the sequence that each row of the result belongs to; -1 before the first sequence. Rows that belong to no
+     * sequence are not valid. */
     grd_tensor *sequence = grd_sub_scalar(grd_searchsorted(bounds, at, .right = true), grd_int(1));
     grd_tensor *step = grd_sub(at, grd_index_select(bounds, 0, grd_clamp(sequence, .min = grd_int(0))));
     grd_tensor *valid = grd_logical_and(grd_logical_and(grd_ge_scalar(sequence, grd_int(0)), grd_lt_scalar(sequence, grd_int(sequences))),
@@ -108,7 +111,8 @@ static bool read_reduction(const char *name, enum reduction *ret)
     return grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", name);
 }
 
-/* RuntimeError unless the segments are given exactly once, as integers, with the sizes of data before axis. */
+/* Raises RuntimeError if `indices` is given, if neither lengths nor offsets are given, or if these are not integers with the sizes that data has
+ * before `axis`. Raises NotImplementedError if data is not floating-point. */
 static bool check_segments(const grd_tensor *data, const grd_tensor *lengths, const grd_tensor *indices, const grd_tensor *offsets,
                            int64_t axis)
 {
@@ -131,7 +135,8 @@ static bool check_segments(const grd_tensor *data, const grd_tensor *lengths, co
     return true;
 }
 
-/* RuntimeError unless the segments lie within n elements; ret_longest is at least 1. */
+/* Raises RuntimeError if a segment [start, stop) is not within the n elements along axis. Writes the length of the longest segment, but at least 1,
+ * to *ret_longest. */
 static bool check_bounds(grd_tensor *starts, grd_tensor *stops, int64_t n, int64_t *ret_longest)
 {
     double first = 0, last = 0, unused, longest = 1;
@@ -144,7 +149,9 @@ static bool check_bounds(grd_tensor *starts, grd_tensor *stops, int64_t n, int64
     return !grd_pending();
 }
 
-/* Finds where the segments of every row begin and end, (rows, segments). */
+/* Computes the starts and stops of the segments from `offsets` or, if that is NULL, from `lengths`, as tensors of sizes (rows, segments). A row
+ * is the n elements along axis for one index of the dimensions before it. Raises RuntimeError if a length is negative or, unless `unsafe`, the
+ * lengths of a row do not add up to n. */
 static bool read_segments(grd_tensor *lengths, grd_tensor *offsets, int64_t n, bool unsafe, grd_tensor **ret_starts, grd_tensor **ret_stops)
 {
     if (offsets != NULL) {
@@ -168,8 +175,8 @@ static bool read_segments(grd_tensor *lengths, grd_tensor *offsets, int64_t n, b
     return !grd_pending();
 }
 
-/* Returns reductions over dimension 1 of rows that are padded with the identity; `counts`, which broadcasts to the result, has the numbers of
- * rows. */
+/* Returns the reduction of `rows` over dimension 1, where `rows` holds segments padded with the identity of the reduction. `counts` has the lengths
+ * of the segments and broadcasts to the result. If `initial` is given, each reduction includes it, but the mean does not count it. */
 static grd_tensor *reduced(enum reduction reduction, grd_tensor *rows, grd_tensor *counts, grd_scalar initial)
 {
     const bool given = initial.kind != GRD_SCALAR_NONE;
@@ -220,6 +227,7 @@ grd_tensor *op_segment_reduce(grd_tensor *data, const char *reduce, grd_tensor *
     memcpy(sizes, data->sizes, data->ndim * sizeof *sizes);
     sizes[axis] = segments;
     grd_tensor *result =
-        grd_to(reduced(reduction, rows, counts, initial), .dtype = (grd_dtype)data->dtype); /* prod is float32 under autocast */
+        /* Under autocast, prod returns float32, so the result is converted back to data's dtype. */
+        grd_to(reduced(reduction, rows, counts, initial), .dtype = (grd_dtype)data->dtype);
     return grd_reshape(result, grd_dims_from(sizes, data->ndim));
 }

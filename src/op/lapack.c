@@ -1,4 +1,5 @@
-/* Routines of LAPACK and of BLAS as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
+/* Calls routines of LAPACK and BLAS with the Fortran convention. All arguments are passed by address, and the lengths of string arguments follow at
+ * the end. */
 #include "op/lapack.h"
 
 #include "core/dtype.h"
@@ -21,7 +22,8 @@ static bool is_there(const struct grd_plan *p)
     return grd_openblas() != NULL;
 }
 
-/* True if the kernels are slower. The state of a plan is the side of its matrices. */
+/* True if LAPACK is faster than this library's kernels, as it is for large matrices. p->state begins with the side of the matrices, which is the
+ * smaller of their numbers of rows and columns. */
 static bool is_large(const struct grd_plan *p)
 {
     return *(const int64_t *)p->state > GRD_LAPACK_SIDE;
@@ -60,7 +62,8 @@ const void *grd_lapack_number(grd_dtype dtype, int value)
     return grd_dtype_to_real(dtype) == GRD_FLOAT32 ? (const void *)numbers[value + 1] : wide_numbers[value + 1];
 }
 
-/* What it takes to invert a factor whose columns are `leading` elements apart. */
+/* Arguments of invert_lower() that are the same in all recursive calls. `leading` is the number of elements from the start of one column of the
+ * matrix to the start of the next. */
 struct inversion {
     grd_dtype dtype;
     int64_t leading;
@@ -68,10 +71,11 @@ struct inversion {
     grd_trsm_routine *trsm;
 };
 
-/* Inverts a lower triangle by halves: those off the diagonal are solutions. OpenBLAS's own trtri inverts hundreds of columns one by one. */
+/* Inverts a lower triangular n x n matrix recursively. With L = [[A, 0], [B, C]], two triangular systems replace B by -C^-1 B A^-1, and recursive
+ * calls invert A and C. OpenBLAS's own trtri is slower, because it inverts hundreds of columns one by one. */
 static void invert_lower(const struct inversion *v, int64_t n, char *l)
 {
-    enum { SMALL = 48 }; /* side up to which columns are inverted one by one */
+    enum { SMALL = 48 }; /* largest side for which trtri inverts the matrix column by column */
     const void *one = grd_lapack_number(v->dtype, 1), *minus_one = grd_lapack_number(v->dtype, -1);
     int64_t info = 0;
     if (n <= SMALL) {
@@ -100,7 +104,9 @@ bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l)
     return true;
 }
 
-/* Solves for a few right sides with trsv, which reads the triangle once for each; trsm packs it first, which takes longer. */
+/* Solves the triangular system t->a y = x, or y t->a = x if t->left is false, for k right-hand sides in x, one at a time with BLAS's trsv. For
+ * one or two right-hand sides this is faster than trsm, which first copies the triangle into packed form. Returns false, with x unchanged, if
+ * OpenBLAS or trsv is not available. */
 static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
     trsv_routine *const trsv = (trsv_routine *)grd_lapack_begin(dtype, GRD_LAPACK_TRSV);
@@ -114,23 +120,27 @@ static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, bool tu
     return true;
 }
 
-/* What it takes to solve triangles, as grd_solve_triangle describes them. */
+/* Arguments of solve_by_halves(), which solves t->a y = x, or y t->a = x if t->left is false, for k right-hand sides in x. The columns of x are
+ * `leading` elements apart. If `turned`, the triangle t->a is stored row by row. `one` and `minus_one` point to the numbers 1 and -1 of the
+ * dtype. */
 struct solver {
     const struct grd_triangle *t;
     bool turned;
     int64_t k, leading, itemsize;
     const void *one, *minus_one;
-    grd_small_triangle_kernel *small; /* NULL: only trsm can be used */
+    grd_small_triangle_kernel *small; /* kernel for small triangles; NULL if the dtype has none, then trsm solves them */
     grd_trsm_routine *trsm;
     grd_gemm_routine *gemm;
 };
 
+/* Returns the address of unknown i of the first right-hand side in x. */
 static char *solved_at(const struct solver *s, char *x, int64_t i)
 {
     return x + i * (s->t->left ? 1 : s->leading) * s->itemsize;
 }
 
-/* Subtracts the products of the solved part of x, from `part` on, from the remaining equations. */
+/* Subtracts the terms of known unknowns from the right-hand sides of equations that are still to be solved. Known are the `solved` unknowns from
+ * index `part` on; the `left` equations start at index `rest`. x holds both the known unknowns and the right-hand sides. */
 static void subtract_solved(const struct solver *s, int64_t part, int64_t solved, int64_t rest, int64_t left, char *x)
 {
     const struct grd_triangle *t = s->t;
@@ -143,6 +153,7 @@ static void subtract_solved(const struct solver *s, int64_t part, int64_t solved
         s->gemm("N", transposition, &s->k, &left, &solved, s->minus_one, from, &s->leading, a, &t->stride, s->one, to, &s->leading, 1, 1);
 }
 
+/* Solves the n equations from index `first` on, by one call of this library's kernel for small triangles or of BLAS's trsm. */
 static void solve_small(const struct solver *s, int64_t first, int64_t n, char *x)
 {
     const struct grd_triangle *t = s->t;
@@ -166,8 +177,9 @@ static void solve_small(const struct solver *s, int64_t first, int64_t n, char *
             t->left ? &s->k : &n, s->one, a, &t->stride, at, &s->leading, 1, 1, 1, 1);
 }
 
-/* Solves n equations from `first` on by halves, of which the second one subtracts a product. OpenBLAS's own trsm takes hundreds of equations
- * without a product, and for a few of them takes several times as long as the kernel. */
+/* Solves n equations, starting at index `first`, recursively. The first half is solved, a matrix product of its solution is subtracted from the
+ * second half, and the second half is solved. OpenBLAS's own trsm solves hundreds of equations without a matrix product, and takes several times as
+ * long as our kernel for a few equations. */
 static void solve_by_halves(const struct solver *s, int64_t first, int64_t n, char *x)
 {
     const struct grd_triangle *t = s->t;
@@ -201,6 +213,8 @@ bool grd_lapack_solve(grd_dtype dtype, const struct grd_triangle *t, bool turned
     return true;
 }
 
+/* Solves the triangular system t->a y = x, or y t->a = x if t->left is false, for k right-hand sides in x: with BLAS's trsv for at most 2,
+ * otherwise with grd_lapack_solve(). Returns false, with x unchanged, if OpenBLAS or a routine is not available. */
 static bool solve_with_lapack(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
     enum { FEW = 2 };
@@ -223,7 +237,7 @@ void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct 
         kernels->solve(t, k, leading, x);
         return;
     }
-    /* A y = x is y^T A^T = x^T. */
+    /* The kernel reads only column-major triangles. A row-major A is a column-major A^T, so A y = x is solved as y^T A^T = x^T. */
     const struct grd_triangle transposed = {.n = t->n, .stride = t->stride, .upper = !t->upper, .unit = t->unit, .left = false, .a = t->a};
     for (int64_t i = 0; i < k; i++)
         kernels->solve(&transposed, 1, 1, (char *)x + i * leading * grd_dtype_table[dtype].size);
@@ -231,7 +245,7 @@ void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct 
 
 int64_t grd_lapack_block_work(int64_t columns)
 {
-    enum { BLOCK = 32 }; /* LAPACK takes as many columns at a time as there is room for */
+    enum { BLOCK = 32 }; /* number of columns per block; LAPACK uses blocks of the size that the workspace has room for */
     return columns * BLOCK;
 }
 

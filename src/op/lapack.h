@@ -1,5 +1,6 @@
-/* Routines of LAPACK as decompositions call them, over OpenBLAS, on one matrix that lies column by column. Each returns false, with nothing
- * written, where OpenBLAS does not serve: then the kernels do it. */
+/* Declares functions that decompose and invert one column-major matrix and solve systems with it by LAPACK, which is called through OpenBLAS. A
+ * function that returns false has written nothing, because OpenBLAS is not available or has no memory. The caller then uses this library's
+ * kernels. */
 #ifndef GRD_OP_LAPACK_H
 #define GRD_OP_LAPACK_H
 
@@ -11,32 +12,42 @@
 #include "op/openblas.h"
 #include "op/provider.h"
 
-/* The largest side of a matrix on which the kernels are as fast. */
+/* Largest side of a matrix (the smaller of the numbers of rows and columns) for which this library's kernels are at least as fast as LAPACK. */
 enum { GRD_LAPACK_SIDE = 24 };
 
-/* Chooses between the providers "lapack" and "native" of an operator on matrices of that side. */
+/* Makes the plan choose between the providers (implementations) "lapack" and "native" for matrices of the given side, i.e. the smaller of the
+ * numbers of rows and columns. Always returns true. */
 bool grd_plan_lapack(struct grd_plan *p, int64_t side);
+/* True if the plan has chosen LAPACK for its matrices, and not this library's kernels. */
 bool grd_lapack_is_chosen(const struct grd_plan *p);
 
-/* Returns a routine that may be called until grd_openblas_end; NULL where there is none, or no memory for it. */
+/* Returns the LAPACK routine `name` for the dtype, which may be called until grd_openblas_end(). Returns NULL if the dtype has no such routine or
+ * OpenBLAS has no memory for the call. */
 grd_lapack_routine *grd_lapack_begin(grd_dtype dtype, enum grd_lapack_name name);
-/* Returns -1, 0 or 1 as an element. */
+/* Returns a pointer to the constant -1, 0 or 1 (`value`) of the given floating-point or complex dtype. */
 const void *grd_lapack_number(grd_dtype dtype, int value);
 
-/* Overwrites the lower triangle L with that of the inverse of L L^H; its diagonal has no zero. */
+/* Overwrites the n x n lower triangular matrix L with the lower triangle of the inverse of L L^H. The diagonal of L must have no zero. Returns false,
+ * with nothing written, if OpenBLAS is not available. */
 bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l);
-/* Overwrites x, n x k or k x n with columns `leading` elements apart, as `solve` of grd_decomposition_row does: with LAPACK if that is chosen and
- * serves, otherwise with the kernel. `turned`, from the left alone: the triangle is as t says, but lies row by row. */
+/* Solves the triangular system t->a y = x, or y t->a = x if t->left is false, and overwrites x with y. x is n x k if t->left, otherwise k x n, and
+ * its columns are `leading` elements apart. Uses LAPACK if the plan has chosen it and OpenBLAS is available, otherwise a kernel. If `turned`, the
+ * triangle is stored row by row, which is allowed only if t->left. */
 void grd_solve_triangle(const struct grd_plan *p, grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading,
                         void *x);
-/* Overwrites x as grd_solve_triangle does, with LAPACK. To be called between grd_openblas_begin and grd_openblas_end. Of real dtypes, `turned` is
- * allowed from the right, too. */
+/* Solves the same system as grd_solve_triangle(), but always with LAPACK, and overwrites x with the solution. Call this function between
+ * grd_openblas_begin() and grd_openblas_end(). For real dtypes `turned` is allowed without t->left, too. Returns false, with x unchanged, if
+ * OpenBLAS lacks a routine for the dtype. */
 bool grd_lapack_solve(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x);
-/* Returns the number of elements of workspace for a routine that takes columns by blocks. */
+/* Returns the number of elements of workspace for a LAPACK routine that processes a matrix with `columns` columns block by block. */
 int64_t grd_lapack_block_work(int64_t columns);
-/* Overwrites the lower triangle of a symmetric matrix, or a Hermitian one, with L and D, with pivots of grd_ldl_row; `work` is for n columns. */
+/* Overwrites the lower triangle of the n x n matrix a, which is Hermitian if `hermitian` and otherwise symmetric, with the factors L and D.
+ * ret_pivots gets LAPACK's pivots, counted from 1; two equal negative pivots mark a 2 x 2 block of D. *ret_info is 0, or the number, counted from
+ * 1, of a diagonal element of D that is zero. `work` has grd_lapack_block_work(n) elements. Returns false, with nothing written, if OpenBLAS is
+ * not available. */
 bool grd_lapack_ldl(grd_dtype dtype, int64_t n, bool hermitian, void *a, void *work, int64_t *ret_pivots, int32_t *ret_info);
-/* Overwrites n x k right sides with the solutions. */
+/* Solves A X = B, where B is the n x k matrix in x, and overwrites x with X. `ld` and `pivots` are the results of grd_lapack_ldl() for A. Returns
+ * false, with x unchanged, if OpenBLAS is not available. */
 bool grd_lapack_ldl_solve(grd_dtype dtype, int64_t n, int64_t k, bool hermitian, const void *ld, const int64_t *pivots, void *x);
 
 #endif

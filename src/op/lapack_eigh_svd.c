@@ -1,4 +1,5 @@
-/* LAPACK's syevd, heevd, gesdd and gelsy, as Fortran calls them: all arguments by address, after them the lengths of those that are text. */
+/* Calls LAPACK's syevd, heevd, gesdd and gelsy with the Fortran convention. All arguments are passed by address, and the lengths of string arguments
+ * follow at the end. */
 #include "op/lapack_eigh_svd.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ typedef void complex_gelsy_routine(const int64_t *m, const int64_t *n, const int
 
 /* ---- Workspace --------------------------------------------------------------------------------------------------------------------------- */
 
-/* The parts of a call's memory. */
+/* Addresses of the four arrays in the workspace of one LAPACK call. Their lengths are the members of grd_lapack_work with the same names. */
 struct parts {
     char *copies, *elements, *reals;
     int64_t *integers;
@@ -42,11 +43,13 @@ static size_t itemsize(grd_dtype dtype)
     return (size_t)grd_dtype_table[dtype].size;
 }
 
+/* Rounds a size up to a multiple of 64 bytes, so that each array starts in a cache line of its own. */
 static size_t rounded(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;
 }
 
+/* Divides the memory `work` into the arrays that `w` describes. */
 static struct parts parts_of(grd_dtype dtype, const struct grd_lapack_work *w, char *work)
 {
     struct parts x;
@@ -57,13 +60,15 @@ static struct parts parts_of(grd_dtype dtype, const struct grd_lapack_work *w, c
     return x;
 }
 
-/* Returns a size that a routine has written as a floating-point number, which float32 may have rounded down. */
+/* Returns the workspace size that LAPACK has written to *number as a floating-point number. A float32 may have been rounded down, so the size is
+ * increased a little. */
 static int64_t size_asked(grd_dtype dtype, const void *number)
 {
     const double size = grd_dtype_to_real(dtype) == GRD_FLOAT32 ? 1.000001 * (double)*(const float *)number : *(const double *)number;
     return (int64_t)size + 1;
 }
 
+/* Sets w->bytes to the size of the workspace, i.e. of its arrays copies, elements, reals and integers together. */
 static void count_bytes(grd_dtype dtype, struct grd_lapack_work *w)
 {
     w->bytes = rounded((size_t)w->copies * itemsize(dtype)) + rounded((size_t)w->elements * itemsize(dtype)) +
@@ -72,7 +77,8 @@ static void count_bytes(grd_dtype dtype, struct grd_lapack_work *w)
 
 /* ---- Eigenvalues ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Calls the routine on a matrix, or for sizes of -1 asks for its workspace. */
+/* Calls syevd or heevd on the matrix a and writes the eigenvalues to w. If the members of `sizes` are -1, the routine computes nothing and writes the
+ * workspace sizes it needs to the arrays of x. Returns LAPACK's info. */
 static int64_t call_eigh(grd_dtype dtype, const struct grd_eigh *e, void *a, void *w, const struct grd_lapack_work *sizes, struct parts x)
 {
     const bool complex = grd_dtype_is_complex(dtype);
@@ -118,6 +124,8 @@ bool grd_lapack_eigh(grd_dtype dtype, const struct grd_eigh *e, const struct grd
 
 /* ---- Singular values --------------------------------------------------------------------------------------------------------------------- */
 
+/* Calls gesdd on the matrix a and writes the singular values to `values`. If sizes->elements is -1, the routine computes nothing and writes the
+ * workspace size it needs to x.elements. Returns LAPACK's info. */
 static int64_t call_svd(grd_dtype dtype, const struct grd_svd *s, void *a, void *values, void *u, void *vh,
                         const struct grd_lapack_work *sizes, struct parts x)
 {
@@ -166,10 +174,11 @@ bool grd_lapack_svd(grd_dtype dtype, const struct grd_svd *s, const struct grd_l
 
 /* ---- Least squares ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The memory holds a copy of the right sides, with room for the solution, and blocks of reflections. */
+/* Returns the memory for a copy of the right-hand sides and for gelsy's workspace. The copy has max(m, n) rows, because gelsy overwrites the
+ * right-hand sides with the solution. */
 struct grd_lapack_work grd_lapack_least_squares_work(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    enum { BLOCK = 64 }; /* columns, not fewer than LAPACK takes at a time */
+    enum { BLOCK = 64 }; /* number of columns in a block of reflections, at least LAPACK's block size */
     const int64_t shorter = m < n ? m : n, longer = m < n ? n : m;
     struct grd_lapack_work w = {.copies = longer * k,
                                 .elements = shorter + 2 * n + BLOCK * (n + 1) + BLOCK * (shorter > k ? shorter : k),
@@ -179,15 +188,16 @@ struct grd_lapack_work grd_lapack_least_squares_work(grd_dtype dtype, int64_t m,
     return w;
 }
 
+/* Returns the absolute value of one element. */
 static double magnitude_of(const char *element, grd_dtype dtype)
 {
     const grd_scalar x = grd_scalar_read(element, dtype);
     return x.kind == GRD_SCALAR_COMPLEX ? hypot(x.v.c.re, x.v.c.im) : fabs(grd_scalar_double(x));
 }
 
-/* True if the rank is not full, and what is left of the matrix beside its rank is rounding. The factors are T, whose first element is not above
- * the largest singular value, and behind it R, whose first element is the largest on its diagonal. Otherwise singular values must tell what counts
- * as 0. */
+/* True if gelsy found a rank r below min(m, n) and the remainder that gelsy dropped is only rounding error. The remainder is rounding error if
+ * diagonal element r of the triangular factor is at most max(m, n) * epsilon times diagonal element 0, which does not exceed the largest singular
+ * value. If the function returns false, the caller must compute singular values to find the rank. */
 static bool drops_rounding(grd_dtype dtype, const struct grd_least_squares *s, const char *factors)
 {
     const double epsilon = grd_dtype_to_real(dtype) == GRD_FLOAT32 ? 0x1p-23 : 0x1p-52;
@@ -212,7 +222,7 @@ bool grd_lapack_least_squares(grd_dtype dtype, const struct grd_least_squares *s
     memcpy(a, s->a, (size_t)(s->m * s->n) * size);
     for (int64_t i = 0; i < s->k; i++)
         memcpy(b + (size_t)(i * longer) * size, (const char *)s->b + (size_t)(i * s->m) * size, (size_t)s->m * size);
-    memset(x.integers, 0, (size_t)s->n * sizeof *x.integers); /* 0: a column that is not fixed to the front */
+    memset(x.integers, 0, (size_t)s->n * sizeof *x.integers); /* a 0 allows gelsy to move the column in its pivoting */
     if (complex)
         ((complex_gelsy_routine *)routine)(&s->m, &s->n, &s->k, a, &s->m, b, &longer, x.integers, rcond, s->ret_rank, x.elements,
                                            &w->elements, x.reals, &info);

@@ -1,4 +1,5 @@
-/* Eigenvalues, singular values and least squares by LAPACK, one matrix at a time, over OpenBLAS. For eigh_svd.c and least_squares.c alone. */
+/* Declares functions that compute eigenvalues, singular values and least squares of one matrix by LAPACK, which is called through OpenBLAS. Only
+ * eigh_svd.c and least_squares.c use this header. */
 #ifndef GRD_OP_LAPACK_EIGH_SVD_H
 #define GRD_OP_LAPACK_EIGH_SVD_H
 
@@ -9,33 +10,41 @@
 #include "kernel/spectral.h"
 #include "op/lapack_reflections.h"
 
-/* The memory of a call: copies of matrices, and as much workspace as LAPACK asks for, in elements of the dtype, real numbers and integers. */
+/* Memory needed by one LAPACK call. `copies` and `elements` count elements of the dtype, for copies of matrices and for workspace. `reals` counts
+ * real numbers of the same precision, and `integers` counts int64_t. */
 struct grd_lapack_work {
     int64_t copies, elements, reals, integers;
-    size_t bytes; /* bytes of all parts */
+    size_t bytes; /* size of all four arrays together, each rounded up to 64 bytes */
 };
 
-/* Asks for the workspace of matrices of such sizes; false if there is no such routine. What the pointers of e and s lead to is not read. */
+/* Asks LAPACK for the workspace that the decomposition of a matrix of the sizes in `e` needs. Returns false if there is no such routine. The arrays
+ * that `e` points to are not read. */
 bool grd_lapack_eigh_work(grd_dtype dtype, const struct grd_eigh *e, struct grd_lapack_work *ret_work);
+/* Asks LAPACK for the workspace that the decomposition of a matrix of the sizes in `s` needs. Returns false if there is no such routine. The arrays
+ * that `s` points to are not read. */
 bool grd_lapack_svd_work(grd_dtype dtype, const struct grd_svd *s, struct grd_lapack_work *ret_work);
-/* Computes one matrix, all of whose elements are finite. False, with nothing written, where OpenBLAS has no memory for the call. */
+/* Computes eigenvalues, and eigenvectors if e->ret_v is not NULL, of one matrix whose elements are all finite. `w` is the result of
+ * grd_lapack_eigh_work(), and `work` is memory of w->bytes bytes. Returns false, with nothing written, if OpenBLAS has no memory for the call. */
 bool grd_lapack_eigh(grd_dtype dtype, const struct grd_eigh *e, const struct grd_lapack_work *w, char *work);
+/* Computes the singular value decomposition of one matrix whose elements are all finite. `w` is the result of grd_lapack_svd_work(), and `work` is
+ * memory of w->bytes bytes. Returns false, with nothing written, if OpenBLAS has no memory for the call. */
 bool grd_lapack_svd(grd_dtype dtype, const struct grd_svd *s, const struct grd_lapack_work *w, char *work);
 
-/* x = pinv(a) b, column by column: a of m x n, b of m x k, x of n x k. Singular values below rcond times the largest count as 0; the rank is how
- * many do not. */
+/* Arguments of x = pinv(a) b for column-major matrices: a is m x n, b is m x k and x is n x k. Singular values below rcond times the largest count as
+ * 0, and the rank is the number of the other singular values. */
 struct grd_least_squares {
     int64_t m, n, k;
     double rcond;
     const void *a, *b;
-    void *ret_x, *ret_factors; /* factors: T of a = Q T Z P as a triangle, of as many rows as the rank */
+    void *ret_x, *ret_factors; /* ret_factors: a after gelsy's decomposition a = Q T Z P; its leading rank x rank upper triangle is T */
     int64_t *ret_rank;
 };
 
-/* Returns the memory for a call; no size may be 0. */
+/* Returns the memory that grd_lapack_least_squares() needs. m, n and k must not be 0. */
 struct grd_lapack_work grd_lapack_least_squares_work(grd_dtype dtype, int64_t m, int64_t n, int64_t k);
-/* Computes one matrix, all of whose elements are finite. False, and nothing of use is written, where its rank is full or not clear, there is no
- * such routine, or no memory for the call. */
+/* Solves least squares for one matrix whose elements are all finite and whose rank is not full. `w` is the result of grd_lapack_least_squares_work(),
+ * and `work` is memory of w->bytes bytes. Returns false if the rank is full or not certain, the dtype has no such routine, or OpenBLAS has no memory.
+ * The output arrays then have no defined contents. */
 bool grd_lapack_least_squares(grd_dtype dtype, const struct grd_least_squares *s, const struct grd_lapack_work *w, char *work);
 
 #endif

@@ -1,11 +1,11 @@
-/* Decompositions of large matrices on all threads. LAPACK decomposes panels of some columns, one after the other; by each panel, the columns to
- * the right of it are updated. Threads take whichever step can be done, leftmost first: so the next panel is decomposed while columns farther
- * right still wait for updates.
+/* Computes LU and Cholesky decompositions of large matrices on all threads. LAPACK decomposes panels (blocks of adjacent columns) from left to right,
+ * and each decomposed panel is used to update the columns to its right. A thread always takes the leftmost step (decomposition of a panel or update
+ * of some columns) that can be done now, so the next panel is decomposed while columns farther right still wait for updates.
  *
  * Invariants
- * - The steps, and their order for each column, depend on the sizes alone: so the bits do not depend on the number of threads.
- * - Columns are changed by one thread at a time.
- * - A step that has begun can be done: OpenBLAS, which has had memory for a call, has it again. */
+ * - The set of steps, and their order for each column, depend only on the sizes of the matrix, so the bits do not depend on the number of threads.
+ * - Each column is changed by one thread at a time.
+ * - No step fails for lack of memory, because run() has made sure that OpenBLAS has its buffers. */
 #include "op/lapack_panels.h"
 
 #include <pthread.h>
@@ -23,33 +23,39 @@ typedef void laswp_routine(const int64_t *n, void *a, const int64_t *lda, const 
 typedef void herk_routine(const char *triangle, const char *transposition, const int64_t *n, const int64_t *k, const void *alpha,
                           const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc, size_t length1, size_t length2);
 
-/* The shorter side from which on two threads are faster than one call of LAPACK, and one thread as fast. */
+/* Smallest min(m, n) of a matrix that is decomposed panel by panel (a panel is a block of adjacent columns); smaller matrices are decomposed by
+ * one LAPACK call. From this size on, panels are faster on two threads and as fast on one. */
 enum { LU_SIDE = 128, CHOLESKY_SIDE = 192 };
 
-/* Measured on two threads of a Zen 5, for sides of 200 to 2,000. */
+/* The values were chosen by measurements on two threads of a Zen 5, for sides of 200 to 2,000. */
 enum {
-    WIDTH = 48, /* columns of a panel */
-    GROUP = 3,  /* panels of a group */
+    WIDTH = 48, /* minimum number of columns of a panel, i.e. of a block of adjacent columns that is decomposed at a time */
+    GROUP = 3,  /* number of adjacent panels whose columns are updated together; see Note [Groups] */
     MOST_PANELS = 256
 };
 
-/* The updates that some columns have had. */
+/* Counts the updates of the columns of one panel (a block of adjacent columns), or of a group of adjacent panels. */
 struct progress {
+    /* Number of panels whose contribution has been subtracted from the columns of this panel or group. */
     int64_t updates;
-    bool is_busy; /* a thread changes them */
+    bool is_busy; /* true while a thread is changing the columns of this panel or group */
 };
 
 /* Note [Groups]
- * Each product copies the rows of the panel to where they are read fast, which takes less time the more columns there are. But a panel of many
- * columns is decomposed late. Therefore the columns of GROUP panels are updated together by all panels but those of the group before theirs: by
- * these, and among themselves, they are updated panel by panel, so that the leftmost one is ready early. */
+ * A panel is a block of adjacent columns. Updating columns by a decomposed panel is a matrix product that first packs rows of the panel into a
+ * contiguous buffer. The cost of packing per updated column falls with the number of columns that are updated together. But if panels were made
+ * wider for this reason, each panel would be decomposed later, and threads would wait for it. Therefore GROUP adjacent panels form a group. The
+ * columns of a group are updated together by the panels that are at least two groups to the left. The panels of the group before, and of the
+ * group itself, update its columns panel by panel, so that the leftmost panel of the group can be decomposed early. */
 struct job {
     grd_dtype dtype;
-    int64_t m, n;           /* rows and columns */
-    int64_t width;          /* columns of a panel */
-    int64_t count, factors; /* panels in all; the first `factors` of them are decomposed */
+    int64_t m, n;  /* size of the matrix: m rows, n columns */
+    int64_t width; /* number of columns of a panel, i.e. of a block of adjacent columns; the last panel may have fewer */
+    /* Number of panels, i.e. of blocks of adjacent columns. The first `factors` panels contain pivots and are decomposed; the others are only
+     * updated. */
+    int64_t count, factors;
     char *a;
-    int64_t *pivots; /* those of a panel count from its first row */
+    int64_t *pivots; /* 1-based pivot rows; during run(), relative to the first row of their panel; NULL for Cholesky */
     int64_t info;
     const void *one, *minus_one;
     grd_getrf_routine *getrf;
@@ -59,15 +65,17 @@ struct job {
     grd_gemm_routine *gemm;
     herk_routine *herk;
     void (*decompose)(struct job *job, int64_t panel);
-    void (*update)(struct job *job, int64_t panel, int64_t column, int64_t end); /* columns [column, end) */
+    /* Updates the columns [column, end) with panel number `panel`, which is decomposed. */
+    void (*update)(struct job *job, int64_t panel, int64_t column, int64_t end);
 
-    pthread_mutex_t lock; /* protects the members that follow */
-    int64_t decomposed;   /* panels that are decomposed */
+    pthread_mutex_t lock; /* protects `decomposed`, `groups` and `panels` */
+    int64_t decomposed;   /* number of panels that are decomposed */
     struct progress groups[MOST_PANELS], panels[MOST_PANELS];
-    atomic_int changes; /* number of steps done */
+    atomic_int changes; /* number of decompositions and updates that are done; waiting threads poll this number without the lock */
 };
 
-/* What a thread does next: it decomposes the columns [column, end), which are a panel, or updates them. */
+/* A step that a thread can do next. Either the columns [column, end) are a panel that is decomposed, or the columns [column, end) are updated by
+ * the decomposed panel with the number progress->updates. */
 struct step {
     struct progress *progress;
     int64_t column, end;
@@ -78,32 +86,36 @@ static void *at(const struct job *job, int64_t row, int64_t column)
     return job->a + (row + column * job->m) * grd_dtype_size(job->dtype);
 }
 
+/* Returns the index of the first column after the panel. */
 static int64_t end_of(const struct job *job, int64_t panel)
 {
     return grd_least(job->n, (panel + 1) * job->width);
 }
 
-/* Returns the number of pivots of a panel. */
+/* Returns the number of pivots of the panel, which is its number of columns or, if fewer, the number of rows from its diagonal on. */
 static int64_t depth_of(const struct job *job, int64_t panel)
 {
     return grd_least(job->m, end_of(job, panel)) - panel * job->width;
 }
 
-/* ---- Steps -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Scheduling of the steps -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many panels update all panels of a group. */
+/* Returns the number of leftmost panels that update all columns of the group in one product, because they are at least two groups to the left.
+ * See Note [Groups]. */
 static int64_t shared_updates(const struct job *job, int64_t group)
 {
     return grd_least(grd_greatest(group - 1, 0) * GROUP, job->factors);
 }
 
-/* True if columns that need `wanted` updates can have the next one. The caller holds the lock. */
+/* True if the columns that `progress` describes (those of a panel or a group) can be updated now: no thread is changing them, fewer than `wanted`
+ * panels have updated them, and the next panel is decomposed. The caller holds the lock. */
 static bool can_update(const struct job *job, const struct progress *progress, int64_t wanted)
 {
     return !progress->is_busy && progress->updates < grd_least(wanted, job->decomposed);
 }
 
-/* Finds the leftmost step that can be done; false if there is none now. The caller holds the lock. */
+/* Finds the leftmost step that can be done now and stores it in *ret_step. A step decomposes a panel (a block of adjacent columns), or updates
+ * columns by a decomposed panel. Returns false if there is no such step. The caller holds the lock. */
 static bool find_step(struct job *job, struct step *ret_step)
 {
     for (int64_t panel = job->decomposed; panel < job->count; panel++) {
@@ -122,7 +134,8 @@ static bool find_step(struct job *job, struct step *ret_step)
     return false;
 }
 
-/* True if all steps are done. The caller holds the lock. */
+/* True if the matrix is completely decomposed: all panels (blocks of columns) with pivots are decomposed, and the columns to the right of them
+ * are updated. The caller holds the lock. */
 static bool is_done(const struct job *job)
 {
     bool done = job->decomposed == job->factors;
@@ -131,7 +144,8 @@ static bool is_done(const struct job *job)
     return done;
 }
 
-/* Does a step. The caller holds the lock, which is released meanwhile. */
+/* Executes one step, i.e. decomposes a panel (a block of adjacent columns) or updates columns by a decomposed panel. The caller holds the lock,
+ * which is released during the computation. */
 static void do_step(struct job *job, const struct step *step)
 {
     struct progress *const progress = step->progress;
@@ -154,7 +168,8 @@ static void do_step(struct job *job, const struct step *step)
     atomic_fetch_add_explicit(&job->changes, 1, memory_order_relaxed);
 }
 
-/* Spins until a step is done, since a step takes less time than it takes to wake a thread; yields the processor now and then. */
+/* Spins until another thread has finished a step, that is until job->changes differs from `seen`. The thread does not sleep, since a step takes less
+ * time than waking a thread, but yields the processor after every 1,000 polls. */
 static void wait_for_change(const struct job *job, int seen)
 {
     enum { LOOKS = 1000 };
@@ -165,6 +180,7 @@ static void wait_for_change(const struct job *job, int seen)
             grd_relax();
 }
 
+/* Decomposes panels and updates columns until nothing is left to do. Each thread runs this task once, so the range [begin, end) has no meaning. */
 static void do_steps(int64_t begin, int64_t end, void *context)
 {
     struct job *job = context;
@@ -184,6 +200,7 @@ static void do_steps(int64_t begin, int64_t end, void *context)
     pthread_mutex_unlock(&job->lock);
 }
 
+/* Returns the struct job for decomposing the m x n matrix a. The caller sets `pivots`, `decompose` and `update`. */
 static struct job job_of(grd_dtype dtype, int64_t m, int64_t n, void *a)
 {
     const int64_t width = grd_greatest(WIDTH, (n + MOST_PANELS - 1) / MOST_PANELS);
@@ -204,7 +221,7 @@ static struct job job_of(grd_dtype dtype, int64_t m, int64_t n, void *a)
                         .herk = (herk_routine *)grd_lapack(dtype, GRD_LAPACK_SYRK)};
 }
 
-/* False, with nothing written, where OpenBLAS does not serve. */
+/* Decomposes the matrix on all threads. Returns false, with nothing written, if OpenBLAS or one of the routines is not available. */
 static bool run(struct job *job)
 {
     if (job->getrf == NULL || job->potrf == NULL || job->trsm == NULL || job->laswp == NULL || job->gemm == NULL || job->herk == NULL ||
@@ -221,7 +238,8 @@ static bool run(struct job *job)
 
 void grd_for_matrices(const struct grd_plan *p, int64_t side, int64_t count, int64_t grain, grd_task *task, void *context)
 {
-    enum { GAIN = 2 * WIDTH }; /* columns per thread that are worth it */
+    /* All threads together decompose one matrix faster than one thread does if the matrix has at least this many columns per thread. */
+    enum { GAIN = 2 * WIDTH };
     const int64_t threads = grd_num_threads(), last = count % threads;
     const bool shares = grd_lapack_is_chosen(p) && last < grd_least(threads, side / GAIN);
     const int64_t shared = shares ? last : 0;
@@ -230,8 +248,10 @@ void grd_for_matrices(const struct grd_plan *p, int64_t side, int64_t count, int
         task(count - shared, count, context);
 }
 
-/* ---- L U ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- LU decomposition --------------------------------------------------------------------------------------------------------------------- */
 
+/* Decomposes panel number `panel` (a block of adjacent columns), which all panels to its left have updated. If this finds the first zero pivot of
+ * the matrix, stores its number, counted from 1, in job->info. */
 static void decompose_lu(struct job *job, int64_t panel)
 {
     const int64_t first = panel * job->width, rows = job->m - first, columns = end_of(job, panel) - first;
@@ -241,13 +261,15 @@ static void decompose_lu(struct job *job, int64_t panel)
         job->info = first + info;
 }
 
-/* Exchanges rows of the columns [column, end) as the pivots of a panel say. */
+/* Exchanges rows of the columns [column, end) as the pivots of the decomposed panel number `panel` say. */
 static void exchange_rows(const struct job *job, int64_t panel, int64_t column, int64_t end)
 {
     const int64_t first = panel * job->width, pivots = depth_of(job, panel), columns = end - column, one = 1;
     job->laswp(&columns, at(job, first, column), &job->m, &one, &pivots, job->pivots + first, &one);
 }
 
+/* Updates the columns [column, end) by panel number `panel`, which is decomposed: exchanges rows, solves for rows of U, and subtracts L times U
+ * from the rows below. */
 static void update_lu(struct job *job, int64_t panel, int64_t column, int64_t end)
 {
     const int64_t first = panel * job->width, k = depth_of(job, panel), below = first + k, rows = job->m - below, columns = end - column;
@@ -259,7 +281,8 @@ static void update_lu(struct job *job, int64_t panel, int64_t column, int64_t en
                   at(job, below, column), &job->m, 1, 1);
 }
 
-/* Exchanges the rows of panels [begin, end) by the pivots of the panels to their right, which count from the first row of the matrix. */
+/* In the columns of each panel (block of adjacent columns) with a number in [begin, end), exchanges rows as the pivots of all panels to the right
+ * of it say. These pivots are relative to the first row of the matrix. */
 static void exchange_left(int64_t begin, int64_t end, void *context)
 {
     const struct job *job = context;
@@ -271,6 +294,9 @@ static void exchange_left(int64_t begin, int64_t end, void *context)
     }
 }
 
+/* Overwrites the m x n matrix a with L and U, computed panel by panel (a panel is a block of adjacent columns) on all threads. Writes the pivots,
+ * counted from 1, to ret_pivots. *ret_info is 0 or the number of the first zero pivot. Returns false, with nothing written, if OpenBLAS or one of
+ * the routines is not available. */
 static bool lu_by_panels(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info)
 {
     struct job job = job_of(dtype, m, n, a);
@@ -300,9 +326,10 @@ bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_
     return true;
 }
 
-/* ---- Cholesky ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Cholesky decomposition --------------------------------------------------------------------------------------------------------------- */
 
-/* Decomposes a panel. Once one has failed, those to its right are skipped. */
+/* Decomposes panel number `panel`, a block of adjacent columns. Does nothing if the decomposition of a panel to the left has failed (job->info is
+ * not 0). */
 static void decompose_cholesky(struct job *job, int64_t panel)
 {
     const int64_t first = panel * job->width, below = end_of(job, panel), columns = below - first, rows = job->n - below;
@@ -320,6 +347,8 @@ static void decompose_cholesky(struct job *job, int64_t panel)
                          true, rows, job->n, at(job, below, first));
 }
 
+/* Updates the columns [column, end) of the lower triangle by panel number `panel`, which is decomposed: subtracts the product of the panel's rows
+ * and their adjoints. */
 static void update_cholesky(struct job *job, int64_t panel, int64_t column, int64_t end)
 {
     const int64_t first = panel * job->width, columns = end - column, rows = job->n - end;

@@ -1,7 +1,8 @@
-/* Householder reflections of matrices by LAPACK: those of small matrices by one call, those of large ones by blocks of columns. The columns that
- * the reflections of a block change are cut into chunks, which all threads share.
+/* Computes QR decompositions by Householder reflections, and products with Q, using LAPACK. A small matrix takes one LAPACK call. For a large matrix,
+ * BLOCK adjacent reflections at a time are combined in a block. The columns of the matrix that a block of reflections changes are divided into chunks
+ * of adjacent columns, which all threads share.
  *
- * Invariant: blocks and chunks follow from the sizes of one matrix, so the bits depend neither on the number of threads nor on the batch. */
+ * Invariant: blocks and chunks depend only on the sizes of one matrix, so the bits depend neither on the number of threads nor on the batch. */
 #include "op/lapack_reflections.h"
 
 #include <string.h>
@@ -28,35 +29,37 @@ typedef void larft_routine(const char *direction, const char *storage, const int
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Measured on two threads of a Zen 5: blocks of 64 columns take as long for 1,000 columns and a tenth longer for 500; wider chunks leave a thread
- * without work. */
+/* The sizes below were chosen by measurements on two threads of a Zen 5. With BLOCK = 64, a matrix of 1,000 columns takes as long as with 32, and one
+ * of 500 columns takes 10 % longer. With wider chunks, a thread may be left without work. */
 enum {
-    BLOCK = 32, /* columns */
-    CHUNK = 64, /* columns, a multiple of BLOCK */
-    LEAST = 96  /* least number of reflections that are taken by blocks */
+    BLOCK = 32, /* number of reflections (columns of the matrix) that are combined in a block */
+    CHUNK = 64, /* number of columns that a task updates at a time (a chunk), a multiple of BLOCK */
+    LEAST = 96  /* minimum number of reflections for which this file combines them in blocks; fewer are left to one LAPACK call */
 };
 
-/* The product of k reflections of m elements, whose vectors V are columns of a below its diagonal: one I - V T V^H after the other, of BLOCK
- * columns each. */
+/* Product of k reflections of vectors with m elements, grouped in blocks of BLOCK reflections. Each block is the matrix I - V T V^H. The columns of
+ * its V are stored in `a`, an m x k matrix, below the diagonal, and T is upper triangular. */
 struct blocks {
     grd_dtype dtype;
-    int64_t m, k, size; /* size: of an element, in bytes */
+    int64_t m, k, size; /* size: bytes of an element */
     char *a, *tau;
-    char *triangles; /* T of each block, BLOCK x BLOCK with zeros below the diagonal */
-    char *heads;     /* the first rows of V of each block, BLOCK x BLOCK, with the zeros and ones that are not in a */
+    char *triangles; /* the triangular matrix T of each block of reflections, BLOCK x BLOCK, with zeros below the diagonal */
+    char *heads;     /* the first BLOCK rows of the matrix V of each block of reflections, with the zeros and ones that `a` does not
+                      * store */
     geqrt3_routine *geqrt3;
     geqrf_routine *geqrf;
     larft_routine *larft;
     grd_gemm_routine *gemm;
-    grd_gemm_kernel *kernel; /* NULL: gemm is faster */
-    int64_t first;           /* column of the block that is being applied */
-    /* The columns that are changed, and 2 * BLOCK elements for each of them. */
+    grd_gemm_kernel *kernel; /* this library's kernel for small products; NULL if gemm is faster or the dtype is complex */
+    int64_t first;           /* first column of the block of reflections that is being applied */
+    /* x is m x `columns` and is multiplied by the blocks of reflections, or by their adjoints if `adjoint`. `work` has 2 * BLOCK elements for
+     * each column of x. */
     int64_t columns;
     bool adjoint;
     char *x, *work;
 };
 
-/* Returns the blocks of r, to change columns of x. */
+/* Returns the description of the reflections r, which are to be applied to the m x `columns` matrix x. */
 static struct blocks blocks_of(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x)
 {
     return (struct blocks){.dtype = dtype,
@@ -69,6 +72,7 @@ static struct blocks blocks_of(grd_dtype dtype, const struct grd_reflections *r,
                            .x = x};
 }
 
+/* True if k reflections are combined in blocks instead of being passed to one LAPACK call. */
 static bool is_by_blocks(int64_t k)
 {
     return k >= LEAST;
@@ -79,13 +83,14 @@ static int64_t count_blocks(int64_t k)
     return (k - 1) / BLOCK + 1;
 }
 
-/* Returns the elements of workspace for triangles, heads, and columns. */
+/* Returns the number of elements of workspace for `triangles`, `heads` and `work` of struct blocks. */
 static int64_t blocks_work(int64_t k, int64_t columns)
 {
     return 2 * BLOCK * (count_blocks(k) * BLOCK + columns);
 }
 
-/* Finds the routines, and divides the workspace. After it has returned true, grd_openblas_begin does not fail. */
+/* Looks up the LAPACK routines and divides the workspace `work`. Returns false if a routine or OpenBLAS is not available. After it has returned
+ * true, grd_openblas_begin() does not fail. */
 static bool start_blocks(struct blocks *b, void *work)
 {
     b->size = grd_dtype_table[b->dtype].size;
@@ -105,39 +110,44 @@ static bool start_blocks(struct blocks *b, void *work)
     return true;
 }
 
-/* A matrix whose columns are `leading` elements apart. */
+/* Describes a column-major matrix. `leading` is the number of elements from the start of one column to the start of the next. */
 struct columns {
     char *data;
     int64_t leading;
 };
 
+/* Returns the number of columns of the block of reflections that starts at column `first`. */
 static int64_t width_of(const struct blocks *b, int64_t first)
 {
     return grd_least(BLOCK, b->k - first);
 }
 
+/* Returns the triangular matrix T of the block of reflections I - V T V^H that starts at column `first`. */
 static struct columns triangle_of(const struct blocks *b, int64_t first)
 {
     return (struct columns){b->triangles + first * BLOCK * b->size, BLOCK};
 }
 
+/* Returns the first rows of V, the matrix of reflection vectors of the block that starts at column `first`, with the zeros and ones that b->a
+ * does not store. */
 static struct columns head_of(const struct blocks *b, int64_t first)
 {
     return (struct columns){b->heads + first * BLOCK * b->size, BLOCK};
 }
 
+/* Describes a product z = beta z + alpha x y. alpha and beta are -1, 0 or 1. */
 struct operation {
-    bool adjoint; /* x is replaced by its adjoint */
+    bool adjoint; /* the adjoint of x is used instead of x */
     int alpha, beta;
 };
 
-/* z = beta z + alpha x y, or with the adjoint of x; z is m x n, and y k x n. alpha and beta are -1, 0 or 1. */
+/* Computes z = beta z + alpha x y, or with the adjoint of x instead of x. z is m x n, and y is k x n. */
 static void multiply(const struct blocks *b, struct operation how, int64_t m, int64_t n, int64_t k, struct columns x, struct columns y,
                      struct columns z)
 {
     if (m == 0)
         return;
-    if (b->kernel != NULL) { /* z^T = y^T x^T, whose matrices lie row by row */
+    if (b->kernel != NULL) { /* computed as z^T = y^T x^T, because the kernel's matrices are row-major */
         b->kernel(&(struct grd_gemm){.m = n,
                                      .n = m,
                                      .k = k,
@@ -158,7 +168,7 @@ static void multiply(const struct blocks *b, struct operation how, int64_t m, in
             grd_lapack_number(b->dtype, how.beta), z.data, &z.leading, 1, 1);
 }
 
-/* Writes columns of zeros with a 1, in the first of them in row `row`, in each following one a row below. */
+/* Fills `count` columns of x, each of `rows` elements, with zeros except for a 1 in row `row` + j of column j. */
 static void write_units(const struct blocks *b, int64_t rows, int64_t row, int64_t count, struct columns x)
 {
     for (int64_t j = 0; j < count; j++) {
@@ -168,6 +178,8 @@ static void write_units(const struct blocks *b, int64_t rows, int64_t row, int64
     }
 }
 
+/* Copies the first rows of V, the matrix of reflection vectors of the block that starts at column `first`, from b->a to b->heads, and fills in
+ * the ones on the diagonal and the zeros above it. */
 static void write_head(const struct blocks *b, int64_t first)
 {
     const int64_t width = width_of(b, first);
@@ -178,7 +190,8 @@ static void write_head(const struct blocks *b, int64_t first)
                (size_t)((width - 1 - j) * b->size));
 }
 
-/* Computes T of a block whose reflections are known. */
+/* Computes the triangular matrix T of the block of reflections that starts at column `first`. The reflections are already in b->a and b->tau.
+ * Also copies the first rows of the block's matrix V to b->heads. */
 static void make_triangle(const struct blocks *b, int64_t first)
 {
     const int64_t rows = b->m - first, width = width_of(b, first);
@@ -188,8 +201,8 @@ static void make_triangle(const struct blocks *b, int64_t first)
     write_head(b, first);
 }
 
-/* Decomposes the columns of a block. geqrt3, which works by halves, takes two thirds of the time of geqrf and larft for real dtypes, and twice as
- * long for complex ones. */
+/* Decomposes the columns of the block that starts at column `first` into R and reflections. For real dtypes geqrt3, which is recursive, takes two
+ * thirds of the time of geqrf and larft. For complex dtypes geqrt3 takes twice as long as geqrf and larft, so geqrf and larft are used. */
 static void reflect_block(const struct blocks *b, int64_t first)
 {
     const int64_t rows = b->m - first, width = width_of(b, first), lwork = BLOCK * BLOCK;
@@ -208,7 +221,8 @@ static void reflect_block(const struct blocks *b, int64_t first)
     write_head(b, first);
 }
 
-/* Overwrites x with x - V T V^H x, or with T^H if `adjoint`. */
+/* Multiplies `count` columns of x, starting at `column`, by the matrix I - V T V^H of the block that starts at column `first`, or by I - V T^H V^H if
+ * b->adjoint. */
 static void apply_block(const struct blocks *b, int64_t first, int64_t column, int64_t count)
 {
     const int64_t width = width_of(b, first), rows = b->m - first - width;
@@ -225,7 +239,8 @@ static void apply_block(const struct blocks *b, int64_t first, int64_t column, i
     multiply(b, add, rows, count, width, rest, tvx, below);
 }
 
-/* Writes the columns of the identity that belong to a block, multiplied with it. */
+/* Writes columns [first, first + width) of the matrix I - V T V^H to x. The block of reflections starts at column `first` and has `width`
+ * reflections. */
 static void write_block(const struct blocks *b, int64_t first)
 {
     const int64_t width = width_of(b, first), rows = b->m - first - width;
@@ -240,9 +255,10 @@ static void write_block(const struct blocks *b, int64_t first)
     multiply(b, (struct operation){false, 1, 0}, rows, width, width, rest, units, (struct columns){within.data + width * b->size, b->m});
 }
 
-/* ---- Decomposing -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- QR decomposition --------------------------------------------------------------------------------------------------------------------- */
 
-/* Applies a block to the columns of the next one and to chunks of those behind; and decomposes the next one, so that no thread waits for that. */
+/* Multiplies the chunks [begin, end) of the columns to the right of block b->first by that block of reflections. Chunk 0 has the columns of the
+ * next block. The thread that has multiplied chunk 0 also decomposes the next block, so that no thread has to wait for it. */
 static void update_chunks(int64_t begin, int64_t end, void *context)
 {
     const struct blocks *b = context;
@@ -257,6 +273,7 @@ static void update_chunks(int64_t begin, int64_t end, void *context)
     grd_openblas_end();
 }
 
+/* Decomposes the matrix on all threads, one block of columns after the other. */
 static void reflect_by_blocks(struct blocks *b)
 {
     grd_openblas_begin();
@@ -294,7 +311,7 @@ bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *re
     return true;
 }
 
-/* ---- Multiplying -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Products with Q ---------------------------------------------------------------------------------------------------------------------- */
 
 static void make_triangles(int64_t begin, int64_t end, void *context)
 {
@@ -304,9 +321,11 @@ static void make_triangles(int64_t begin, int64_t end, void *context)
     grd_openblas_end();
 }
 
+/* Computes the columns [column, end) of Q. */
 static void make_chunk(const struct blocks *b, int64_t column, int64_t end)
 {
-    const int64_t units = grd_greatest(column, b->k); /* columns from `units` on belong to no block */
+    const int64_t units = grd_greatest(column, b->k); /* columns from `units` on belong to no block of reflections and start as columns of
+                                                       * the identity */
     if (units < end)
         write_units(b, b->m, units, end - units, (struct columns){b->x + units * b->m * b->size, b->m});
     for (int64_t first = (grd_least(end, b->k) - 1) / BLOCK * BLOCK; first >= 0; first -= BLOCK) {
@@ -318,7 +337,8 @@ static void make_chunk(const struct blocks *b, int64_t column, int64_t end)
     }
 }
 
-/* Runs chunks [begin, end). A block changes columns from its own on, so the last chunks take longest, and come first. */
+/* Computes the chunks [begin, end) of columns of Q. A column is changed by all blocks of reflections up to the block that contains the column, so the
+ * last chunks take longest. Chunk numbers count from the last one, so that threads start with the longest chunks. */
 static void make_chunks(int64_t begin, int64_t end, void *context)
 {
     const struct blocks *b = context;
@@ -356,15 +376,16 @@ bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, boo
     return true;
 }
 
-/* For a few columns LAPACK takes reflections one by one, as it does without room for more: blocks of them are made at a cost that does not depend
- * on the columns. */
-enum { FEW = 16, LAPACK_BLOCKS = 65 * 64 /* the room for blocks of reflections */ };
+/* For at most FEW columns, LAPACK is given so little workspace that it applies the reflections one by one. Combining them in blocks has a cost that
+ * does not depend on the number of columns, and would take longer. */
+enum { FEW = 16, LAPACK_BLOCKS = 65 * 64 /* elements that ormqr needs for T of its blocks, by LAPACK's source (TSIZE = LDT * NBMAX) */ };
 
 int64_t grd_lapack_reflections_work(int64_t k, int64_t columns)
 {
     return columns <= FEW ? columns : is_by_blocks(k) ? blocks_work(k, columns) : grd_lapack_block_work(columns) + LAPACK_BLOCKS;
 }
 
+/* Multiplies the chunks [begin, end) of columns of x by all blocks of reflections, or by their adjoints if b->adjoint. */
 static void change_chunks(int64_t begin, int64_t end, void *context)
 {
     const struct blocks *b = context;

@@ -1,5 +1,6 @@
-/* Householder reflections of matrices by LAPACK: QR decompositions and products with their Q. Each function returns false, with nothing written,
- * where OpenBLAS does not serve. Of large matrices they run on all threads. */
+/* Declares functions that compute QR decompositions by Householder reflections, and products with their Q, using LAPACK. A function that returns
+ * false has written nothing, because OpenBLAS is not available. Large matrices are processed on all threads. The functions whose names end in _work
+ * return a number of elements of workspace. */
 #ifndef GRD_OP_LAPACK_REFLECTIONS_H
 #define GRD_OP_LAPACK_REFLECTIONS_H
 
@@ -8,21 +9,29 @@
 
 #include "gradus/types.h"
 
-/* Overwrites an m x n matrix as `reflect` of grd_decomposition_row does; with the elements of the workspace. */
+/* Returns the number of elements of workspace for grd_lapack_reflect(). */
 int64_t grd_lapack_reflect_work(int64_t m, int64_t n);
+/* Overwrites an m x n matrix with R and, below its diagonal, with the vectors of Householder reflections. ret_tau gets a factor for each of the
+ * min(m, n) reflections. `work` has grd_lapack_reflect_work(m, n) elements. Returns false, with nothing written, if OpenBLAS is not available. */
 bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work);
-/* The product Q of k reflections, whose vectors of m elements are columns of a; or its adjoint. */
+/* Describes the product Q of k Householder reflections, or the adjoint of Q if `adjoint`. The reflections' vectors have m elements and are the
+ * columns of the m x k matrix a, below its diagonal. `tau` has a factor for each reflection. */
 struct grd_reflections {
     int64_t m, k;
     bool adjoint;
     const void *a, *tau;
 };
-/* Writes the first `columns` columns of Q, at least k. `is_from_reflect`: the workspace is that of grd_lapack_reflect, as it left it. */
+/* Returns the number of elements of workspace for grd_lapack_orthogonal(). */
 int64_t grd_lapack_orthogonal_work(int64_t columns, int64_t k);
+/* Writes the first `columns` columns of Q to ret_q; `columns` is at least k. Set `is_from_reflect` if `work` is the unchanged workspace of the
+ * grd_lapack_reflect() call that made r. Then the triangular factors of the blocks of reflections, which are still in `work`, are not computed
+ * again. */
 bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, bool is_from_reflect, int64_t columns, void *ret_q,
                            void *work);
-/* Overwrites x, m x columns, with Q x. */
+/* Returns the number of elements of workspace for grd_lapack_apply_reflections(). */
 int64_t grd_lapack_reflections_work(int64_t k, int64_t columns);
+/* Overwrites the m x `columns` matrix x with Q x, or with Q^H x if r->adjoint. `work` has grd_lapack_reflections_work(r->k, columns) elements.
+ * Returns false, with x unchanged, if OpenBLAS is not available. */
 bool grd_lapack_apply_reflections(grd_dtype dtype, const struct grd_reflections *r, int64_t columns, void *x, void *work);
 
 #endif

@@ -1,5 +1,5 @@
-/* layer_norm and rms_norm: lines normalised in one pass over memory, and their derivatives; formulas are in schema/normalization.toml, loops in
- * kernel/cpu/lines_layer_norm.h. */
+/* Plans layer_norm, rms_norm and their derivatives. Each normalised slice is processed in one pass over memory. The formulas are in
+ * schema/normalization.toml, and the loops are in kernel/cpu/lines_layer_norm.h. */
 #include <string.h>
 
 #include "gen/uses/op/layer_norm.h"
@@ -9,10 +9,13 @@
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { MOST_PARTS = 64, PART_ELEMENTS = 1 << 14 }; /* each of which sums gradients of weight and bias of its own */
+/* The gradients of weight and bias are first summed in partial sums, one per PART_ELEMENTS elements of the input but at most MOST_PARTS. Several
+ * threads can compute partial sums at the same time. */
+enum { MOST_PARTS = 64, PART_ELEMENTS = 1 << 14 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------ */
 
+/* Raises RuntimeError if `shape` is empty or is not the end of the input's shape. */
 static bool check_shape(const grd_tensor *input, grd_dims shape)
 {
     if (shape.n == 0)
@@ -26,7 +29,8 @@ static bool check_shape(const grd_tensor *input, grd_dims shape)
                      want + 1, grd_list_text(grd_sizes(input)));
 }
 
-/* RuntimeError: a weight or bias has another shape or dtype; float32 is allowed beside an input of a half type. */
+/* Raises RuntimeError if the weight or bias `t` does not have the given shape or the input's dtype. float32 is also allowed if the input is float16
+ * or bfloat16. `t` may be NULL. */
 static bool check_parameter(const grd_tensor *input, const grd_tensor *t, grd_dims shape, const char *name)
 {
     if (t == NULL)

@@ -1,7 +1,8 @@
-/* Decompositions of symmetric and Hermitian matrices that need not be positive-definite, and what they solve. Algorithms are in kernel/cpu/ldl.c,
- * and for large matrices in LAPACK. Schema: schema/ldl.toml.
+/* Decomposes symmetric and Hermitian matrices, which need not be positive-definite, as L D L^T or L D L^H, and solves equations with the factors.
+ * Small matrices use the algorithms of kernel/cpu/ldl.c, large ones LAPACK. Schema: schema/ldl.toml.
  *
- * Invariant: each matrix, or piece of its right sides, is computed by one task, so the bits do not depend on the number of threads. */
+ * Invariant: each matrix, or block of columns of right-hand sides of a matrix, is computed by one task, so the bits do not depend on the number of
+ * threads. */
 #include "kernel/ldl.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static bool check_kernel(const grd_tensor *x, const char *kernel)
 
 /* ---- Decompositions ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the bytes of workspace for one matrix: LAPACK's 64-bit pivots, and its own. */
+/* Returns the bytes of workspace for one matrix, which holds LAPACK's 64-bit pivots and LAPACK's own workspace. */
 static int64_t work_bytes(const grd_tensor *a)
 {
     const int64_t n = grd_size_from_end(a, 1);
@@ -49,14 +50,15 @@ bool plan_hidden_ldl_factor(struct grd_plan *p, grd_tensor *A, bool hermitian)
            grd_plan_lapack(p, n) && !grd_pending();
 }
 
-/* What the tasks of a call share. */
+/* Arguments of one call that all its parallel tasks share. */
 struct job {
     const struct grd_plan *p;
-    int64_t n, k; /* rows of a matrix, and right sides */
+    int64_t n, k; /* number of rows of a matrix, and number of right-hand sides */
     bool hermitian;
-    int64_t pieces; /* pieces of the right sides of a matrix, which threads share */
+    int64_t pieces; /* number of blocks of at most PIECE right-hand sides per matrix; each block is one task */
 };
 
+/* Decomposes matrix i with LAPACK. Returns false if OpenBLAS is not available; the matrix is then unchanged. */
 static bool factor_with_lapack(const struct job *job, int64_t i)
 {
     const grd_tensor *a = job->p->results[0];
@@ -87,6 +89,8 @@ void run_hidden_ldl_factor(const struct grd_plan *p, grd_tensor *A, bool hermiti
     grd_parallel_for(0, grd_matrix_count(A), grd_matrix_grain((double)n * (double)n * (double)n / 3), factor_matrices, &job);
 }
 
+/* Raises RuntimeError if `info`, a result of the decomposition, says for some matrix that a diagonal element of D is zero. `function` is the name for
+ * the error text. */
 bool grd_ldl_check(grd_tensor *info, const char *function)
 {
     struct grd_failed_matrix failed;
@@ -151,6 +155,7 @@ bool check_linalg_ldl_solve(struct grd_plan *p, grd_tensor *LD, grd_tensor *pivo
     return true;
 }
 
+/* Number of right-hand sides of one task, for matrices larger than GRD_LAPACK_SIDE. */
 enum { PIECE = 128 };
 
 static void solve_pieces(int64_t begin, int64_t end, void *context)

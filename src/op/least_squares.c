@@ -1,7 +1,7 @@
-/* Least squares, linalg.lstsq: checks, the choice among the ways, and matrices without full rank by LAPACK's gelsy. Schema:
- * schema/matrix_norm.toml.
+/* Implements linalg.lstsq. This file checks the arguments, chooses the algorithm, and solves systems whose matrix does not have full rank by LAPACK's
+ * gelsy. Schema: schema/matrix_norm.toml.
  *
- * Invariant: each matrix is computed by itself, so the bits do not depend on the number of threads. */
+ * Invariant: each matrix is computed by one task, so the bits do not depend on the number of threads. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -17,11 +17,12 @@
 #include "op/lapack_reflections.h"
 #include "op/dtypes.h"
 
-/* What a plan hands to its run. */
+/* State that plan_hidden_lstsq_pivoted() passes to run_hidden_lstsq_pivoted(). */
 struct job {
-    int64_t side; /* first member: the plan chooses a provider by it */
+    int64_t side; /* min(m, n); must be the first member, because grd_plan_lapack() reads it */
+    /* Sizes and rcond, the same for every matrix of the batch. Each task sets the pointers in a copy of this struct. */
     struct grd_least_squares first;
-    struct grd_lapack_work work; /* memory of each matrix */
+    struct grd_lapack_work work; /* memory needed for one matrix */
 };
 
 static struct job *job_of(const struct grd_plan *p)
@@ -91,7 +92,7 @@ void run_hidden_lstsq_pivoted(const struct grd_plan *p, grd_tensor *A, grd_tenso
     grd_parallel_for(0, grd_matrix_count(A), grd_matrix_grain(4 * m * n * n), solve_matrices, (void *)(uintptr_t)p);
 }
 
-/* ---- The choice among the ways ------------------------------------------------------------------------------------------------------- */
+/* ---- Choice of the algorithm --------------------------------------------------------------------------------------------------------- */
 
 bool grd_lstsq_is_vector(const grd_tensor *self, const grd_tensor *b)
 {
@@ -132,7 +133,8 @@ grd_tensor *grd_lstsq_laid(grd_tensor *solution, grd_dims sizes)
     const int64_t m = sizes.data[sizes.n - 2], n = sizes.data[sizes.n - 1];
     if (m <= n)
         return grd_composite_columns(solution);
-    /* Not recorded as a view: nobody else has the rows that follow. */
+    /* The split is not recorded as a view, because some in-place operations on the solution would then be forbidden. No other tensor refers to the
+     * rows that are cut off, so the solution needs no protection as a view. */
     const grd_tensors parts =
         grd_unsafe_split_with_sizes(grd_composite_columns(grd_pad(solution, grd_dims(0, 0, 0, m - n))), grd_dims(n, m - n), .dim = -2);
     return grd_pending() ? grd_failed : parts.data[0];
@@ -147,8 +149,8 @@ bool grd_lstsq_has_residuals(const grd_tensor *self, grd_tensor *rank, const cha
            (int64_t)least == grd_size_from_end(self, 1);
 }
 
-/* True if all singular values of matrices with A = Q R are certainly above rcond times the largest one. It uses that the Frobenius norms of R and
- * of its inverse are at least the largest singular value and the reciprocal of the least one. */
+/* True if all singular values of A = Q R are certainly above rcond times the largest one, for all matrices of a batch. The product of the Frobenius
+ * norms of R and R^-1 is an upper bound of the condition number, so it is compared with 1 / rcond. */
 static bool is_of_full_rank(grd_tensor *r, double rcond)
 {
     double least = 0, largest = 0;
@@ -162,14 +164,16 @@ static bool is_of_full_rank(grd_tensor *r, double rcond)
            largest * rcond * rcond < 1;
 }
 
-/* Returns the norms of the columns. */
+/* Returns the Euclidean norm of each column of x. The dimension of the rows is kept, with size 1. */
 static grd_tensor *norms_of(grd_tensor *x)
 {
     return grd_sqrt(grd_sum(grd_square(grd_abs(x)), .dim = grd_dims(-2), .keepdim = true));
 }
 
-/* True if R, of a large matrix, has full rank, by power iterations with R^H R and its inverse. After 8 rounds from a vector of n equal elements
- * neither singular value is off by more than a factor of n^(1/32), so a margin of 1.5 makes up for both. */
+/* True if the triangular factor R of a large matrix has full rank, i.e. all singular values are above rcond times the largest. The largest and the
+ * least singular value are estimated by power iterations with R^H R and with (R^H R)^-1. If the start vector is not nearly orthogonal to the singular
+ * vectors, each estimate is off by at most a factor of about n^(1/32) after 8 rounds. A margin of 1.5 per estimate covers this for any n that fits in
+ * memory. */
 static bool is_of_full_rank_in_iterations(grd_tensor *r, double rcond)
 {
     enum { ROUNDS = 8 };
@@ -195,7 +199,8 @@ static bool is_of_full_rank_in_iterations(grd_tensor *r, double rcond)
            largest * margin * margin * rcond * rcond < 1;
 }
 
-/* Decomposes a large matrix for least squares into R and reflections, without computing Q; false if it is not large or not of full rank. */
+/* Decomposes a tall matrix as Q R without computing Q. Stores R and the reflections whose product is Q in *ret_a and *ret_tau. Returns true if R has
+ * full rank or `unranked` says that the rank is not needed. */
 static bool reflect_large(grd_tensor *self, double rcond, bool unranked, grd_tensor **ret_a, grd_tensor **ret_tau)
 {
     const grd_geqrf_result made = grd_geqrf(grd_detach(self));
@@ -205,8 +210,8 @@ static bool reflect_large(grd_tensor *self, double rcond, bool unranked, grd_ten
     return unranked || is_of_full_rank_in_iterations(grd_triu(grd_narrow(made.a, -2, 0, k)), rcond);
 }
 
-/* Solves least squares of large matrices of lower rank by QR decompositions with pivoting, which take a quarter of the time of singular values.
- * False if singular values are needed, since LAPACK estimates which of them count as 0. */
+/* Solves least squares for large matrices without full rank by QR with column pivoting, which takes a quarter of the time of a singular value
+ * decomposition. Returns false if singular values are needed because the rank is not certain. */
 static bool solve_by_pivots(grd_tensor *self, grd_tensor *b, double rcond, grd_hidden_lstsq_pivoted_result *ret_made)
 {
     double least = -1, largest = -1;
@@ -221,6 +226,8 @@ static bool solve_by_pivots(grd_tensor *self, grd_tensor *b, double rcond, grd_h
     return rank == 0 || is_of_full_rank_in_iterations(grd_triu(grd_narrow(grd_narrow(ret_made->factors, -2, 0, rank), -1, 0, rank)), rcond);
 }
 
+/* Solves least squares by QR without pivoting if the matrices certainly have full rank or the driver ignores the rank. Otherwise uses QR with
+ * pivoting for the driver "gelsy" if the rank is certain, and singular values in all other cases. */
 void op_hidden_lstsq_made(grd_tensor *self, grd_tensor *b, double rcond, const char *driver, grd_tensor **ret)
 {
     const bool wide = grd_qr_is_wide(grd_sizes(self)), unranked = strcmp(driver, "gels") == 0;

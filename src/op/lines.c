@@ -1,4 +1,5 @@
-/* The driver of kernels over lines: see lines.h. */
+/* Runs kernels that process lines, i.e. all elements along one dimension of a tensor, for operators such as softmax and cumsum. Lines in a layout
+ * or dtype that the kernel cannot read are copied to scratch memory. */
 #include "op/lines.h"
 
 #include <string.h>
@@ -16,40 +17,57 @@
 #include "op/sizes.h"
 
 enum {
-    GRAIN = 1 << 13, /* elements worth a task */
-    PARTS = 16,      /* at most so many pieces of work have scratch of their own */
+    GRAIN = 1 << 13, /* number of elements that are enough work for one task */
+    PARTS = 16,      /* maximum number of tasks if each task needs scratch memory */
     ALIGNMENT = 64,
     CACHE_LINE = 64,
-    BLOCK = 1 << 18, /* bytes of an operand's block: those of several operands, or three times as much of one, stay in a cache of 1 MiB */
-    TOGETHER = 2048, /* elements of lines that are converted together: they and what the kernel keeps of them stay in the first cache */
-    AHEAD = 8,       /* rows that are prefetched: the hardware does not prefetch beyond a page */
-    TURNED = 64      /* rows of a block that are transposed before they are converted; they fill cache lines of the operand */
+    /* Maximum bytes of the scratch memory for the lines of one operand. The scratch memory of four operands, or of one operand with three times the
+     * size, fits into 1 MiB of cache. */
+    BLOCK = 1 << 18,
+    TOGETHER = 2048, /* elements that are converted at a time; these and the kernel's data fit into the first-level cache */
+    AHEAD = 8,       /* number of rows ahead of the current one that are prefetched by software, because the hardware prefetcher stops at
+                      * page boundaries */
+    TURNED = 64      /* number of rows of a scratch block that are transposed at a time; each transposed column then fills whole cache
+                      * lines */
 };
 
-/* One operand: where line 0 begins, and the strides in bytes of its elements and, along each of the other dimensions, of its lines. */
+/* Describes a result or input of the operator. A line is the elements along the operator's dimension. `data` is the address of the first line,
+ * and `along` the stride in bytes between elements of a line. strides[d] is the stride in bytes between neighbouring lines along dimension d of
+ * struct lines. */
 struct operand {
     char *data;
     int64_t along, strides[GRD_MAX_DIMS];
-    grd_loop_kernel *cast; /* converts from the dtype in memory or, for the result, to it; NULL: the kernel works in place */
-    int64_t size;          /* bytes of an element in memory */
-    int64_t block;         /* where its block begins in the scratch of a piece */
-    bool converts;         /* the dtype in memory is another than that computed in */
-    bool transposed;       /* its block is the transpose of the operand: a column of the block has stride 1 in memory */
-    uint8_t kind;          /* grd_lines_operand */
+    /* Converts between the dtype in memory and the dtype of the kernel. NULL if the kernel reads or writes the tensor's memory directly. */
+    grd_loop_kernel *cast;
+    int64_t size;    /* bytes of an element in memory */
+    int64_t block;   /* offset in bytes, in a task's scratch memory, of the copies of the operand's lines */
+    bool converts;   /* true if the dtype in memory differs from the dtype of the kernel */
+    bool transposed; /* true if scratch memory holds the transpose of the tensor's memory: elements that are adjacent in the tensor are a
+                      * column in scratch memory */
+    uint8_t kind;    /* how the kernel uses the operand, a value of enum grd_lines_operand */
 };
 
+/* State of the plan of an operator whose plan is run by run_lines(). A line is the elements along the operator's dimension. */
 struct lines {
     grd_lines_kernel *kernel;
-    grd_dtype as; /* the dtype that is computed in */
+    grd_dtype as; /* dtype in which the kernel computes */
+    /* `n` is the number of elements of a line. `size` is the number of bytes of an element in the kernel's dtype. */
     int64_t n, size;
-    int first, past;               /* the dims that are a line */
-    int nresults, noperands, ndim; /* ndim: of the lines, innermost first */
-    int64_t sizes[GRD_MAX_DIMS];   /* lines along each */
-    bool has_columns, columns;     /* has_columns: the kernel supports columns; columns: it gets them */
+    int first, past;               /* a line is the elements along dimensions first to past - 1 of the result */
+    int nresults, noperands, ndim; /* noperands: results and inputs; ndim: dimensions other than those of a line, after merging, innermost
+                                    * first */
+    int64_t sizes[GRD_MAX_DIMS];   /* number of lines along each of the ndim dimensions */
+    /* Whether the kernel supports the layout "columns" (has_columns), and whether it is used (columns). In this layout, element i of all lines
+     * that one call of the kernel processes is contiguous (kernel/lines.h). */
+    bool has_columns, columns;
     double numbers[GRD_LINES_NUMBERS];
-    int64_t width, strips, strips_per_row; /* a strip is up to `width` lines along the innermost dimension */
-    int64_t part, parts, part_bytes;       /* strips of a part, and its scratch */
-    int64_t turned;                        /* offset in the scratch of the rows that are transposed but not yet converted */
+    int64_t width, strips, strips_per_row; /* a strip is the lines of one kernel call, at most `width` of them; `strips` counts all,
+                                            * strips_per_row those along the innermost dimension */
+    int64_t part, parts, part_bytes;       /* strips per task, number of tasks, bytes of scratch memory per task */
+    int64_t turned;                        /* offset in bytes, in a task's scratch memory, of a buffer for rows that are transposed but not
+                                            * yet converted to the other dtype */
+    /* Maximum number of tasks. A result of kind GRD_LINES_SUM limits it to its number of rows, because each task adds to a row of its own.
+     * INT64_MAX means no limit. */
     int64_t most_parts;
     struct operand operands[GRD_LINES_OPERANDS];
 };
@@ -74,6 +92,7 @@ grd_dtype grd_lines_dtype(grd_dtype dtype)
     }
 }
 
+/* Returns the kernel for the dtype, or NULL if there is none. */
 static grd_lines_kernel *find_kernel(grd_dtype dtype, enum grd_lines_kernel_index kernel)
 {
     grd_lines_kernel *const *row = grd_kernels->lines[dtype];
@@ -148,9 +167,10 @@ bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_
     return true;
 }
 
-/* ---- How the operands lie ------------------------------------------------------------------------------------------------------------ */
+/* ---- Layout of the operands ---------------------------------------------------------------------------------------------------------- */
 
-/* Sets length and stride of a line's elements, which one stride separates: see grd_lines_reads. */
+/* Sets the number of elements of a line (the elements along the operator's dimensions) and, for each operand, its address and the stride between
+ * elements of a line. One stride is enough, because grd_lines_reads() has copied tensors whose lines need several. */
 static void set_line(struct lines *l, grd_tensor *const *tensors)
 {
     const grd_tensor *result = tensors[0];
@@ -174,7 +194,8 @@ static void set_line(struct lines *l, grd_tensor *const *tensors)
     }
 }
 
-/* Sets the strides of the lines; merges adjacent dimensions where every operand allows it. */
+/* Sets, for each operand, the strides between lines, where a line is the elements along the operator's dimension. Other dimensions that are
+ * adjacent are merged if the strides of all operands allow it. */
 static void set_geometry(struct lines *l, grd_tensor *const *tensors)
 {
     const grd_tensor *result = tensors[0];
@@ -201,14 +222,15 @@ static void set_geometry(struct lines *l, grd_tensor *const *tensors)
     }
 }
 
-/* True if the kernel can work on the operand in place. */
+/* True if the kernel can read or write the operand in place, because its dtype and strides are those the kernel needs. */
 static bool lies_right(const struct lines *l, const struct operand *o, grd_dtype dtype)
 {
     return dtype == l->as && (l->columns ? o->strides[0] == l->size && o->along % l->size == 0 && o->along > 0
                                          : (o->along == l->size || l->n == 1) && o->strides[0] % l->size == 0);
 }
 
-/* Finds the operands that have to be copied into a block. */
+/* Determines which operands are copied to or from scratch memory because the kernel cannot access their layout or dtype, and how their elements
+ * are converted. */
 static void set_casts(struct lines *l, grd_tensor *const *tensors)
 {
     for (int i = 0; i < l->noperands; i++) {
@@ -224,14 +246,16 @@ static void set_casts(struct lines *l, grd_tensor *const *tensors)
     }
 }
 
-/* True if one block serves the result and the first tensor: both need one, and a kernel may write where it reads. */
+/* True if one block of scratch memory first holds the copy of the first input and then the result, because the kernel can access neither of them
+ * directly. Sharing is possible because a kernel may write its result over its input. */
 static bool shares_block(const struct lines *l)
 {
     return l->nresults == 1 && l->operands[0].cast != NULL && l->operands[1].cast != NULL;
 }
 
-/* Returns the number of lines of a strip: at most `width`, and so few that the block of an operand stays in a cache. If a block is transposed, or
- * has columns, the strip covers full cache lines of the operand. */
+/* Returns the number of lines that one call of the kernel processes (a strip). The number is at most `width`, and so small that an operand's
+ * block of scratch memory fits into a cache. If a block is transposed, or holds element i of all lines contiguously, a strip covers full cache
+ * lines of the operand, so that no cache line is fetched twice. */
 static int64_t width_of_blocks(const struct lines *l, int64_t width)
 {
     bool has_blocks = false, transposes = false;
@@ -254,7 +278,8 @@ static int64_t width_of_blocks(const struct lines *l, int64_t width)
     return width < l->sizes[0] ? width : l->sizes[0];
 }
 
-/* Chooses between lines and columns by the strides of the first tensor, and divides the work. */
+/* Chooses the layout in which the kernel gets its lines, by the strides of the first tensor: either each line is contiguous, or element i of all
+ * lines is (the layout "columns" of kernel/lines.h). Then divides the work into tasks. Always returns true. */
 static bool prepare(struct grd_plan *p)
 {
     struct lines *l = lines_of(p);
@@ -301,8 +326,9 @@ static bool prepare(struct grd_plan *p)
 
 /* ---- The run -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Moves rows x length elements between the block of an operand and memory, where the rows have stride 1 and `step` is the stride along one.
- * `turned` has room for TURNED rows. */
+/* Copies `rows` rows of `length` elements from a tensor's memory at `data` to the scratch memory `block`, or from `block` to `data` if `back`. In the
+ * tensor's memory the elements of a row are `step` bytes apart and adjacent rows have stride 1, so the copy transposes. `turned` is a buffer of
+ * TURNED rows, needed if the dtype is converted too. */
 static void transpose_block(const struct lines *l, const struct operand *o, char *data, char *block, int64_t rows, int64_t length,
                             int64_t step, char *turned, bool back)
 {
@@ -322,7 +348,8 @@ static void transpose_block(const struct lines *l, const struct operand *o, char
     }
 }
 
-/* Copies `lines` lines to the block of an operand or, if `back`, from it; in columns form element i of all lines lies together. */
+/* Copies `lines` lines (a line is the elements along the operator's dimension) from a tensor's memory at `data` to the scratch memory `block`, or
+ * back if `back`, and converts the dtype. In `block` each line is contiguous or, if l->columns, element i of all lines is. */
 static void move(const struct lines *l, const struct operand *o, char *data, char *block, int64_t lines, char *turned, bool back)
 {
     int64_t rows = l->columns ? l->n : lines, length = l->columns ? lines : l->n;
@@ -344,6 +371,8 @@ static void move(const struct lines *l, const struct operand *o, char *data, cha
     }
 }
 
+/* Runs the kernel on one strip, i.e. on a few neighbouring lines. Before the call, inputs that the kernel cannot read in place are copied to
+ * scratch memory. After the call, results that it could not write in place are copied from there. */
 static void run_strip(const struct lines *l, int64_t strip, char *scratch)
 {
     struct grd_lines_block b = {.n = l->n, .columns = l->columns, .numbers = l->numbers};
@@ -368,7 +397,8 @@ static void run_strip(const struct lines *l, int64_t strip, char *scratch)
         if (o->cast != NULL && i >= l->nresults)
             move(l, o, data[i], b.data[i], b.lines, scratch + l->turned, false);
     }
-    if (l->noperands == 2) { /* kernels of one and of two tensors share their loops: the second tensor is then the first */
+    /* Kernels with one input and with two share their loops and always read a second input. If there is only one input, it is passed twice. */
+    if (l->noperands == 2) {
         b.data[2] = b.data[1];
         b.step[2] = b.step[1];
     }
@@ -378,6 +408,7 @@ static void run_strip(const struct lines *l, int64_t strip, char *scratch)
             move(l, &l->operands[i], data[i], b.data[i], b.lines, scratch + l->turned, true);
 }
 
+/* Runs the tasks with the numbers begin to end - 1. Each task has its own scratch memory. */
 static void run_parts(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
@@ -394,7 +425,7 @@ void run_lines(const struct grd_plan *p)
     grd_parallel_for(0, lines_of(p)->parts, 1, run_parts, (void *)(uintptr_t)p);
 }
 
-/* ---- Shortcut -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Shortcut for small tensors -------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *shortcut_lines(enum grd_lines_kernel_index index, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype)
 {

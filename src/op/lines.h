@@ -1,8 +1,9 @@
-/* The law "lines": an operator along one dimension, whose result has the sizes of its tensors. Softmax and running sums follow it.
+/* Declares a plan and a run function that operators such as softmax and cumulative sums share. These operators compute along one dimension, and
+ * their result has the sizes of their tensors. A line is the elements along that dimension.
  *
- * Its kernel (kernel/lines.h) gets a few lines at a time. Those that do not lie in memory as it reads them, for their strides or their dtype, are
- * brought into a block of scratch, and what it writes is brought from there to the result: piece by piece, so that no operand is copied whole. A
- * line is always done by one thread. */
+ * The kernel (kernel/lines.h) is called with a few lines at a time. If the strides or the dtype of a tensor are not those the kernel needs, the
+ * lines are copied into a small block of scratch memory, and results are copied back from such a block. No tensor is copied as a whole. A line is
+ * always computed by one thread. */
 #ifndef GRD_OP_LINES_H
 #define GRD_OP_LINES_H
 
@@ -10,30 +11,38 @@
 #include "kernel/lines.h"
 #include "op/plan.h"
 
-/* IndexError: dim is out of range. RuntimeError: the tensors differ in sizes or dtype. NotImplementedError: no kernel for the dtype. The result
- * has dtype `dtype`; NONE: that of the tensors or, if `sums`, int64 for integers and bool. Elements are converted before they are computed with. */
+/* Plans an operator along `dim`. Elements are converted to `dtype` before the computation, and the result has `dtype`. If `dtype` is NONE, it is
+ * the tensors' dtype, except that operators that sum (`sums`) use int64 for integers and bool. Raises IndexError if dim is out of range,
+ * RuntimeError if the tensors differ in sizes or dtype, and NotImplementedError if there is no kernel for the dtype. */
 bool plan_lines(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_tensors tensors, int64_t dim, grd_dtype dtype, bool sums);
 void run_lines(const struct grd_plan *p);
-/* Calls the kernel once, for few lines of contiguous tensors along the last dimension, in a dtype that has kernels. NULL: does not apply. */
+/* Computes and returns the result by one call of the kernel, without a plan, which saves time for small tensors. Returns NULL, with nothing done,
+ * if a tensor is large or not contiguous, if `dim` is not the last dimension, or if the dtype has no kernel of its own. */
 grd_tensor *shortcut_lines(enum grd_lines_kernel_index kernel, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype);
 
-/* ---- For an operator of the law with a plan of its own -------------------------------------------------------------------------------- */
+/* ---- Functions for operators that have a plan of their own but use run_lines() -------------------------------------------------------- */
 
+/* Says how a kernel uses an operand. A line is the elements along the operator's dimension. */
 enum grd_lines_operand {
-    GRD_LINES_LINE,   /* a line for each line, of any strides and dtype: read with grd_lines_reads */
-    GRD_LINES_VALUE,  /* a value for each line */
-    GRD_LINES_SHARED, /* one line for all, or NULL; like values contiguous and of the dtype computed in */
-    GRD_LINES_SUM     /* a result [parts, n]: the kernel adds to a line of its part of the work, from 0; NULL where there are 0 parts */
+    GRD_LINES_LINE,   /* the operand has one line per line of the result, with any strides and dtype; plan to read it with
+                       * grd_lines_reads() */
+    GRD_LINES_VALUE,  /* one value per line of the result, e.g. its mean; contiguous and of the kernel's dtype */
+    GRD_LINES_SHARED, /* one line, e.g. a weight, used with all lines of the result, or NULL; contiguous and of the kernel's dtype */
+    GRD_LINES_SUM     /* a result of sizes [number of tasks, elements of a line], filled with zeros first; each task adds to its own row;
+                       * may be empty */
 };
 
-/* Returns the dtype that results of `dtype` are computed in; it has no kernels if `dtype` has no arithmetic. */
+/* Returns the dtype in which results of `dtype` are computed: complex128 for complex dtypes, int64 for integers and bool, and float32 or float64
+ * for float dtypes. If `dtype` has no arithmetic, the returned dtype has no kernel. */
 grd_dtype grd_lines_dtype(grd_dtype dtype);
-/* NotImplementedError: there is no kernel for the dtype. */
+/* Raises NotImplementedError if there is no kernel for the dtype. `name` is the operator's name in the error text. */
 bool grd_lines_check(enum grd_lines_kernel_index kernel, const char *name, grd_dtype dtype);
-/* Plans to read `t`, whose dims from `first` on are a line. */
+/* Plans to read `t` as lines. A line is the elements along the dimensions of `t` from `first` on. If one stride cannot describe these dimensions,
+ * a contiguous copy of `t` is read. */
 bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first);
-/* Ends such a plan: a line is the dims of the first result from `first` on. `kinds` has an enum grd_lines_operand for each result and each tensor
- * that is read. */
+/* Finishes the plan of an operator that uses run_lines(). A line is the elements along the dimensions of the first result from `first` on. `as`
+ * is the dtype in which the kernel computes. `kinds` has one element for each result, then one for each tensor that is read. `numbers` are
+ * GRD_LINES_NUMBERS arguments for the kernel. */
 bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const enum grd_lines_operand *kinds,
                     const double *numbers);
 

@@ -1,5 +1,6 @@
-/* A few eigenvalues of large symmetric matrices: the locally optimal block preconditioned conjugate gradient method of A. Knyazev (SIAM Journal on
- * Scientific Computing 23, 2001). A composite, which takes all matrices of a batch at once. Schema: schema/spectral.toml. */
+/* Computes a few eigenvalues of large symmetric matrices (lobpcg) by the locally optimal block preconditioned conjugate gradient method (A. Knyazev,
+ * SIAM Journal on Scientific Computing 23, 2001). lobpcg is composed of other operators and processes all matrices of a batch at once. Schema:
+ * schema/spectral.toml. */
 #include <math.h>
 
 #include "base/object.h"
@@ -10,7 +11,8 @@
 #include "op/formula.h"
 #include "op/matrix_batch.h"
 
-/* Returns the eigenvalues of Q^T A Q, the sought ones first, and their vectors as combinations of the columns of Q. */
+/* Returns the eigenvalues of Q^T A Q, with the largest first if `largest` and the smallest first otherwise, and the eigenvectors as linear
+ * combinations of the columns of Q. */
 static struct grd_linalg_eigh_result ritz(grd_tensor *A, grd_tensor *Q, bool largest)
 {
     struct grd_linalg_eigh_result found = grd_linalg_eigh(grd_matmul(grd_transpose(Q, -2, -1), grd_matmul(A, Q)));
@@ -21,7 +23,7 @@ static struct grd_linalg_eigh_result ritz(grd_tensor *A, grd_tensor *Q, bool lar
     return found;
 }
 
-/* Returns the norms of the columns. */
+/* Returns the Euclidean norm of each column of the matrices x. */
 static grd_tensor *column_norms(grd_tensor *x)
 {
     return grd_norm(x, .dim = grd_dims(-2));
@@ -32,7 +34,8 @@ static grd_tensor *matrix_norm(grd_tensor *x)
     return grd_squeeze(grd_norm(x, .dim = grd_dims(-2, -1), .keepdim = true), .dim = grd_dims(-1));
 }
 
-/* True if the first k columns of all residuals are small beside A, whose norm is about `size`, or there is nothing to read. */
+/* True if the residuals of the first k eigenvectors are small relative to A, whose norm is about `size`. Also true if the values cannot be read, e.g.
+ * on the meta device. */
 static bool has_converged(grd_tensor *residual, grd_tensor *E, grd_tensor *size, int64_t k, double tol)
 {
     grd_tensor *errors = grd_div(column_norms(residual), grd_add(size, grd_abs(E)));
@@ -54,7 +57,7 @@ void op_hidden_lobpcg(grd_tensor *A, grd_tensor *X, grd_tensor *iK, int64_t k, i
             break;
         if (iK != NULL)
             residual = grd_matmul(iK, residual);
-        /* The step is the part that does not come from the last X, the first n columns of the basis. */
+        /* The step is the change of X that does not come from the last X. The last X is the first n columns of the basis. */
         grd_tensor *step = grd_matmul(grd_slice(basis, .dim = -1, .start = grd_int(n)), grd_slice(chosen, .dim = -2, .start = grd_int(n)));
         grd_tensor *const parts[] = {X, residual, step};
         basis = grd_linalg_qr(grd_cat(grd_tensors_from(parts, 3), .dim = -1)).Q;

@@ -1,5 +1,6 @@
-/* Functions that the formulas of losses in schema/loss.toml call, and the losses that no formula says. nll_loss is in nll_loss.c.
- * Invariant: a composite never divides by or takes the logarithm of something whose gradient would be lost to infinity. */
+/* Defines functions that the formulas of losses in schema/loss.toml call, and computes the losses that have no formula. nll_loss is in nll_loss.c.
+ *
+ * Invariant: no loss composed of other operators divides by 0 or takes the logarithm of 0, because the gradient would be infinite or NaN. */
 #include <string.h>
 
 #include "base/object.h"
@@ -47,9 +48,9 @@ int64_t grd_class_dim(grd_dims sizes)
     return sizes.n > 1;
 }
 
-/* ---- Parts of losses ------------------------------------------------------------------------------------------------------------- */
+/* ---- Helpers of formulas --------------------------------------------------------------------------------------------------------- */
 
-/* True if var broadcasts to the input along one dimension, and has its other sizes. */
+/* True if `var` has the input's sizes except for one dimension, which has size 1. */
 static bool is_constant_along_one(const grd_tensor *input, const grd_tensor *var)
 {
     int64_t differing = 0;
@@ -73,7 +74,7 @@ grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var)
     return is_row ? grd_unsqueeze(var, -1) : var;
 }
 
-/* Returns the larger of t and `least`, with the gradient of t itself. */
+/* Returns max(t, least), but passes the gradient to t even where `least` is larger. */
 static grd_tensor *raised(grd_tensor *t, double least)
 {
     return grd_add(t, grd_sub(grd_clamp_min(grd_detach(t), grd_float(least)), grd_detach(t)));
@@ -108,7 +109,8 @@ bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes)
 
 /* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the loss for targets that are probabilities: -sum(weight target log_p), averaged over all but the class dimension. */
+/* Returns the cross entropy for targets that are probabilities, which is -sum(weight * target * log_p). For the reduction "mean" the sum is divided
+ * by the number of samples. */
 static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                                int64_t dim, double smoothing)
 {
@@ -124,7 +126,8 @@ static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *ta
     return how == GRD_LOSS_SUM ? sum : grd_div_scalar(sum, grd_float((double)log_p->numel / (double)classes));
 }
 
-/* Returns the smoothed loss for targets that are classes: (1 - s) nll + s / C * (the loss of a uniform target, over the same samples and weights). */
+/* Returns the cross entropy with label smoothing s for targets that are class indices: (1 - s) * nll + s / C * u. C is the number of classes, and u
+ * is the loss summed over all classes, reduced over the same samples and weights as nll. */
 static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                           int64_t dim, int64_t ignore_index, const char *reduction, double smoothing)
 {
@@ -224,7 +227,7 @@ grd_dims grd_logits_sizes(grd_dims input, grd_dims classes)
     return grd_dims_from(sizes, before + classes.n);
 }
 
-/* ---- The adaptive softmax ----------------------------------------------------------------------------------------------------------- */
+/* ---- Adaptive softmax --------------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op_hidden_adaptive_log_prob(grd_tensor *head, grd_tensors tails, int64_t shortlist)
 {

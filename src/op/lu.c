@@ -1,8 +1,9 @@
-/* Elimination: L U decompositions, and the equations, inverses and determinants that follow from them. Algorithms are in kernel/cpu/lu.c, and for
- * large matrices in LAPACK. Schema: schema/lu.toml.
+/* Computes LU decompositions and, from them, solutions of equations, inverses and determinants. Small matrices use the algorithms of kernel/cpu/lu.c,
+ * large ones LAPACK. Schema: schema/lu.toml.
  *
- * Invariant: each matrix is computed by one task, a large one in steps that depend on its sizes alone (op/lapack_panels.c), and small ones have
- * the same bits alone and in lanes: so the bits do not depend on the number of threads. */
+ * Invariant: the bits do not depend on the number of threads. Each matrix is computed by one task, or, if it is large, in steps that depend only on
+ * the sizes of the matrix (op/lapack_panels.c). A small matrix has the same bits whether it is computed alone or together with others in vector
+ * lanes. */
 #include "kernel/lu.h"
 
 #include <math.h>
@@ -27,9 +28,10 @@ static const struct grd_lu_row *kernels_of(const grd_tensor *x)
 
 /* ---- Decompositions ------------------------------------------------------------------------------------------------------------------------ */
 
-/* What a plan hands to its run. */
+/* State that the plan functions of the LU operators pass to their run functions. */
 struct factors {
-    int64_t k; /* the shorter side, first member: the plan chooses a provider by it */
+    int64_t k; /* min(m, n); must be the first member, because grd_plan_lapack() reads it */
+    /* small: many matrices are decomposed at once, one per vector lane; by_rows: the matrices that are read are row-major. */
     bool small, by_rows;
 };
 
@@ -38,20 +40,21 @@ static struct factors *factors_of(const struct grd_plan *p)
     return (struct factors *)(uintptr_t)p->state;
 }
 
-/* True for matrices that kernels can compute many at once. */
+/* True if the matrices are square, small and of a dtype whose kernels compute many at once, one per vector lane. */
 static bool fits_lanes(const grd_tensor *A)
 {
     const int64_t n = grd_size_from_end(A, 1);
     return kernels_of(A) != NULL && kernels_of(A)->factor_many != NULL && grd_size_from_end(A, 2) == n && n <= GRD_SMALL_MATRIX_SIDE;
 }
 
-/* True if a derivative of what is computed of t may be asked for. */
+/* True if autograd or forward mode may need a derivative of a result computed from t. */
 static bool is_differentiated(const grd_tensor *t)
 {
     return grd_composite_is_recorded(t) || (grd_keys_of(grd_physical(t)) >> GRD_KEY_FORWARD & 1) != 0;
 }
 
-/* True for matrices that are decomposed many at once. A single one takes less time in a kernel of its own, which gives the same bits. */
+/* True if A is a batch of small matrices that a kernel decomposes many at once. A single matrix is left to the kernel for one matrix, which is
+ * faster and gives the same bits. */
 static bool is_small(const grd_tensor *A)
 {
     return fits_lanes(A) && grd_matrix_count(A) > 1;
@@ -77,6 +80,7 @@ bool plan_hidden_lu_factor(struct grd_plan *p, grd_tensor *A)
            grd_plan_lapack(p, k) && !grd_pending();
 }
 
+/* Decomposes matrix i with LAPACK. Returns false if OpenBLAS is not available; the matrix is then unchanged. */
 static bool factor_with_lapack(const struct grd_plan *p, int64_t i)
 {
     const grd_tensor *a = p->results[0];
@@ -119,14 +123,14 @@ void run_hidden_lu_factor(const struct grd_plan *p, grd_tensor *A)
 
 /* ---- Pivots ----------------------------------------------------------------------------------------------------------------------------------- */
 
-/* True if all pivots name rows. */
+/* True if all pivots are row numbers from 1 to `rows`, or their values cannot be read. *ret_least is the least pivot. */
 static bool pivots_are_in(const grd_tensor *pivots, int64_t rows, double *ret_least)
 {
     double largest;
     return !grd_composite_extremes((grd_tensor *)pivots, ret_least, &largest) || (*ret_least >= 1 && largest <= (double)rows);
 }
 
-/* RuntimeError: pivots are not int32 rows of at most `most` numbers. */
+/* Raises RuntimeError if `pivots` is zero-dimensional or has more than `most` pivots per matrix. */
 static bool check_pivots(const grd_tensor *pivots, int64_t most, const char *function)
 {
     return (pivots->ndim > 0 && grd_size_from_end(pivots, 1) <= most) ||
@@ -134,7 +138,7 @@ static bool check_pivots(const grd_tensor *pivots, int64_t most, const char *fun
                      grd_list_text(grd_sizes(pivots)));
 }
 
-/* RuntimeError: LU is not square, or has not as many pivots as rows. */
+/* Raises RuntimeError if LU is not square, or the number of pivots differs from its number of rows. */
 static bool check_factors(const grd_tensor *LU, const grd_tensor *pivots, const char *function)
 {
     if (!grd_decomposition_check_square(LU, function))
@@ -145,6 +149,7 @@ static bool check_factors(const grd_tensor *LU, const grd_tensor *pivots, const 
             grd_raise(GRD_ERROR_RUNTIME, "%s: Number of pivots per batch should be same as the dimension of the matrix", function));
 }
 
+/* Raises RuntimeError if a pivot is not a row number of LU. */
 static bool pivots_name_rows(const grd_tensor *LU, const grd_tensor *pivots)
 {
     double least;
@@ -155,24 +160,28 @@ static bool pivots_name_rows(const grd_tensor *LU, const grd_tensor *pivots)
 
 /* ---- Inverses ------------------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the address of the flag in the plan's state that is true if the small matrices that the plan reads are row-major. */
 static bool *by_rows_of(struct grd_plan *p)
 {
     return (bool *)p->state;
 }
 
+/* Returns the kernel's arguments for the matrices [begin, end) of a; the caller sets the results. */
 static struct grd_small_elimination small_elimination(const struct grd_plan *p, const grd_tensor *a, int64_t begin, int64_t end)
 {
     return (struct grd_small_elimination){
         .count = end - begin, .n = grd_size_from_end(a, 1), .by_rows = *(const bool *)p->state, .a = grd_matrix_at(a, begin)};
 }
 
+/* Returns the number of matrices per task if one matrix takes `share` * n^3 multiplications. */
 static int64_t small_grain(const grd_tensor *a, double share)
 {
     const double n = (double)grd_size_from_end(a, 1);
     return grd_lanes_grain((int64_t)n, grd_matrix_grain(share * n * n * n));
 }
 
-/* Plans to read small matrices for the kernels in lanes. */
+/* Plans to read small square matrices for kernels that compute many at once, one per vector lane. Raises an error and returns false if the
+ * matrices are not small and square or their dtype has no such kernel. `function` is the caller's name in the error's text. */
 static bool plan_small(struct grd_plan *p, grd_tensor *A, const char *function)
 {
     return grd_decomposition_check_square(A, function) && (fits_lanes(A) || grd_raise_no_kernel(function, (grd_dtype)A->dtype)) &&
@@ -202,15 +211,17 @@ void run_hidden_inverse_small(const struct grd_plan *p, grd_tensor *A)
     grd_parallel_for(0, grd_matrix_count(A), small_grain(A, 4.0 / 3), invert_matrices, (void *)p);
 }
 
-/* With S A = L U, the inverse of A is U^-1 L^-1 S. Column i of U^-1 L^-1 is found in scratch memory, of L^-1 without the zeros above the first
- * column of a piece, and becomes column places[i] of the inverse. */
+/* Inverts matrices from their LU factors. With S A = L U, where S is a permutation, the inverse of A is U^-1 L^-1 S. Column i of U^-1 L^-1 is
+ * computed in `solved` and copied to column places[i] of the inverse; `places` has n numbers per matrix. A task that computes the columns from i
+ * on starts with equation i of L, because L^-1 is lower triangular. */
 struct inverses {
     const struct grd_plan *p;
-    int64_t n, pieces; /* pieces of a matrix, which threads share */
+    int64_t n, pieces; /* n: side of a matrix; pieces: blocks of PIECE columns per matrix, each of which is one task */
     int64_t *places;
     char *solved;
 };
 
+/* Number of columns of an inverse, or of right-hand sides of a system, that one task computes. */
 enum { PIECE = 128 };
 
 bool plan_hidden_inverse_of_factors(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots)
@@ -233,6 +244,7 @@ bool check_hidden_inverse_of_factors(struct grd_plan *p, grd_tensor *LU, grd_ten
     return pivots_name_rows(LU, pivots);
 }
 
+/* Computes `some` columns of the inverse of one matrix, starting at column `first` of U^-1 L^-1. */
 static void invert_piece(const struct inverses *v, int64_t matrix, int64_t first, int64_t some)
 {
     const grd_tensor *x = v->p->results[0];
@@ -279,7 +291,7 @@ void op_hidden_inverse(grd_tensor *A, grd_tensor **ret)
     }
 }
 
-/* ---- Checks of what came out ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Checks of results ------------------------------------------------------------------------------------------------------------------------ */
 
 bool grd_lu_check(grd_tensor *info, const char *function)
 {
@@ -363,6 +375,7 @@ bool check_hidden_exchange_rows(struct grd_plan *p, grd_tensor *self, grd_tensor
                                         "result of lu_factor?");
 }
 
+/* Arguments of exchange_matrices(). If `back` is true, the inverse permutation is applied. */
 struct exchange {
     const struct grd_plan *p;
     bool back;
@@ -400,6 +413,7 @@ bool grd_lu_unpack_check(const grd_tensor *data, const grd_tensor *pivots, bool 
 
 /* ---- Equations ------------------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the pivots broadcast to the batch sizes of LU. */
 static grd_tensor *pivots_of_each(const grd_tensor *LU, grd_tensor *pivots)
 {
     return grd_expand(pivots, grd_dims_from(LU->sizes, LU->ndim - 1));
@@ -438,14 +452,15 @@ bool check_hidden_lu_solve(struct grd_plan *p, grd_tensor *LU, grd_tensor *pivot
     return pivots_name_rows(LU, pivots);
 }
 
-/* The systems of a batch. For X A = B the columns of the transposed X are solved. */
+/* Arguments of tasks that solve A X = B for a batch, or A^T X = B if `transposed`. X A = B is solved as A^T X^T = B^T. */
 struct systems {
     const struct grd_plan *p;
-    int64_t n, k; /* equations, and right sides of a matrix */
+    int64_t n, k; /* number of equations of a system, and number of its right-hand sides */
     bool transposed;
-    int64_t pieces; /* pieces of the right sides, which threads share */
+    int64_t pieces; /* blocks of right-hand sides per matrix, each of which is one task */
 };
 
+/* Solves the systems [begin, end), many at once in vector lanes. */
 static void solve_small(const struct systems *s, int64_t begin, int64_t end)
 {
     const grd_tensor *x = s->p->results[0];
@@ -461,6 +476,7 @@ static void solve_small(const struct systems *s, int64_t begin, int64_t end)
     }
 }
 
+/* Solves one block of right-hand sides of one system. Each system has s->pieces blocks; `i` numbers the blocks of all systems consecutively. */
 static void solve_piece(const struct systems *s, int64_t i)
 {
     const grd_tensor *x = s->p->results[0];
@@ -531,7 +547,8 @@ bool grd_lu_solve_check(const grd_tensor *lu, const grd_tensor *pivots, const gr
                      function, grd_list_text(grd_sizes(pivots)));
 }
 
-/* True if the equations of small matrices, A X = B, are solved many at once, without keeping the decomposition. */
+/* True if A X = B can be solved for many small matrices at once, without storing the decomposition. This requires that no derivative is needed,
+ * because the backward formula reads the decomposition. */
 static bool is_solved_in_lanes(const grd_tensor *A, const grd_tensor *B)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim;
@@ -662,6 +679,7 @@ void run_hidden_slogdet_small(const struct grd_plan *p, grd_tensor *A)
     run_hidden_det_small(p, A);
 }
 
+/* Checks the arguments of a determinant that is computed from LU and pivots, and plans to read LU and pivots. */
 static bool plan_of_factors(struct grd_plan *p, const grd_tensor *A, grd_tensor *LU, grd_tensor *pivots)
 {
     if (kernels_of(LU) == NULL)

@@ -1,4 +1,5 @@
-/* Losses between the margins of classes: what multilabel_margin_loss adds up, and the checks of multi_margin_loss. Schema: schema/loss.toml.
+/* Computes the terms of multilabel_margin_loss and checks the arguments of multi_margin_loss. Schema: schema/loss.toml.
+ *
  * Invariant: targets are checked before anything is written. */
 #include "kernel/margin.h"
 

@@ -1,6 +1,8 @@
-/* Masks: filling where one is set, selection in two passes (count, then move), and the coordinates of what is not zero.
+/* Implements masked_fill, masked_select, masked_scatter and nonzero. masked_select and nonzero take two passes over the mask. The first pass counts
+ * the set elements of the mask, and the second copies the selected elements or writes their coordinates.
  *
- * Invariant: a mask is cut at fixed points, so that each piece knows its place in the result whatever the number of threads. */
+ * Invariant: a mask is divided into blocks at fixed positions. The number of set elements before a block says where the block's elements go, so the
+ * result does not depend on the number of threads. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -20,9 +22,9 @@
 #include "op/composite.h"
 #include "op/sizes.h"
 
-enum { MASK_BLOCK = 16 * 1024 }; /* elements that one thread counts and moves */
+enum { MASK_BLOCK = 16 * 1024 }; /* number of mask elements that one task counts and moves */
 
-/* ---- Filling ------------------------------------------------------------------------------------------------------------- */
+/* ---- masked_fill --------------------------------------------------------------------------------------------------------- */
 
 static bool check_fill_mask(const grd_tensor *mask)
 {
@@ -77,9 +79,10 @@ bool check_masked_fill_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *
     return grd_check_has_data(value) && grd_scalar_write(grd_scalar_read(value->data, value->dtype), self->dtype, p->state);
 }
 
-/* ---- Counting and moving ------------------------------------------------------------------------------------------------- */
+/* ---- Counting and moving the selected elements --------------------------------------------------------------------------- */
 
-/* A mask and the number of its set elements before each block of MASK_BLOCK. */
+/* Describes a mask and counts its set elements. `total` is the number of set elements, and before[i] the number of set elements before block i of
+ * MASK_BLOCK elements. */
 struct counted_mask {
     const uint8_t *data;
     int64_t n, total;
@@ -106,7 +109,7 @@ static int64_t mask_blocks(const struct counted_mask *mask)
     return mask->n == 0 ? 0 : (mask->n - 1) / MASK_BLOCK + 1;
 }
 
-/* Counts a mask, a contiguous bool tensor, for the run. */
+/* Counts the set elements of `t`, a contiguous bool tensor, and stores the counts in the plan's state. Returns false if memory runs out. */
 static bool count_mask(struct grd_plan *p, const grd_tensor *t)
 {
     struct counted_mask *mask = mask_of(p);
@@ -124,7 +127,9 @@ static bool count_mask(struct grd_plan *p, const grd_tensor *t)
     return true;
 }
 
-/* Moves the elements that the mask selects to a dense list or, if in[0] is that list, back. */
+/* Compresses or expands, for the blocks [begin, end) of the mask. Compressing copies the selected elements of the input to adjacent elements of
+ * the result. Expanding, which is done if the result has the size of the mask, copies adjacent elements of the input to the selected elements of
+ * the result. */
 static void move_blocks(int64_t begin, int64_t end, void *context)
 {
     const struct counted_mask *mask = context;
@@ -139,9 +144,10 @@ static void move_blocks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* ---- Selection ----------------------------------------------------------------------------------------------------------- */
+/* ---- masked_select ------------------------------------------------------------------------------------------------------- */
 
-/* Finds the sizes that two tensors broadcast to. */
+/* Finds the sizes to which a tensor of the sizes `a` and the mask broadcast, writes them to the array ret_sizes and lets *ret point to it. Raises
+ * RuntimeError if the mask is not bool, or the sizes do not broadcast. */
 static bool common_sizes(grd_dims a, const grd_tensor *mask, int64_t *ret_sizes, grd_dims *ret)
 {
     int64_t n;
@@ -197,6 +203,7 @@ void run_masked_expand(const struct grd_plan *p)
 
 /* ---- nonzero ------------------------------------------------------------------------------------------------------------- */
 
+/* Writes the coordinates of the set elements of the blocks [begin, end) of the mask. The result has one column per dimension. */
 static void write_coordinates(int64_t begin, int64_t end, void *context)
 {
     const struct counted_mask *mask = context;

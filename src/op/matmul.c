@@ -1,5 +1,5 @@
-/* Products: mm, bmm, mv, addmm and their kin, dot; matmul and linear over them. Here are checks and results; how a product is run is
- * in product.c. Transposed operands are read as they lie. */
+/* Plans the matrix products mm, bmm, mv, addmm and similar operators, and dot. matmul and linear are composed of these operators. This file checks
+ * the arguments and plans the results. product.c runs the products. Transposed operands are read with their strides, without a copy. */
 #include <string.h>
 
 #include "core/dtype.h"
@@ -14,15 +14,17 @@
 #include "op/provider.h"
 #include "op/out.h"
 
-/* ---- Running a product ------------------------------------------------------------------------------------------------------- */
+/* ---- Plans of products ------------------------------------------------------------------------------------------------------- */
 
-/* Returns dtype, layout, device and number of dimensions in one number: all must be equal in matrices that are multiplied. */
+/* Returns the dtype, layout, device and number of dimensions of t, encoded in one integer. Two matrices can be multiplied only if this integer is
+ * equal for both. */
 static inline uint64_t kind_of(const grd_tensor *t)
 {
     return t->traits & GRD_TRAITS_KIND;
 }
 
-/* Returns the tensor to which a small product of that dtype is written: `out`, or a new one. NULL if `out` cannot be written as it is. */
+/* Returns the m x n tensor for the result of a small product: `out`, or a new tensor if `out` is NULL. Returns NULL if `out` is not contiguous, does
+ * not have these sizes and the dtype of a, or shares storage with a or b. */
 GRD_INLINE grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const grd_tensor *a, const grd_tensor *b)
 {
     const uint64_t traits = kind_of(a) | grd_traits_flags(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL);
@@ -40,8 +42,8 @@ GRD_INLINE grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const
     return result;
 }
 
-/* Returns self + a @ b, or a @ b if self is NULL, of two small matrices on the cpu; the kernel is called without a plan. NULL, and nothing done,
- * if that does not apply; the bits are the same. */
+/* Returns self + a @ b, or a @ b if self is NULL, for two small matrices on the CPU. The kernel is called without a plan, which saves time and gives
+ * the same bits. Returns NULL, with nothing done, if the arguments need the general path. */
 GRD_INLINE grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, const grd_tensor *a, const grd_tensor *b)
 {
     const grd_dtype dtype = (grd_dtype)a->dtype;
@@ -49,7 +51,7 @@ GRD_INLINE grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, co
         a->sizes[1] != b->sizes[0])
         return NULL;
     const int64_t m = a->sizes[0], n = b->sizes[1], k = a->sizes[1];
-    const bool matrix = self != NULL && self->ndim == 2; /* otherwise self is a row */
+    const bool matrix = self != NULL && self->ndim == 2; /* otherwise self is a row vector that is added to each row */
     if (self != NULL) {
         if ((self->ndim != 1 && !matrix) || self->dtype != dtype || self->device != GRD_DEVICE_CPU || self->layout != GRD_STRIDED ||
             self->sizes[matrix] != n || self->strides[matrix] != 1 || (matrix && self->sizes[0] != m))
@@ -75,7 +77,8 @@ GRD_INLINE grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, co
     return result;
 }
 
-/* Folds a batch into one product: if all matrices of one side are the same memory, the other side is one matrix with more rows, or columns. */
+/* Turns a batch of products into one product if all matrices of one operand are the same memory. The other operand's matrices then form one matrix
+ * with more rows or columns. */
 static void fold_batch(struct grd_product *x)
 {
     struct grd_gemm *g = &x->g;
@@ -94,7 +97,8 @@ static void fold_batch(struct grd_product *x)
     }
 }
 
-/* Describes the product by the strides of the last two dimensions; a vector is a column. */
+/* Fills the struct grd_product in the plan's state from the sizes and strides of the operands, and chooses the implementation of the product. A
+ * vector is treated as a matrix with one column. */
 static bool prepare_product(struct grd_plan *p)
 {
     struct grd_product *x = grd_product_of(p);
@@ -123,8 +127,8 @@ static bool prepare_product(struct grd_plan *p)
     return grd_product_choose(p);
 }
 
-/* Plans beta * self + alpha * a @ b; self may be NULL. The caller has checked shapes and dtypes; `name` is for the error of a dtype without
- * products. The result has the given sizes: (m, n), (batch, m, n) or (m). */
+/* Plans beta * self + alpha * a @ b, where self may be NULL. The caller has checked shapes and dtypes. `sizes` is (m, n), (batch, m, n) or (m).
+ * `name` appears in the error if the dtype has no products. */
 static bool plan_product(struct grd_plan *p, grd_tensor *self, grd_tensor *a, grd_tensor *b, grd_dims sizes, grd_scalar beta,
                          grd_scalar alpha, const char *name)
 {
@@ -191,7 +195,7 @@ static bool check_batches(const grd_tensor *batch1, const grd_tensor *batch2)
     return true;
 }
 
-/* Checks the operands of mv and addmv; `self` may be NULL. */
+/* Checks dimensions, sizes and dtypes of the operands of mv and addmv. `self` is NULL for mv. */
 static bool check_matrix_vector(const grd_tensor *self, const grd_tensor *mat, const grd_tensor *vec)
 {
     if (mat->ndim != 2 || vec->ndim != 1 || (self != NULL && self->ndim > 1))
@@ -209,7 +213,7 @@ static bool check_matrix_vector(const grd_tensor *self, const grd_tensor *mat, c
     return true;
 }
 
-/* RuntimeError: the added tensor does not broadcast to the product. */
+/* Raises RuntimeError if `self`, which is added to a product, does not broadcast to `sizes`, the sizes of the product. */
 static bool check_expands(const grd_tensor *self, grd_dims sizes)
 {
     for (int64_t i = 1; i <= self->ndim && i <= sizes.n; i++) {
@@ -337,7 +341,7 @@ void run_dot(const struct grd_plan *p, grd_tensor *self, grd_tensor *tensor)
 
 /* ---- matmul and linear -------------------------------------------------------------------------------------------------------------- */
 
-/* Multiplies many rows by one matrix or vector as one product over all rows, to which `added` is added unless it is NULL. */
+/* Multiplies the last dimension of self by a matrix or vector, as one product over all rows of self. Adds `added` to each row unless it is NULL. */
 static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other, grd_tensor *added)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim = self->ndim;
@@ -353,6 +357,7 @@ static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other, grd_tensor *ad
     return added != NULL ? grd_reshape(product, unfolded) : grd_unsafe_view(product, unfolded);
 }
 
+/* Multiplies batches of matrices, whose batch dimensions broadcast. A 1-D operand is a row on the left side and a column on the right side. */
 static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)
 {
     bool row = self->ndim == 1, column = other->ndim == 1;
@@ -428,7 +433,7 @@ grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
     return grd_pending() ? grd_failed : fold_rows(input, transposed, bias);
 }
 
-/* ---- Sums with products -------------------------------------------------------------------------------------------------------------- */
+/* ---- addbmm and addr ----------------------------------------------------------------------------------------------------------------- */
 
 bool grd_addbmm_check(const grd_tensor *batch1, const grd_tensor *batch2)
 {
@@ -442,7 +447,8 @@ bool grd_addbmm_check(const grd_tensor *batch1, const grd_tensor *batch2)
                      (long long)batch1->sizes[2], (long long)batch2->sizes[1], (long long)batch2->sizes[2]);
 }
 
-/* True if numbers of the dtype can be multiplied by the factor. */
+/* Raises RuntimeError if `factor`, alpha or beta of addr, has a type that the dtype of the result does not allow. A complex factor needs a complex
+ * dtype, a bool factor needs bool, and a floating-point factor needs a dtype that is not integral. */
 static bool check_outer_factor(const char *name, grd_scalar factor, grd_dtype dtype)
 {
     if (factor.kind == GRD_SCALAR_COMPLEX && !grd_dtype_is_complex(dtype))

@@ -1,4 +1,4 @@
-/* Batches of matrices: checks, and where their matrices lie. */
+/* Checks batches of matrices, plans column-major results, and computes the addresses of the matrices of a batch. */
 #include "op/matrix_batch.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "kernel/decomposition.h"
 #include "op/formula.h"
 
-enum { GRAIN = 1 << 15 }; /* multiplications worth a task */
+enum { GRAIN = 1 << 15 }; /* number of multiplications that are enough work for one task */
 
 bool grd_check_matrices(const grd_tensor *x, const char *argument, const char *function)
 {
@@ -67,7 +67,7 @@ bool grd_plan_reads_matrices(struct grd_plan *p, grd_tensor *x, bool *ret_by_row
 
 const char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *result, int64_t index)
 {
-    if (x->ndim == 3 && result->ndim == 3) /* a batch of one dimension needs no division */
+    if (x->ndim == 3 && result->ndim == 3) /* With a single batch dimension, slow divisions are not needed. */
         return x->data + (x->sizes[0] == 1 ? 0 : index * x->strides[0]) * x->itemsize;
     int64_t offset = 0;
     for (int d = x->ndim - 3, of = result->ndim - 3; d >= 0; d--, of--) {

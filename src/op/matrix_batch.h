@@ -1,4 +1,5 @@
-/* What operators on batches of matrices share: the last two dimensions are the matrices, those before them the batch. Results are column-major. */
+/* Declares helpers for operators on batches of matrices. The last two dimensions of a tensor are the rows and columns of a matrix, and the dimensions
+ * before are the batch. Results are column-major. */
 #ifndef GRD_OP_MATRIX_BATCH_H
 #define GRD_OP_MATRIX_BATCH_H
 
@@ -6,53 +7,59 @@
 #include "core/tensor.h"
 #include "op/plan.h"
 
+/* Returns the size of the dimension with the number from_end, counted from the last dimension, whose number is 1. */
 static inline int64_t grd_size_from_end(const grd_tensor *x, int from_end)
 {
     return x->sizes[x->ndim - from_end];
 }
 
-/* RuntimeError: fewer than 2 dimensions; or matrices that are not square, with `prefix` before the text. */
+/* Raises RuntimeError if `x` has fewer than 2 dimensions. `argument` and `function` are names for the error text. */
 bool grd_check_matrices(const grd_tensor *x, const char *argument, const char *function);
+/* Raises RuntimeError if the matrices of `x` are not square. `prefix` is put before the error text. */
 bool grd_check_square(const grd_tensor *x, const char *prefix);
 
-/* Returns the sizes of the batch, and the number of its matrices. */
+/* Returns the sizes of the batch dimensions. */
 static inline grd_dims grd_batch_of(const grd_tensor *x)
 {
     return grd_dims_from(x->sizes, x->ndim - 2);
 }
 
+/* Returns the number of matrices of the batch. */
 static inline int64_t grd_matrix_count(const grd_tensor *x)
 {
     return grd_sizes_product(x->sizes, x->ndim - 2);
 }
 
-/* Plans a result of column-major matrices. */
+/* Plans a result whose sizes are `batch`, then rows x columns, and whose matrices are column-major and contiguous. */
 bool grd_plan_columns(struct grd_plan *p, grd_dims batch, int64_t rows, int64_t columns, grd_dtype dtype);
 
-/* Plans to read matrices one after the other, row-major or column-major; those that lie so are not copied. */
+/* Plans to read `x` as contiguous matrices and sets *ret_by_rows: true if they are row-major, false if they are column-major. A tensor that has
+ * one of these two layouts is not copied. */
 bool grd_plan_reads_matrices(struct grd_plan *p, grd_tensor *x, bool *ret_by_rows);
 
-/* Matrix `index` of a tensor whose matrices lie one after the other. */
+/* Returns the address of matrix `index` of a tensor whose matrices are contiguous. */
 static inline char *grd_matrix_at(const grd_tensor *x, int64_t index)
 {
     return x->data + index * grd_size_from_end(x, 1) * grd_size_from_end(x, 2) * x->itemsize;
 }
 
-/* Returns the matrix of an operand that broadcasts to matrix `index` of a result. */
+/* Returns the address of the matrix of `x` that broadcasts to matrix `index` of `result`. */
 const char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *result, int64_t index);
 
-/* The first matrix of a batch on which an algorithm failed: its place, as errors name it, and its info, which is not 0. */
+/* Describes the first matrix of a batch for which an algorithm failed. `place` is its position as text for an error message, "" if there is no batch.
+ * `info` is the algorithm's error code and not 0. */
 struct grd_failed_matrix {
     char place[48];
     int64_t info;
 };
 
-/* Finds the first failed matrix; false if there is none, or an error is pending. */
+/* Describes in *ret_failed the first matrix whose `info` is not 0, and returns true. Returns false if there is none or an error is pending. */
 bool grd_find_failed_matrix(grd_tensor *info, struct grd_failed_matrix *ret_failed);
 
-/* Returns how many matrices are one task, if each takes `work` multiplications. */
+/* Returns the number of matrices per task if one matrix takes `work` multiplications. */
 int64_t grd_matrix_grain(double work);
-/* Returns the grain rounded up so that small matrices, which are computed many at once, fill the lanes of a task. */
+/* Returns `grain`, a number of matrices per task, rounded up to a multiple of GRD_MATRIX_LANES if matrices of this side are computed together,
+ * one per vector lane. Then only the last task has empty lanes. */
 int64_t grd_lanes_grain(int64_t side, int64_t grain);
 
 #endif

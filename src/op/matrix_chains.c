@@ -1,5 +1,5 @@
-/* Products of several matrices: powers, chains in the cheapest order, and the powers that decompositions of low rank are made of. Composites.
- * Schema: schema/chains.toml. */
+/* Computes products of several matrices by calls of other operators. They are matrix_power, multi_dot in the cheapest order, and the iteration that
+ * finds a basis for low-rank decompositions. Schema: schema/chains.toml. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,8 @@ grd_tensor *op_linalg_matrix_power(grd_tensor *self, int64_t n)
         return grd_failed;
     if (n == 0) {
         grd_tensor *identity = grd_eye(grd_size_from_end(self, 1), .dtype = (grd_dtype)self->dtype, .device = grd_device_of(self));
-        return grd_copy_(grd_clone(self, .memory_format = "contiguous"), identity); /* it depends on self, with a derivative of 0 */
+        /* Copying into a clone of self keeps the dependence on self, so that backward gives zeros instead of an error. */
+        return grd_copy_(grd_clone(self, .memory_format = "contiguous"), identity);
     }
     if (n == 1)
         return grd_clone(self, .memory_format = "contiguous");
@@ -34,20 +35,22 @@ grd_tensor *op_linalg_matrix_power(grd_tensor *self, int64_t n)
 
 /* ---- Chains ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Matrices `first` to `last` of a chain, divided after matrix `split` into two products. */
+/* Describes the cheapest way to compute the product of a range of adjacent matrices: the product of the matrices up to number `split` is
+ * multiplied by the product of the matrices after `split`. */
 struct part {
-    double cost; /* multiplications */
+    double cost; /* number of multiplications of elements in the cheapest order */
     int64_t split;
 };
 
-/* Part (first, last) is parts[first * n + last]. */
+/* The n matrices of a product, in order. parts[first * n + last] describes how the product of the matrices `first` to `last` is computed. */
 struct chain {
     grd_tensor *const *matrices;
     int64_t n;
     struct part *parts;
 };
 
-/* Returns the cheapest way to divide a part, given all shorter parts. */
+/* Returns the cheapest way to compute the product of the matrices `first` to `last`. The entries of c->parts for all shorter ranges of matrices must
+ * be filled already. */
 static struct part divided(const struct chain *c, int64_t first, int64_t last)
 {
     const double outer = (double)c->matrices[first]->sizes[0] * (double)c->matrices[last]->sizes[1];
@@ -61,6 +64,8 @@ static struct part divided(const struct chain *c, int64_t first, int64_t last)
     return least;
 }
 
+/* Stores in c->parts the cheapest way to compute the product of each range of adjacent matrices, shortest ranges first. Returns false if memory
+ * runs out. */
 static bool find_order(struct chain *c)
 {
     c->parts = grd_pool_array(c->n * c->n, sizeof *c->parts);
@@ -72,6 +77,7 @@ static bool find_order(struct chain *c)
     return true;
 }
 
+/* Returns the product of the matrices `first` to `last` in the cheapest order. */
 static grd_tensor *product_of(const struct chain *c, int64_t first, int64_t last)
 {
     if (first == last || grd_pending())
@@ -88,7 +94,7 @@ static bool check_matrix(const grd_tensor *t, int64_t i, int64_t n)
            grd_raise(GRD_ERROR_RUNTIME, "multi_dot(): the %s tensor must be 1D or 2D but got %dD", i == 0 ? "first" : "last", (int)t->ndim);
 }
 
-/* RuntimeError: matrix i has another dtype than the one before it, or does not fit behind it. */
+/* Raises RuntimeError if the dtype of matrix i differs from the dtype of matrix 0, or its rows differ in number from the columns of matrix i - 1. */
 static bool check_pair(grd_tensor *const *matrices, int64_t i)
 {
     const grd_tensor *first = matrices[0], *before = matrices[i - 1], *t = matrices[i];
@@ -138,7 +144,7 @@ grd_tensor *op_chain_matmul(grd_tensors matrices)
 
 /* ---- Low rank ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns an orthonormal basis of the columns of (A - M) x, or of (A - M)^H x; M may be NULL. */
+/* Returns an orthonormal basis of the columns of (A - M) x, or of (A - M)^H x if `adjoint`. M may be NULL and then counts as 0. */
 static grd_tensor *basis_of(grd_tensor *A, grd_tensor *M, grd_tensor *x, bool adjoint)
 {
     grd_tensor *product = grd_matmul(adjoint ? grd_conj_physical(grd_transpose(A, -2, -1)) : A, x);

@@ -1,18 +1,20 @@
-/* Exponentials of matrices by scaling and squaring, over matrix products. Schema: schema/decomposition.toml. */
+/* Computes matrix_exp by scaling and squaring, with calls of other operators. Schema: schema/decomposition.toml. */
 #include "gen/uses/op/matrix_exp.h"
 #include "core/tensor.h"
 #include "kernel/table.h"
 #include "op/formula.h"
 
-/* exp(A) = exp(A / 2^s)^(2^s), where s makes the 1-norm of A / 2^s so small that the terms behind DEGREE are below the rounding of the dtype. */
+/* Uses exp(A) = exp(A / 2^s)^(2^s). s is at most MOST_HALVINGS, and is chosen so that the 1-norm of A / 2^s is at most largest_norm(). The Taylor
+ * terms after DEGREE are then smaller than the rounding error of the dtype. The Taylor polynomial is evaluated in groups of GROUP terms. */
 enum { GROUP = 4, DEGREE = 16, MOST_HALVINGS = 1100 };
 
+/* Returns the largest 1-norm for which a Taylor polynomial of degree DEGREE is accurate. */
 static double largest_norm(grd_dtype dtype)
 {
     return dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 0.75 : 2.5;
 }
 
-/* Returns the number s of halvings of each matrix, in tensors of one element; 0 where an element is not finite. */
+/* Returns the number s of halvings of each matrix, with sizes (..., 1, 1). s is 0 if the norm of the matrix is not finite. */
 static grd_tensor *halvings_of(grd_tensor *matrices)
 {
     grd_tensor *norms = grd_amax(grd_sum(grd_abs(matrices), .dim = grd_dims(-2), .keepdim = true), .dim = grd_dims(-1), .keepdim = true);
@@ -21,7 +23,7 @@ static grd_tensor *halvings_of(grd_tensor *matrices)
     return grd_clamp(halvings, .min = grd_float(0), .max = grd_float(MOST_HALVINGS));
 }
 
-/* Returns the sum over i < GROUP of powers[i] / (first + i)! */
+/* Returns the sum over i < GROUP of powers[i] / (first + i)!. `factorial` is first!. */
 static grd_tensor *group_of_terms(grd_tensor *const *powers, int first, double factorial)
 {
     grd_tensor *sum = grd_mul_scalar(powers[0], grd_float(1 / factorial));
@@ -32,7 +34,8 @@ static grd_tensor *group_of_terms(grd_tensor *const *powers, int first, double f
     return sum;
 }
 
-/* Returns the Taylor polynomial of DEGREE, as a polynomial in a^GROUP whose coefficients are groups of terms. */
+/* Returns the Taylor polynomial of exp(a) of degree DEGREE. To save matrix products, the polynomial is evaluated by Horner's rule in a^GROUP, with
+ * the sums of group_of_terms() as coefficients. */
 static grd_tensor *polynomial(grd_tensor *a)
 {
     const int64_t n = a->sizes[a->ndim - 1];
@@ -62,7 +65,8 @@ grd_tensor *op_matrix_exp(grd_tensor *self)
         return grd_clone(self, .memory_format = "contiguous");
     double least = 0, most = 0;
     const grd_dtype dtype = (grd_dtype)self->dtype;
-    self = grd_to(self, .dtype = grd_computed_dtype(dtype)); /* computed in a wider dtype, since each squaring doubles the rounding error */
+    /* Half types are computed in float32, since each squaring doubles the relative rounding error. */
+    self = grd_to(self, .dtype = grd_computed_dtype(dtype));
     if (grd_pending())
         return grd_failed;
     grd_tensor *halvings = halvings_of(self), *result = polynomial(grd_mul(self, grd_exp2(grd_neg(halvings))));

@@ -1,5 +1,5 @@
-/* nll_loss and its gradient: checks and the split into pieces, at fixed places so that sums do not depend on the number of threads.
- * The loops are in kernel/cpu/nll.c. Schema: schema/loss.toml. */
+/* Checks the arguments of nll_loss and of its gradient, and divides their work into tasks. Targets are divided at fixed positions, so that sums do
+ * not depend on the number of threads. The loops are in kernel/cpu/nll.c. Schema: schema/loss.toml. */
 #include "kernel/nll.h"
 
 #include <stdatomic.h>
@@ -14,21 +14,29 @@
 #include "op/plan.h"
 #include "op/formula.h"
 
+/* PIECES is the maximum number of partial sums of the loss, and LEAST_TARGETS the minimum number of targets per partial sum. CHECKED_TARGETS is the
+ * number of targets that one task checks, and WRITTEN_ELEMENTS the number of gradient elements that one task writes. */
 enum { PIECES = 64, LEAST_TARGETS = 4096, CHECKED_TARGETS = 16384, WRITTEN_ELEMENTS = 65536 };
 
-enum { INPUT, TARGET, WEIGHT, TOTAL_WEIGHT }; /* the tensors that are read; for the gradient INPUT is the gradient of the losses */
+/* Indices in p->in of the tensors that the plan reads. In the plan of the backward operator, INPUT is grad_output. */
+enum { INPUT, TARGET, WEIGHT, TOTAL_WEIGHT };
 
-/* An input of (N, C, d1, …) as N x C x D. */
+/* What the plan of nll_loss or its gradient passes to its run. The input of sizes (N, C, d1, ...) is treated as N x C x D. */
 struct nll {
     struct grd_nll kernel;
     const struct grd_nll_row *kernels;
     enum grd_loss_reduction how;
+    /* targets: number of targets; grain: number of targets per partial sum. */
     int64_t targets, grain;
-    const char *in; /* the input, or the gradient of the losses */
+    const char *in; /* data of the input; for the gradient, of the gradient of the losses */
+    /* Elements from the gradient of one loss to the gradient of the next; 0 if all targets share one gradient. */
     int64_t in_step;
+    /* Factor of the gradient: 1 / sum of weights for reduction "mean", else 1. */
     double scale;
+    /* Data of the result; NULL if the losses are only summed. */
     char *out;
-    struct grd_nll_sums *sums; /* sums of each piece */
+    struct grd_nll_sums *sums; /* partial sums, one per task */
+    /* Set to true by a task of check_classes() that finds a target that is neither a class index nor ignore_index. */
     atomic_bool *stray;
 };
 
@@ -63,7 +71,7 @@ static struct nll *nll_of(const struct grd_plan *p)
     return (struct nll *)(uintptr_t)p->state;
 }
 
-/* Plans the loss or its gradient: `size` is that of the input, `t` the input or the gradient of the losses. */
+/* Plans the loss or its gradient. `size` has the sizes of the input, and `t` is the input or the gradient of the losses. */
 static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tensor *target, grd_tensor *weight, const char *reduction,
                      int64_t ignore_index)
 {
@@ -95,7 +103,7 @@ static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tenso
     return grd_plan_reads_as(p, t, dtype) && grd_plan_reads_as(p, target, GRD_INT64) && grd_plan_reads_as(p, weight, dtype);
 }
 
-/* Returns the sizes for reduction "none": the target's, but 0-d for one sample without a batch. */
+/* Returns the sizes of the result. They are the target's sizes for reduction "none" and a batched input. Otherwise the result is zero-dimensional. */
 static grd_dims loss_sizes(const struct grd_plan *p, grd_dims size, const grd_tensor *target)
 {
     return nll_of(p)->how == GRD_LOSS_NONE && size.n > 1 ? grd_sizes(target) : GRD_NO_DIMS;
@@ -108,7 +116,7 @@ static void check_piece(int64_t begin, int64_t end, void *context)
         atomic_store_explicit(x->stray, true, memory_order_relaxed);
 }
 
-/* True if every target is a class or ignored. */
+/* Raises IndexError if a target is neither a class index nor ignore_index. */
 bool check_classes(struct grd_plan *p)
 {
     struct nll *x = nll_of(p);
@@ -123,13 +131,14 @@ bool check_classes(struct grd_plan *p)
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------------------------- */
 
+/* Computes the losses of the targets [begin, end) and their partial sum. */
 static void add_piece(int64_t begin, int64_t end, void *context)
 {
     const struct nll *x = context;
     x->kernels->forward(&x->kernel, begin, end, x->in, x->out, &x->sums[begin / x->grain]);
 }
 
-/* Writes each loss if there is an `out`, and returns the sums over all targets. */
+/* Computes all losses, writes them to `out` unless it is NULL, and returns their sum and the sum of the weights. */
 static struct grd_nll_sums add_losses(struct nll *x)
 {
     struct grd_nll_sums sums[PIECES], total = {0};
@@ -143,6 +152,7 @@ static struct grd_nll_sums add_losses(struct nll *x)
     return total;
 }
 
+/* Writes the gradient for the targets [begin, end). */
 static void write_piece(int64_t begin, int64_t end, void *context)
 {
     const struct nll *x = context;
@@ -159,7 +169,8 @@ bool plan_nll_loss_forward(struct grd_plan *p, grd_tensor *self, grd_tensor *tar
            grd_plan_result(p, GRD_NO_DIMS, GRD_FLOAT64);
 }
 
-/* mean = -sum(w x) / sum(w) */
+/* Computes the losses, their sum or their weighted mean, as the reduction says. The second result is the sum of the weights of all targets, which
+ * backward needs. */
 void run_nll_loss(const struct grd_plan *p)
 {
     struct nll *x = nll_of(p);

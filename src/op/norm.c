@@ -1,4 +1,5 @@
-/* Checks and tolerances of norms, ranks and pseudo-inverses, which are formulas in schema/matrix_norm.toml and schema/reduction.toml. */
+/* Checks the arguments of norms, ranks and pseudo-inverses, and computes their default tolerances. The formulas of these operators are in
+ * schema/matrix_norm.toml and schema/reduction.toml. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 
 /* ---- Norms ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: elements of that dtype cannot be converted before a norm. */
+/* Raises RuntimeError if `to`, the dtype argument of a norm, is neither floating-point nor complex, or if `from` cannot be converted to `to` without
+ * loss. */
 static bool check_conversion(grd_dtype from, grd_dtype to, const char *function)
 {
     if (!grd_dtype_is_inexact(to))
@@ -116,7 +118,9 @@ grd_dims grd_nuclear_dims(const grd_tensor *self, grd_dims dim)
     return dim.data != NULL ? dim : grd_dims_from(all, all != NULL ? self->ndim : 0);
 }
 
-/* ---- Norms -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Norms of empty tensors --------------------------------------------------------------------------------------------------------- */
+/* Raises RuntimeError if the norm of no elements is wanted but does not exist, as for p < 0 and infinite p. Bit d of `mask` is set if dimension d is
+ * reduced. */
 static bool check_norm_not_empty(const grd_tensor *self, bool dim_given, uint64_t mask, double p)
 {
     if (self->numel != 0 || (p >= 0 && !isinf(p)))
@@ -153,6 +157,7 @@ grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
 
 /* ---- Ranks ------------------------------------------------------------------------------------------------------------------------------ */
 
+/* Raises RuntimeError if the tolerance is a complex tensor. `name` is the argument's name. */
 static bool check_tolerance(const grd_tensor *tolerance, const char *function, const char *name)
 {
     return tolerance == NULL || !grd_dtype_is_complex((grd_dtype)tolerance->dtype) ||

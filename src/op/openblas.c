@@ -1,11 +1,12 @@
-/* OpenBLAS is loaded when a product or decomposition first wants it, and serves if it is found and its memory can be had.
+/* Loads OpenBLAS, an optional shared library, when a product or decomposition first needs it. OpenBLAS is used if it is found and there is enough
+ * memory.
  *
  * Invariants
- * - OpenBLAS is loaded at most once, and whether it serves is decided then and for good.
- * - It never works on threads of its own, and runs on no more threads at once than it has memory for: it ends the process where it asks for
- *   memory in vain.
- * - Note [The environment for OpenBLAS]. */
-#define _GNU_SOURCE /* dladdr, environ */
+ * - OpenBLAS is loaded at most once. Whether it is used is decided then and never changes.
+ * - OpenBLAS never starts threads of its own. No more threads call it at the same time than it has memory for, because it ends the process if it
+ *   cannot allocate memory.
+ * - The environment is changed only as Note [The environment for OpenBLAS] says. */
+#define _GNU_SOURCE /* for dladdr and environ */
 #include "op/openblas.h"
 
 #include "gradus/runtime.h"
@@ -26,18 +27,18 @@
 #include "base/thread.h"
 
 enum {
-    MOST_CALLS = 32,        /* calls at the same time; OpenBLAS ends the process at twice the threads it was built for */
-    LOAD_BYTES = 160 << 20, /* its code, which is 25 MiB, and the memory of the first call, 64 MiB, with a margin */
-    CALL_BYTES = 48 << 20   /* the memory of another call at the same time, which is 32 MiB */
+    MOST_CALLS = 32,        /* simultaneous calls; OpenBLAS ends the process at twice the number of threads it was built for */
+    LOAD_BYTES = 160 << 20, /* memory to load OpenBLAS and for the first call: 25 MiB of code and 64 MiB of buffers, plus a margin */
+    CALL_BYTES = 48 << 20   /* memory for each further simultaneous call: buffers of 32 MiB, plus a margin */
 };
 
-/* ---- What is used of it -------------------------------------------------------------------------------------------------------- */
+/* ---- Functions of OpenBLAS that are used --------------------------------------------------------------------------------------- */
 
 static struct grd_openblas blas;
 
 static const struct {
     const char *name;
-    void *function; /* where in `blas` it is stored */
+    void *function; /* address of the member of `blas` that receives the function's address */
 } symbols[] = {
     {"cblas_sgemm64_", &blas.sgemm},
     {"cblas_dgemm64_", &blas.dgemm},
@@ -48,7 +49,8 @@ static const struct {
     {"openblas_get_corename64_", &blas.get_corename},
 };
 
-/* Returns a function of a library, whose name has the prefix of the scipy-openblas64 package or none; NULL if there is none. */
+/* Returns the address of a function in a library, or NULL if there is none. Tries the name with the prefix "scipy_" of the scipy-openblas64 package
+ * first, then without it. */
 static void *find_symbol(void *library, const char *name)
 {
     char prefixed[64];
@@ -57,7 +59,7 @@ static void *find_symbol(void *library, const char *name)
     return found != NULL ? found : dlsym(library, name);
 }
 
-/* True if a library has all functions that are used. */
+/* Looks up all functions of `symbols` in a library and stores their addresses. Returns false if one is missing. */
 static bool find_symbols(void *library)
 {
     for (int i = 0; i < GRD_LENGTH(symbols); i++) {
@@ -69,11 +71,11 @@ static bool find_symbols(void *library)
     return true;
 }
 
-/* ---- Finding it ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Finding the library --------------------------------------------------------------------------------------------------------- */
 
 static const char *const package_name = "libscipy_openblas64_.so";
 
-/* Opens a library in the folder of this one, or in a folder beside it. */
+/* Opens OpenBLAS in `folder`, a path relative to the folder of this library. Returns NULL if the file does not exist. */
 static void *open_beside(const char *folder)
 {
     Dl_info info;
@@ -81,14 +83,17 @@ static void *open_beside(const char *folder)
     if (dladdr(&blas, &info) == 0 || info.dli_fname == NULL)
         return NULL;
     const char *slash = strrchr(info.dli_fname, '/');
-    if (slash == NULL) /* a name without a folder: nothing relative to the current folder is loaded */
+    /* Without a folder in the path of this library, the path built below would be relative to the current directory, from which nothing must be
+     * loaded. */
+    if (slash == NULL)
         return NULL;
     const int length = (int)(slash - info.dli_fname + 1);
     const int written = snprintf(path, sizeof path, "%.*s%s%s", length, info.dli_fname, folder, package_name);
     return written < (int)sizeof path && access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
 
-/* Opens OpenBLAS: beside an installed library, in the package scipy_openblas64 beside a Python package, or a system library with 64-bit integers. */
+/* Opens OpenBLAS. Tries the file `wanted` if it is given. Otherwise it tries the folder of this library, then the Python package scipy_openblas64 if
+ * it is installed next to this one, then system libraries with 64-bit integers. */
 static void *open_library(const char *wanted)
 {
     static const char *const system_names[] = {"libscipy_openblas64_.so", "libopenblas64_.so.0", "libopenblas64.so.0"};
@@ -102,19 +107,19 @@ static void *open_library(const char *wanted)
     return library;
 }
 
-/* ---- Loading it ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Loading the library --------------------------------------------------------------------------------------------------------- */
 
 /* Note [The environment for OpenBLAS]
  *
- * OpenBLAS reads its settings from the environment while it is loaded, and there only: one thread, since work is divided here and since it
- * ends the process where it cannot start threads; and the kernels of the level that ours run at, since its own choice is too narrow on
- * processors it does not know. setenv and unsetenv change the environment under the eyes of other threads. Instead the whole environment
- * is exchanged for a copy with two more entries while OpenBLAS is loaded, and then put back: who reads it sees the one or the other, whole.
- * The copy is never freed. A program that changes its environment in another thread at that moment may lose the change, as it may
- * wherever two threads change the environment. */
+ * OpenBLAS reads its settings from the environment only while it is loaded. We need two settings. The number of threads must be 1, because work is
+ * divided among threads here and OpenBLAS ends the process if it cannot start threads. The kernels must be those for our instruction set level,
+ * because OpenBLAS selects slow ones on processors it does not know. setenv() and unsetenv() are not safe while other threads read the environment.
+ * Instead, `environ` is replaced by a copy with two more entries while OpenBLAS is loaded, and then restored. Other threads read either the old or
+ * the new environment, and both are complete. The copy is never freed. If another thread changes the environment during this time, the change may be
+ * lost, as always when two threads change the environment. */
 extern char **environ;
 
-/* Returns a copy of the environment with `count` more entries; NULL if there is no memory. */
+/* Returns a copy of the environment with `count` more entries, or NULL if memory runs out. */
 static char **extended_environment(const char *const *more, size_t count)
 {
     size_t n = 0;
@@ -123,20 +128,22 @@ static char **extended_environment(const char *const *more, size_t count)
     char **copy = malloc((n + count + 1) * sizeof *copy);
     if (copy == NULL)
         return NULL;
-    memcpy(copy, more, count * sizeof *copy); /* the first entry of a name counts */
+    memcpy(copy, more, count * sizeof *copy); /* put first, because getenv() finds the first entry of a name */
     if (n > 0)
         memcpy(copy + count, environ, n * sizeof *copy);
     copy[count + n] = NULL;
     return copy;
 }
 
+/* Opens OpenBLAS with environment variables that limit it to one thread and choose its kernels (Note [The environment for OpenBLAS]). Returns NULL
+ * if OpenBLAS is not found. */
 static void *open_with_settings(const char *wanted)
 {
     static const char *const cores[GRD_ISA_COUNT] = {[GRD_ISA_V2] = "OPENBLAS_CORETYPE=Nehalem",
                                                      [GRD_ISA_V3] = "OPENBLAS_CORETYPE=Haswell",
                                                      [GRD_ISA_V4] = "OPENBLAS_CORETYPE=SkylakeX"};
     const char *more[2] = {"OPENBLAS_NUM_THREADS=1", cores[grd_cpu_level()]};
-    static char **ours; /* static, so that the copy counts as in use for ever */
+    static char **ours; /* static, so that leak checkers see that the copy is still referenced */
     char **before = environ;
     ours = extended_environment(more, more[1] != NULL && getenv("OPENBLAS_CORETYPE") == NULL ? 2 : 1);
     if (ours == NULL)
@@ -148,14 +155,14 @@ static void *open_with_settings(const char *wanted)
     return library;
 }
 
-/* True if that much memory can be allocated now. */
+/* True if `bytes` bytes of memory can be mapped now. */
 static bool is_memory_there(size_t bytes)
 {
     void *probe = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return probe != MAP_FAILED && munmap(probe, bytes) == 0;
 }
 
-/* Runs a small product, at which OpenBLAS allocates the memory of a call. */
+/* Runs a small product, during which OpenBLAS allocates the buffers of one call. */
 static void run_first_call(void)
 {
     enum { SIDE = 64 };
@@ -165,16 +172,17 @@ static void run_first_call(void)
                result, SIDE);
 }
 
-/* ---- Whether it serves ----------------------------------------------------------------------------------------------------------- */
+/* ---- State of the library -------------------------------------------------------------------------------------------------------- */
 
 enum { UNTRIED, LOADING, SERVES, REFUSED };
-static void *library; /* NULL unless it serves */
+static void *library; /* handle of OpenBLAS; NULL unless it is used */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t call_ended = PTHREAD_COND_INITIALIZER;
 static atomic_int state = UNTRIED;
-static int calls, most_calls; /* calls that run now, and the number that OpenBLAS has memory for */
+static int calls, most_calls; /* calls: number of calls that run now; most_calls: number of calls that OpenBLAS has buffers for */
 static char description[160] = "built-in";
 
+/* Writes `description`, the text that grd_blas() returns, and finds out whether the kernels of OpenBLAS use 512-bit vectors. */
 static void describe(void)
 {
     const char *core = blas.get_corename();
@@ -185,33 +193,36 @@ static void describe(void)
         strcasecmp(core, "SkylakeX") == 0 || strcasecmp(core, "Cooperlake") == 0 || strcasecmp(core, "SapphireRapids") == 0;
 }
 
+/* Writes `description` for the case that OpenBLAS is not used, and returns false. */
 static bool refuse(const char *reason)
 {
     snprintf(description, sizeof description, "built-in (OpenBLAS is not used: %s)", reason);
     return false;
 }
 
+/* Loads OpenBLAS and allocates the buffers of one call. Returns false if OpenBLAS is not to be used. */
 static bool load(void)
 {
     const char *wanted = getenv("GRADUS_OPENBLAS");
     if (wanted != NULL && strcmp(wanted, "none") == 0)
         return refuse("GRADUS_OPENBLAS=none");
     if (!is_memory_there(LOAD_BYTES))
-        return refuse("there is too little memory for it");
+        return refuse("there is not enough memory for it");
     void *opened = open_with_settings(wanted);
     if (opened == NULL)
         return refuse(wanted != NULL && *wanted != '\0' ? "the file that GRADUS_OPENBLAS names cannot be loaded" : "it was not found");
     if (!find_symbols(opened))
         return refuse("it lacks functions for 64-bit integers");
     library = opened;
-    blas.set_num_threads(1); /* it may have been in the process before */
+    blas.set_num_threads(1); /* another part of the process may have loaded the library before and set more threads */
     run_first_call();
     most_calls = 1;
     describe();
     return true;
 }
 
-/* Resets the count of running calls: the child has one thread, and calls of others never end. OpenBLAS goes on counting their memory as in use. */
+/* Resets the count of running calls after a fork. The child has only one thread, so the calls of the parent's other threads never end in the child.
+ * OpenBLAS still counts their buffers as in use, so most_calls shrinks. */
 static void after_fork_in_child(void)
 {
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -240,7 +251,7 @@ const struct grd_openblas *grd_openblas(void)
     return now == SERVES ? &blas : NULL;
 }
 
-/* Looks a routine up under its name for a dtype. */
+/* Returns the LAPACK or BLAS routine `name` for the dtype, or NULL if OpenBLAS has no such routine. */
 static grd_lapack_routine *find_routine(grd_dtype dtype, enum grd_lapack_name name)
 {
     static const char *const real[GRD_LAPACK_COUNT] = {"potrf", "trtri", "lauum", "getrf", "trsm",   "trsv",  "gemm",  "syrk",
@@ -260,7 +271,8 @@ static grd_lapack_routine *find_routine(grd_dtype dtype, enum grd_lapack_name na
     return routine;
 }
 
-/* Found routines are kept, since looking up a name takes longer than LAPACK takes for a small matrix. */
+/* Returns the LAPACK or BLAS routine `name` for the dtype, or NULL if there is none. Routines that were found are cached, since looking up a name
+ * takes longer than LAPACK takes for a small matrix. */
 grd_lapack_routine *grd_lapack(grd_dtype dtype, enum grd_lapack_name name)
 {
     static _Atomic(grd_lapack_routine *) found[GRD_DTYPE_COUNT][GRD_LAPACK_COUNT];
@@ -285,7 +297,8 @@ bool grd_openblas_begin(void)
     pthread_mutex_lock(&lock);
     while (calls == most_calls) {
         if (most_calls < MOST_CALLS &&
-            is_memory_there((size_t)most_calls * CALL_BYTES)) { /* other new calls may not have allocated theirs yet */
+            /* Looks for the memory of most_calls calls, because calls that were admitted before may not have allocated theirs yet. */
+            is_memory_there((size_t)most_calls * CALL_BYTES)) {
             most_calls++;
         } else if (calls == 0) {
             pthread_mutex_unlock(&lock);

@@ -1,4 +1,4 @@
-/* OpenBLAS as an optional library: found and loaded when it is first needed. */
+/* Gives access to OpenBLAS, an optional shared library that is found and loaded when it is first needed. */
 #ifndef GRD_OP_OPENBLAS_H
 #define GRD_OP_OPENBLAS_H
 
@@ -17,19 +17,19 @@ typedef void grd_dgemm(int order, int trans_a, int trans_b, int64_t m, int64_t n
 typedef void grd_complex_gemm(int order, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, const void *alpha, const void *a,
                               int64_t lda, const void *b, int64_t ldb, const void *beta, void *c, int64_t ldc);
 
-/* Loads OpenBLAS unless that was tried before. NULL if it cannot be used; the answer never changes. */
+/* Functions of OpenBLAS with the C interface, with 64-bit integers. */
 struct grd_openblas {
     grd_sgemm *sgemm;
     grd_dgemm *dgemm;
     grd_complex_gemm *cgemm, *zgemm;
     void (*set_num_threads)(int threads);
     char *(*get_config)(void), *(*get_corename)(void);
-    bool has_wide_vectors; /* its kernels use vectors of 512 bits */
+    bool has_wide_vectors; /* true if OpenBLAS's kernels use 512-bit vectors */
 };
 
-/* Loads OpenBLAS unless that has been tried. NULL if it does not serve; the answer never changes. */
+/* Returns the functions of OpenBLAS, which the first call loads. Returns NULL if OpenBLAS cannot be used. The answer never changes in a process. */
 const struct grd_openblas *grd_openblas(void);
-/* The routines of LAPACK, and of BLAS as Fortran calls them, that are used. */
+/* Routines of LAPACK and BLAS with the Fortran interface that this library uses. The names are those of the routines for real dtypes. */
 enum grd_lapack_name {
     GRD_LAPACK_POTRF,
     GRD_LAPACK_TRTRI,
@@ -41,7 +41,7 @@ enum grd_lapack_name {
     GRD_LAPACK_SYRK, /* herk for complex dtypes */
     GRD_LAPACK_LASWP,
     GRD_LAPACK_GEQRF,
-    GRD_LAPACK_ORGQR, /* for complex dtypes ungqr, unmqr and heevd */
+    GRD_LAPACK_ORGQR, /* ungqr for complex dtypes; ORMQR is unmqr, and SYEVD is heevd */
     GRD_LAPACK_ORMQR,
     GRD_LAPACK_GEQRT3,
     GRD_LAPACK_LARFT,
@@ -56,11 +56,12 @@ enum grd_lapack_name {
     GRD_LAPACK_COUNT
 };
 
-/* Returns a routine for float32, float64, complex64 or complex128. NULL if OpenBLAS does not serve or has no such routine. Arguments are passed by
- * address, and integers have 64 bits. */
+/* Type of any routine; cast it to the routine's own type before the call. Arguments are passed by address, and integers have 64 bits. */
 typedef void grd_lapack_routine(void);
+/* Returns the routine for float32, float64, complex64 or complex128. Returns NULL for other dtypes, or if OpenBLAS is not used or has no such
+ * routine. */
 grd_lapack_routine *grd_lapack(grd_dtype dtype, enum grd_lapack_name name);
-/* Those that more than one file calls; after the arguments, the lengths of those that are text. */
+/* Types of the routines that more than one file calls. The lengths of string arguments follow after the other arguments. */
 typedef void grd_potrf_routine(const char *triangle, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_info, size_t length);
 typedef void grd_getrf_routine(const int64_t *m, const int64_t *n, void *a, const int64_t *lda, int64_t *ret_pivots, int64_t *ret_info);
 typedef void grd_trsm_routine(const char *side, const char *triangle, const char *transposition, const char *diagonal, const int64_t *m,
@@ -69,9 +70,11 @@ typedef void grd_trsm_routine(const char *side, const char *triangle, const char
 typedef void grd_gemm_routine(const char *transposition1, const char *transposition2, const int64_t *m, const int64_t *n, const int64_t *k,
                               const void *alpha, const void *a, const int64_t *lda, const void *b, const int64_t *ldb, const void *beta,
                               void *c, const int64_t *ldc, size_t length1, size_t length2);
-/* To be called before and after each product or routine. Waits until OpenBLAS has memory for a call at the same time as those that run; false when
- * it will have none. Once it has returned true in a process it does not return false there. */
+/* Must be called before each product or routine of OpenBLAS, and grd_openblas_end() after it. Waits until OpenBLAS has memory for one more
+ * simultaneous call. Returns false if OpenBLAS will never have this memory. Once this function has returned true in a process, it does not return
+ * false there. */
 bool grd_openblas_begin(void);
+/* Ends a call that grd_openblas_begin() admitted. */
 void grd_openblas_end(void);
 
 #endif

@@ -1,8 +1,8 @@
-/* Optimizer steps over lists of tensors: checks, temporaries where tensors have not one layout, and the loops in pieces of fixed size.
+/* Runs optimizer steps over lists of tensors. This file checks the arguments, makes temporaries for tensors that do not have the same layout, and
+ * loops over the elements in parallel. The arguments of each optimizer are in optim_steps.c, and the update of elements is in kernel/cpu/optim.c.
  *
- * Not here: which tensors and numbers an optimizer has (optim_steps.c), and its update (kernel/cpu/optim.c).
- * Invariants: every check and allocation comes before the first write; the work is divided at fixed places, so that the bits do not
- * depend on the number of threads. */
+ * Invariants: every check and allocation is done before the first write. The work is divided at fixed positions, so that the bits do not depend on
+ * the number of threads. */
 #include "op/optim.h"
 
 #include <string.h>
@@ -23,16 +23,22 @@
 #include "op/sizes.h"
 #include "core/iter.h"
 
+/* Number of elements per task. */
 enum { GRAIN = 16 * 1024 };
 
-/* The tensors that belong to one parameter: itself, its gradient, its state. NULL: this state does not exist. */
+/* Tensors of one parameter, indexed by role: the parameter, its gradient, and its states. An element is NULL if the optimizer has no such state. */
 struct group {
+    /* Tensors that the caller passed. */
     grd_tensor *original[GRD_OPTIM_ROLES];
-    grd_tensor *operand[GRD_OPTIM_ROLES]; /* the same elements for the kernel: of one dtype and layout, on the cpu */
-    grd_tensor *rounded[GRD_OPTIM_ROLES]; /* on their way to another device: room for elements of the original's dtype */
-    grd_tensor *values[GRD_OPTIM_VALUES]; /* on the cpu */
+    /* Tensors for the kernel, with the elements of `original`. They are on the CPU and have one dtype and one layout. A tensor of `original` that can
+     * be used in place is its own operand. */
+    grd_tensor *operand[GRD_OPTIM_ROLES];
+    /* Tensors of the original's dtype on the CPU, from which results are transferred to a plug-in's device; NULL for CPU tensors. */
+    grd_tensor *rounded[GRD_OPTIM_ROLES];
+    grd_tensor *values[GRD_OPTIM_VALUES]; /* states that are one number, on the CPU */
 };
 
+/* One call of grd_optim_run(): its arguments, and one struct group for each of its n parameters. */
 struct step {
     const struct grd_optim_step *call;
     struct group *groups;
@@ -99,7 +105,8 @@ static bool check_values(const struct step *s)
 
 /* ---- Operands of the kernel ------------------------------------------------------------------------------------------------------------- */
 
-/* True if the kernel can run over the memory of the tensors in place. */
+/* True if the kernel can run in place over a parameter, its gradient and its states. These tensors must be on the CPU and dense, have equal
+ * strides, and have a dtype in which the kernel computes. */
 static bool have_one_layout(const struct group *g, int nroles)
 {
     const grd_tensor *param = g->original[GRD_OPTIM_PARAM];
@@ -116,6 +123,8 @@ static bool have_one_layout(const struct group *g, int nroles)
     return true;
 }
 
+/* Sets g->operand and g->rounded for the parameter, the gradient and each state. Tensors that the kernel cannot use in place are copied. Returns
+ * false with an error if a copy fails. */
 static bool make_operands(struct group *g, int nroles)
 {
     const bool one_layout = have_one_layout(g, nroles);
@@ -134,6 +143,7 @@ static bool make_operands(struct group *g, int nroles)
     return !grd_pending();
 }
 
+/* If the kernel has updated copies, copies them back to the parameter and its states. Marks these tensors as changed. */
 static void put_back(struct group *g, int nroles)
 {
     for (int role = GRD_OPTIM_PARAM; role < nroles; role++) {
@@ -148,6 +158,8 @@ static void put_back(struct group *g, int nroles)
     }
 }
 
+/* Sets group->values, the states of parameter i that are one number, to the caller's tensors if these are on the CPU, otherwise to copies on the
+ * CPU. */
 static bool bring_values(const struct grd_optim_step *call, struct group *group, int64_t i)
 {
     for (int k = 0; k < call->optimizer->nvalues && !grd_pending(); k++)
@@ -155,7 +167,7 @@ static bool bring_values(const struct grd_optim_step *call, struct group *group,
     return !grd_pending();
 }
 
-/* Prepares the operands of every parameter; false, with the error raised, on failure. */
+/* Checks the arguments and prepares the tensors of every parameter for the kernel. Returns false, with the error raised, on failure. */
 static bool prepare(struct step *s)
 {
     s->n = s->call->lists[GRD_OPTIM_PARAM].n;
@@ -177,13 +189,15 @@ static bool prepare(struct step *s)
 
 /* ---- The loops ---------------------------------------------------------------------------------------------------------------------- */
 
+/* Arguments of run_piece(), which runs in parallel. */
 struct work {
     const struct step *step;
     const struct group *group;
     const struct grd_optim_row *kernels;
-    int64_t itemsize; /* of the kernel's elements: half a complex number */
+    int64_t itemsize; /* bytes of an element for the kernel; a complex number counts as two elements */
 };
 
+/* Updates the elements [begin, end) of one parameter. */
 static void run_piece(int64_t begin, int64_t end, void *context)
 {
     const struct work *w = context;
@@ -199,7 +213,7 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     w->kernels->step(&block);
 }
 
-/* Counts the step, and lets the optimizer set its numbers for this parameter. */
+/* Increments the step count of parameter i and lets the optimizer set the numeric arguments of the kernel for this parameter. */
 static void advance(const struct grd_optim_step *call, const struct group *group, int64_t i)
 {
     double numbers[GRD_OPTIM_VALUES] = {0};

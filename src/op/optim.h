@@ -1,31 +1,38 @@
-/* What the steps of optimizers share: the checks, the memory, and the loop over the parameters (optim.c). */
+/* Declares what the steps of all optimizers share: argument checks, memory, and the loop over the parameters (optim.c). */
 #ifndef GRD_OP_OPTIM_H
 #define GRD_OP_OPTIM_H
 
 #include "core/tensor.h"
 #include "kernel/optim.h"
 
+/* Roles of an optimizer's lists of tensors: the parameters, their gradients, and from GRD_OPTIM_STATE on the states. GRD_OPTIM_VALUES is the maximum
+ * number of lists of states that are one number. */
 enum { GRD_OPTIM_PARAM, GRD_OPTIM_GRAD, GRD_OPTIM_STATE, GRD_OPTIM_ROLES = GRD_OPTIM_STATE + GRD_OPTIM_STATES, GRD_OPTIM_VALUES = 3 };
 
-/* The facts that all steps of one optimizer share. */
+/* Describes what all calls of one optimizer, e.g. Adam, have in common. */
 struct grd_optimizer {
     enum grd_optimizer_kind kind;
-    const char *lists[GRD_OPTIM_ROLES]; /* the names of the parameters, the gradients, and each state */
-    int nlists, noptional;              /* the last `noptional` lists may be empty: there is no such state then */
+    const char *lists[GRD_OPTIM_ROLES]; /* names of the lists, for errors: parameters, gradients, and each state */
+    /* The last `noptional` lists may be empty. If such a list is empty, the optimizer does not use this state. */
+    int nlists, noptional;
+    /* Names of the states that are one number per parameter. */
     const char *values[GRD_OPTIM_VALUES];
     int nvalues;
-    /* Sets the numbers for one parameter from its values, which it may change. NULL: the numbers are those of all parameters. */
+    /* Sets `numbers`, the kernel's arguments for one parameter, from `values`, the states of the parameter that are one number. It may change
+     * `values`. NULL if the kernel's arguments are the same for all parameters. */
     void (*set_numbers)(void *numbers, double *values);
 };
 
+/* Arguments of grd_optim_run(). */
 struct grd_optim_step {
     const struct grd_optimizer *optimizer;
     grd_tensors lists[GRD_OPTIM_ROLES];
-    grd_tensors values[GRD_OPTIM_VALUES]; /* states of one real number; values[0], the count of steps, grows by 1 before the step */
-    void *numbers;                        /* the struct of the kind, or one that begins with it */
+    /* States of one real number per parameter; values[0] is the step count, which is incremented before the step. */
+    grd_tensors values[GRD_OPTIM_VALUES];
+    void *numbers; /* the kernel's numeric arguments: the optimizer's struct of kernel/optim.h, or a struct that begins with it */
 };
 
-/* Does a step in place. Returns the parameters; an absent list, with the error raised and nothing written, on failure. */
+/* Runs one optimizer step in place. Returns the parameters. On failure it returns an empty list, with the error raised and nothing written. */
 grd_tensors grd_optim_run(const struct grd_optim_step *step);
 
 #endif

@@ -1,6 +1,5 @@
-/* Steps of optimizers that see a parameter as a matrix: Adafactor and Muon, in calls of operators.
+/* Runs steps of Adafactor and Muon, the optimizers that treat a parameter as a matrix, by calls of other operators. Formulas: schema/optim.toml.
  *
- * Formulas: schema/optim.toml.
  * Invariant: sizes are checked before anything is written. */
 #include <math.h>
 #include <string.h>
@@ -29,13 +28,13 @@ static bool check_sizes(const grd_tensor *param, const grd_tensor *t, const char
                                                             (long long)i, grd_list_text(grd_sizes(t)), grd_list_text(grd_sizes(param)));
 }
 
-/* Returns a 0-d tensor of t's dtype with the value. */
+/* Returns a zero-dimensional tensor with the given value and t's dtype and device. */
 static grd_tensor *number_like(const grd_tensor *t, double value)
 {
     return grd_full(GRD_NO_DIMS, grd_float(value), .dtype = (grd_dtype)t->dtype, .device = grd_tensor_device(t));
 }
 
-/* Returns a 0-d tensor with t's dtype, on its device. */
+/* Returns the zero-dimensional tensor `number` converted to t's dtype and device. */
 static grd_tensor *convert_like(grd_tensor *number, const grd_tensor *t)
 {
     return grd_to(number, .dtype = (grd_dtype)t->dtype, .device = grd_tensor_device(t));
@@ -48,13 +47,14 @@ struct adafactor {
     bool maximize;
 };
 
-/* Returns the root of the mean of the squares of all elements, 0-d. */
+/* Returns the root mean square of all elements of t as a zero-dimensional tensor. */
 static grd_tensor *root_mean_square(grd_tensor *t)
 {
     return grd_mul_scalar(grd_norm(t), grd_float(1 / sqrt((double)t->numel)));
 }
 
-/* Moves the running means of squares, over rows and over columns, towards those of g; returns the product that stands for the matrix of them all. */
+/* Updates row_var and col_var, the running means of g^2 over each row and over each column. Returns the outer product of row_var and col_var divided
+ * by the mean of row_var, an estimate of the running mean of g^2 for each element. */
 static grd_tensor *factored_squares(grd_tensor *g, grd_tensor *row_var, grd_tensor *col_var, grd_tensor *weight, double eps)
 {
     grd_tensor *squares = grd_mul(g, g);
@@ -63,6 +63,8 @@ static grd_tensor *factored_squares(grd_tensor *g, grd_tensor *row_var, grd_tens
     return grd_div(grd_matmul(row_var, col_var), grd_clamp_min(grd_mean(row_var, .dim = grd_dims(-2), .keepdim = true), grd_float(eps)));
 }
 
+/* Updates and returns `variance`, the running mean of g^2 for each element. Used for parameters for which the mean is not factored into rows and
+ * columns. */
 static grd_tensor *squares_of(grd_tensor *g, grd_tensor *variance, grd_tensor *weight)
 {
     grd_lerp_(variance, grd_mul(g, g), weight);
@@ -85,7 +87,7 @@ static void adafactor_step(grd_tensor *param, grd_tensor *grad, grd_tensor *row_
     grd_sub_(param, grd_mul(update, grd_div(scale, size)));
 }
 
-/* RuntimeError: `t` has not the sizes of the parameter with one dimension, counted from the end, set to 1. */
+/* Raises RuntimeError unless `t` has the sizes of the parameter, except for size 1 in the dimension `from_end`, counted from the end. */
 static bool check_means(const grd_tensor *param, const grd_tensor *t, int from_end, const char *name, int64_t i)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -124,8 +126,8 @@ struct muon {
     bool nesterov;
 };
 
-/* Returns a matrix with the singular vectors of g and singular values near 1: x / |x|, then x = a x + (b x x^T + c (x x^T)^2) x a few times, in
- * bfloat16, with the shorter side as rows. */
+/* Returns a matrix with the singular vectors of g and singular values near 1, by Newton-Schulz iterations in bfloat16. The iteration starts with x =
+ * g / |g| and repeats x = a x + (b x x^T + c (x x^T)^2) x. A tall matrix is transposed first, so that x x^T is small. */
 static grd_tensor *orthogonalized(grd_tensor *g, const struct muon *m)
 {
     const bool tall = g->sizes[0] > g->sizes[1];
@@ -141,8 +143,8 @@ static grd_tensor *orthogonalized(grd_tensor *g, const struct muon *m)
     return tall ? grd_transpose(x, 0, 1) : x;
 }
 
-/* Returns the learning rate of a matrix, scaled so that its step is as long as that of a vector with as many elements: by Keller Jordan's ratio
- * or, to match AdamW, by Moonshot's. */
+/* Returns the learning rate of a matrix, adjusted to its shape: times 0.2 sqrt(max(rows, columns)) for "match_rms_adamw", which gives updates as
+ * large as those of AdamW, otherwise times sqrt(max(1, rows / columns)). */
 static double muon_rate(double lr, const char *adjust_lr_fn, const grd_tensor *param)
 {
     const double rows = (double)param->sizes[0], columns = (double)param->sizes[1];

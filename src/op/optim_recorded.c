@@ -1,4 +1,5 @@
-/* Steps of optimizers as functions of operators, which are recorded: so gradients flow through them. The steps in place, which are not, are in optim_steps.c.
+/* Computes optimizer steps by calls of differentiable operators, so that gradients flow through the steps. The in-place steps, which autograd does
+ * not record, are in optim_steps.c.
  *
  * Results are in the order of the arguments: the parameter, then its states. */
 #include <string.h>
@@ -11,16 +12,19 @@
 #include "op/composite.h"
 #include "op/formula.h"
 
+/* Arguments and results of one step of one parameter. */
 struct recorded {
     grd_tensor *param, *grad;
+    /* The optimizer's states of the parameter, e.g. running means. */
     grd_tensors states;
     double lr;
-    grd_tensor *rate; /* in place of lr; NULL: lr counts */
+    grd_tensor *rate; /* learning rate as a tensor; NULL if `lr` is to be used */
+    /* 1-D tensor with the optimizer's other numbers, e.g. beta1, beta2 and eps. */
     grd_tensor *numbers;
-    grd_tensor **next; /* the results */
+    grd_tensor **next; /* results: next[0] is the new parameter, next[1 + k] the new state k */
 };
 
-/* Number i; 1 on the meta device, where there is none to read. */
+/* Returns element i of r->numbers. Returns 1 on the meta device, where the value cannot be read. */
 static double number(const struct recorded *r, int64_t i)
 {
     return !grd_composite_has_values(r->numbers) ? 1 : grd_scalar_double(grd_item(grd_select(r->numbers, 0, i)));
@@ -41,24 +45,25 @@ static grd_tensor *divided(grd_tensor *t, double divisor)
     return grd_div_scalar(t, grd_float(divisor));
 }
 
-/* t * (lr * times / over) */
+/* Returns t * (lr * times / over), where lr is r->rate or r->lr. */
 static grd_tensor *times_rate(const struct recorded *r, grd_tensor *t, double times, double over)
 {
     return r->rate == NULL ? scaled(t, r->lr * times / over) : grd_mul(divided(scaled(r->rate, times), over), t);
 }
 
-/* The running mean of squares: factor * mean + (1 - factor) * grad^2. */
+/* Returns the new running mean of squares: factor * mean + (1 - factor) * grad^2. */
 static grd_tensor *mean_square(const struct recorded *r, grd_tensor *mean, double factor)
 {
     return grd_addcmul(scaled(mean, factor), r->grad, r->grad, .value = grd_float(1 - factor));
 }
 
+/* Returns the new running mean of gradients: factor * mean + (1 - factor) * grad. */
 static grd_tensor *mean_gradient(const struct recorded *r, grd_tensor *mean, double factor)
 {
     return grd_lerp(mean, r->grad, grd_number(grd_float(1 - factor)));
 }
 
-/* The buffer starts as the gradient, detached. */
+/* Computes a step of SGD. r->numbers holds momentum, dampening and nesterov. The momentum buffer starts as the detached gradient. */
 static void step_sgd(const struct recorded *r)
 {
     const double momentum = number(r, 0);
@@ -92,7 +97,7 @@ static void step_adam(const struct recorded *r)
     const double beta1 = number(r, 0), beta2 = number(r, 1), eps = number(r, 2), over = number(r, 3), root = number(r, 4);
     r->next[1] = mean_gradient(r, r->states.data[0], beta1);
     grd_tensor *square = r->next[2] = mean_square(r, r->states.data[1], beta2);
-    if (r->states.n > 2) /* with amsgrad */
+    if (r->states.n > 2) /* if amsgrad */
         square = r->next[3] = grd_maximum(grd_clone(r->states.data[2]), square);
     r->next[0] = grd_sub(r->param, grd_div(times_rate(r, r->next[1], 1, over), shifted(divided(grd_sqrt(square), root), eps)));
 }
@@ -133,7 +138,8 @@ static void step_radam(const struct recorded *r)
     r->next[0] = grd_sub(r->param, times_rate(r, update, 1, 1));
 }
 
-/* The states are the mean square, the momentum buffer unless momentum is 0, and, if centered, the mean of gradients. */
+/* Computes a step of RMSprop. r->states holds the running mean of squares, then the momentum buffer if momentum is not 0, then the running mean of
+ * gradients if the optimizer is centered. */
 static void step_rmsprop(const struct recorded *r)
 {
     const double alpha = number(r, 0), eps = number(r, 1), momentum = number(r, 2);
@@ -163,7 +169,7 @@ static void step_rprop(const struct recorded *r)
 static const struct {
     const char *name;
     void (*step)(const struct recorded *r);
-    int least, most, numbers; /* states and numbers that it takes */
+    int least, most, numbers; /* least and most: range of the number of states; numbers: least length of r->numbers */
 } OPTIMIZERS[] = {
     {"sgd", step_sgd, 0, 1, 3},     {"adadelta", step_adadelta, 2, 2, 2}, {"adagrad", step_adagrad, 1, 1, 2},
     {"adam", step_adam, 2, 3, 5},   {"adamax", step_adamax, 2, 2, 4},     {"asgd", step_asgd, 1, 1, 3},
@@ -171,7 +177,8 @@ static const struct {
     {"rprop", step_rprop, 2, 2, 4},
 };
 
-/* Weight decay, which adds to the gradient or, decoupled, makes the parameter smaller. */
+/* Applies weight decay: adds to the gradient or, if `decoupled`, shrinks the parameter. `decay` is the weight decay as a tensor, or NULL if
+ * `weight_decay` is used. */
 static void decay_weights(struct recorded *r, double weight_decay, grd_tensor *decay, bool decoupled)
 {
     if (decoupled && r->rate == NULL && decay == NULL)
@@ -209,5 +216,6 @@ grd_tensors op_hidden_recorded_step(grd_tensor *self, grd_tensor *grad, grd_tens
     if (weight_decay != 0 || decay != NULL)
         decay_weights(&r, weight_decay, decay, decoupled);
     OPTIMIZERS[i].step(&r);
-    return grd_list_made(r.next, states.n + 1 + (r.next[states.n + 1] != NULL)); /* sgd has begun a buffer */
+    /* The results are the parameter and its states. One more result, if any, is the momentum buffer that sgd has created in its first step. */
+    return grd_list_made(r.next, states.n + 1 + (r.next[states.n + 1] != NULL));
 }

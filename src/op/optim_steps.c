@@ -1,12 +1,14 @@
-/* The optimizers: the tensors and numbers of each step. Formulas: schema/optim.toml; loops: kernel/cpu/optim.c.
+/* Runs in-place steps of the optimizers. Each function describes the tensors and numbers of one optimizer and calls grd_optim_run(). Formulas:
+ * schema/optim.toml. Loops: kernel/cpu/optim.c.
  *
- * A function <name>_at sets the numbers of the kernel for a parameter from its count of steps, the first of its values. */
+ * A function <name>_at sets the numeric arguments of the kernel for one parameter. values[0] is the step count of the parameter, from 1. */
 #include <math.h>
 
 #include "gen/uses/op/optim_steps.h"
 #include "op/optim.h"
 
-/* Returns the numbers that all optimizers have; a decoupled decay shrinks the parameter instead of changing the gradient. */
+/* Returns the numeric arguments that the kernels of all optimizers have. A decoupled weight decay shrinks the parameter instead of adding to the
+ * gradient. */
 static struct grd_optim_numbers common(double lr, double weight_decay, bool maximize, bool decoupled)
 {
     return (struct grd_optim_numbers){lr, decoupled ? 0 : weight_decay, decoupled ? 1 - lr * weight_decay : 1, maximize};
@@ -133,7 +135,8 @@ struct asgd {
     double lr, lambd, alpha, t0;
 };
 
-/* values are step, eta, mu. This step uses eta and mu of the one before, and leaves those of the next. */
+/* Sets the numeric arguments of the kernel for an ASGD step. `values` has the step count, eta (learning rate) and mu (weight of the new parameter
+ * in the average). This step uses eta and mu that the previous step has stored, and stores eta and mu for the next step. */
 static void asgd_at(void *numbers, double *values)
 {
     struct asgd *a = numbers;
@@ -163,16 +166,16 @@ grd_tensors op_asgd_step(grd_tensors params, grd_tensors grads, grd_tensors axs,
 struct nadam {
     struct grd_nadam_numbers x;
     double lr, momentum_decay;
-    bool single; /* the product of the momenta is stored in float32, and rounded as it is stored */
+    bool single; /* the product of the momenta is stored in float32, so it is rounded after each step */
 };
 
-/* Returns the momentum of a step: beta1 (1 - 0.96^(step * momentum_decay) / 2). */
+/* Returns the momentum of a step: beta1 * (1 - 0.5 * 0.96^(step * momentum_decay)). */
 static double nadam_momentum(const struct nadam *a, double step)
 {
     return a->x.beta1 * (1 - 0.5 * pow(0.96, step * a->momentum_decay));
 }
 
-/* values are the step, and the product of the momenta so far. */
+/* Sets the numeric arguments of the kernel for a NAdam step. `values` has the step count, and the product of the momenta of all steps so far. */
 static void nadam_at(void *numbers, double *values)
 {
     struct nadam *a = numbers;
@@ -205,7 +208,7 @@ static void radam_at(void *numbers, double *values)
 {
     struct grd_radam_numbers *x = numbers;
     const double step = values[0], power = pow(x->beta2, step), most = 2 / (1 - x->beta2) - 1;
-    const double length = most - 2 * step * power / (1 - power); /* length of the running mean, in steps */
+    const double length = most - 2 * step * power / (1 - power); /* length of the running mean, in steps (rho_t in the RAdam paper) */
     x->correction = 1 - pow(x->beta1, step);
     x->root = sqrt(1 - power);
     x->adaptive = length > 5;

@@ -1,4 +1,4 @@
-/* See out.h. */
+/* Checks, resizes and fills `out`, the tensor that the caller of an operator passes for the result. */
 #include "op/out.h"
 
 #include "core/resize.h"

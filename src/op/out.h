@@ -1,17 +1,19 @@
-/* out=: the tensor that an operator is given for its result. */
+/* Declares functions that check, resize and fill out=, the tensor that the caller passes to an operator for its result. */
 #ifndef GRD_OP_OUT_H
 #define GRD_OP_OUT_H
 
 #include "core/tensor.h"
 
-/* Returns the result of an operator: `result`, or `out`, resized and filled from it, after the checks of grd_out_check. */
+/* Returns the result of an operator. If `out` is NULL, this is `result`. Otherwise `out` is checked, resized to the sizes of `result`, filled with
+ * the elements of `result` and returned. */
 grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result);
-/* RuntimeError: `out` cannot take the result, since the dtype cannot be cast, the device is another one, or its elements share memory. `out` NULL:
- * true. */
+/* Raises RuntimeError if `out` cannot take the result, since the dtype cannot be cast, the device differs, or elements of `out` share memory. `out`
+ * may be NULL. */
 bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device);
-/* Checks `out`, and resizes it to the sizes and strides of the result if the sizes differ. */
+/* Checks `out` like grd_out_check(), and resizes it to the sizes and strides of the result if the sizes differ. */
 bool grd_out_resize(grd_tensor *out, const grd_tensor *result);
-/* RuntimeError: an input of an elementwise operator, broadcast, overlaps `out` other than element by element. `out` NULL: true. */
+/* Raises RuntimeError if an input of an elementwise operator overlaps `out` partially, so that an element would be overwritten before it is read.
+ * `out` may be NULL. */
 bool grd_out_check_inputs(const grd_tensor *out, grd_tensors inputs);
 
 #endif

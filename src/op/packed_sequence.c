@@ -1,5 +1,5 @@
-/* Sequences of different lengths, padded to one length or packed step after step. Composites: a sequence is packed by the rows that there are at
- * each step. Schema: schema/rnn.toml. */
+/* Computes pack_padded_sequence, pad_packed_sequence and pad_sequence by calls of other operators. A packed batch of sequences contains, for each
+ * step, one row of each sequence that is long enough. Schema: schema/rnn.toml. */
 #include <string.h>
 
 #include "gen/uses/op/packed_sequence.h"
@@ -11,7 +11,8 @@
 #include "op/formula.h"
 #include "op/copy.h"
 
-/* Returns a vector of int64, contiguous on the cpu; NULL and an error for anything else. PyTorch's text calls it `lengths` whatever it holds. */
+/* Returns the elements of a 1-D int64 tensor, contiguous on the CPU. Returns NULL, with an error, for any other tensor. The error calls the argument
+ * 'lengths' in all callers, as PyTorch does. */
 static const int64_t *read_lengths(const grd_tensor *lengths)
 {
     if (!grd_check_has_data(lengths))
@@ -45,7 +46,7 @@ static bool check_lengths(const int64_t *lengths, int64_t n, int64_t batch)
                      "do not need ONNX exportability.");
 }
 
-/* Returns steps [at, at + n), which all have the same first `rows` rows, as one part of packed data. */
+/* Returns the first `rows` sequences of the steps [at, at + n), flattened to one row per step and sequence. */
 static grd_tensor *rows_of_steps(grd_tensor *input, int64_t at, int64_t n, int64_t rows)
 {
     return grd_pending() ? grd_failed : grd_flatten(grd_narrow(grd_narrow(input, 0, at, n), 1, 0, rows), .start_dim = 0, .end_dim = 1);
@@ -71,7 +72,8 @@ void op_pack_padded_sequence(grd_tensor *input, grd_tensor *lengths, bool batch_
     }
     grd_tensor **parts = grd_pool_array(n, sizeof *parts), *sizes = grd_new(grd_dims(given[0]), GRD_INT64, GRD_CPU);
     int64_t count = 0, *made = grd_pending() ? NULL : (void *)sizes->data;
-    for (int64_t rows = n, at = 0; rows > 0 && !grd_pending(); rows--) { /* the shortest sequence comes last */
+    /* The sequences are sorted by descending length, so the last of the first `rows` sequences is the shortest. */
+    for (int64_t rows = n, at = 0; rows > 0 && !grd_pending(); rows--) {
         const int64_t steps = given[rows - 1] - at;
         if (steps == 0)
             continue;
@@ -86,7 +88,7 @@ void op_pack_padded_sequence(grd_tensor *input, grd_tensor *lengths, bool batch_
     ret[1] = grd_to(sizes, .device = grd_device_of(lengths));
 }
 
-/* RuntimeError: sizes rise, or do not sum to the rows of the data. */
+/* Raises RuntimeError if batch_sizes increase somewhere, or their sum exceeds the rows of the data. */
 static bool check_batch_sizes(const int64_t *sizes, int64_t n, int64_t total)
 {
     if (n == 0)
@@ -100,7 +102,8 @@ static bool check_batch_sizes(const int64_t *sizes, int64_t n, int64_t total)
     return true;
 }
 
-/* Returns packed steps as (steps, rows, …), filled up to `batch` rows. */
+/* Returns `steps` packed steps, which start at row `at` of the data, as a tensor of sizes (steps, batch, ...). Each step has `rows` rows in the data,
+ * and `value` fills the other batch - rows rows. */
 static grd_tensor *padded_steps(grd_tensor *data, int64_t at, int64_t steps, int64_t rows, int64_t batch, grd_scalar value)
 {
     int64_t sizes[GRD_MAX_DIMS + 1] = {steps, rows};
@@ -115,7 +118,7 @@ static grd_tensor *padded_steps(grd_tensor *data, int64_t at, int64_t steps, int
         .dim = 1);
 }
 
-/* Writes the length of each of `batch` sequences. */
+/* Writes the length of each of `batch` sequences, given the number of sequences at each of n steps. */
 static void write_lengths(const int64_t *sizes, int64_t n, int64_t batch, int64_t *ret_lengths)
 {
     for (int64_t i = 0; i < batch; i++)
@@ -161,7 +164,7 @@ void op_pad_packed_sequence(grd_tensor *data, grd_tensor *batch_sizes, bool batc
 
 /* ---- Padding --------------------------------------------------------------------------------------------------------------------------- */
 
-/* True if two sequences have the same sizes but for their steps. */
+/* Raises RuntimeError if two sequences differ in sizes other than the first, which is the number of steps. */
 static bool check_sequence(const grd_tensor *t, const grd_tensor *first)
 {
     if (t->ndim == 0)
@@ -176,7 +179,7 @@ static bool check_sequence(const grd_tensor *t, const grd_tensor *first)
     return true;
 }
 
-/* Returns `t` with `value` before or after its steps, `length` in all. */
+/* Returns `t`, converted to the dtype of `first`, padded with `value` to `length` steps, at the start if `before`, otherwise at the end. */
 static grd_tensor *padded_sequence(grd_tensor *t, const grd_tensor *first, int64_t length, grd_scalar value, bool before)
 {
     int64_t sizes[GRD_MAX_DIMS] = {length - t->sizes[0]};

@@ -1,4 +1,4 @@
-/* Borders around tensors. Schema: schema/pad.toml. */
+/* Pads tensors with constants or with their own elements. Schema: schema/pad.toml. */
 #include <string.h>
 
 #include "gen/uses/op/pad.h"
@@ -11,9 +11,9 @@
 #include "op/plan.h"
 #include "op/formula.h"
 
-/* ---- Constants ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Padding with a constant ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of elements added before or after a dimension; 0 if the list does not reach it. */
+/* Returns the number of elements that `pad` adds before or after a dimension; 0 if the list does not contain the dimension. */
 static int64_t length_at(grd_dims pad, int64_t ndim, int64_t dim, bool after)
 {
     const int64_t at = 2 * (ndim - 1 - dim) + after;
@@ -31,7 +31,8 @@ static bool check_pad(const grd_tensor *self, grd_dims pad)
                                                 (long long)pad.n, self->ndim);
 }
 
-/* Returns a length that is not negative, or if `cut` what a negative one cuts off; otherwise 0. */
+/* Returns the number of elements that a padding of `length` adds or, if `cut`, the number that a negative padding removes. The result is never
+ * negative. */
 static int64_t positive(int64_t length, bool cut)
 {
     if (cut)
@@ -39,19 +40,21 @@ static int64_t positive(int64_t length, bool cut)
     return length > 0 ? length : 0;
 }
 
-/* Returns the part of a tensor that is kept: of the padded one, or of the original if `cut`. */
+/* Returns t without its borders. If `cut`, the borders are those that negative paddings remove from the original tensor, otherwise those that
+ * positive paddings have added. */
 static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
 {
     for (int64_t i = 0; i < t->ndim && !grd_pending(); i++) {
         const int64_t start = positive(length_at(pad, t->ndim, i, false), cut), end = positive(length_at(pad, t->ndim, i, true), cut);
         const int64_t size = t->sizes[i];
         if (start > 0 || end > 0)
-            t = grd_narrow(t, i, start, start > size || end > size - start ? -1 : size - start - end); /* a length of -1 raises the error */
+            /* A length of -1 makes grd_narrow() raise the error that more elements are removed than there are. */
+            t = grd_narrow(t, i, start, start > size || end > size - start ? -1 : size - start - end);
     }
     return t;
 }
 
-/* True if elements are added, for which a value is needed. */
+/* True if `pad` adds elements, so that a fill value is needed. */
 static bool has_border(grd_dims pad)
 {
     for (int64_t i = 0; i < pad.n; i++)
@@ -60,7 +63,7 @@ static bool has_border(grd_dims pad)
     return false;
 }
 
-/* Writes the sizes of the padded tensor. RuntimeError: one is negative or too large. */
+/* Writes the sizes of the padded tensor to `sizes`. Raises RuntimeError if a size is negative or too large. */
 static bool padded_sizes(const grd_tensor *self, grd_dims pad, int64_t *sizes)
 {
     for (int64_t i = 0; i < self->ndim; i++) {
@@ -107,7 +110,7 @@ grd_dims grd_pad_back(grd_dims pad)
 {
     int64_t *const back = grd_pool_array(pad.n + 1, sizeof *back);
     for (int64_t i = 0; back != NULL && i < pad.n; i++)
-        back[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i]; /* either is refused */
+        back[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i]; /* either value is refused later, when the sizes are computed */
     return grd_dims_from(back, back != NULL ? pad.n : 0);
 }
 
@@ -122,11 +125,13 @@ grd_dims grd_pad_to(grd_dims from, grd_dims to)
     return grd_dims_from(pad, pad != NULL ? 2 * to.n : 0);
 }
 
-/* ---- Elements of the tensor itself ------------------------------------------------------------------------------------------------- */
+/* ---- Padding with elements of the tensor itself ------------------------------------------------------------------------------------ */
 
-/* Returns the border of n elements before (or after) a dimension. */
+/* Type of functions that return the border of n elements that is added along dimension `dim` of t, at the end of the dimension if `after`, otherwise
+ * at its start. */
 typedef grd_tensor *border_function(grd_tensor *t, int64_t dim, int64_t n, bool after);
 
+/* Returns the border of mode "reflect", which is the mirror image of the elements next to the edge, without the edge itself. */
 static grd_tensor *mirrored(grd_tensor *t, int64_t dim, int64_t n, bool after)
 {
     if (n >= t->sizes[dim])
@@ -138,6 +143,7 @@ static grd_tensor *mirrored(grd_tensor *t, int64_t dim, int64_t n, bool after)
     return grd_flip(grd_narrow(t, dim, after ? t->sizes[dim] - 1 - n : 1, n), grd_dims(dim));
 }
 
+/* Returns the border of mode "replicate", which consists of copies of the element at the edge. */
 static grd_tensor *repeated(grd_tensor *t, int64_t dim, int64_t n, bool after)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -149,6 +155,7 @@ static grd_tensor *repeated(grd_tensor *t, int64_t dim, int64_t n, bool after)
     return grd_expand(grd_narrow(t, dim, after ? t->sizes[dim] - 1 : 0, 1), grd_dims_from(sizes, t->ndim));
 }
 
+/* Returns the border of mode "circular", which consists of the elements at the opposite edge. */
 static grd_tensor *wrapped(grd_tensor *t, int64_t dim, int64_t n, bool after)
 {
     if (n > t->sizes[dim])
@@ -156,6 +163,7 @@ static grd_tensor *wrapped(grd_tensor *t, int64_t dim, int64_t n, bool after)
     return grd_narrow(t, dim, after ? 0 : t->sizes[dim] - n, n);
 }
 
+/* Returns t with borders before and after one dimension. A length of 0 or less adds none. */
 static grd_tensor *bordered(grd_tensor *t, int64_t dim, int64_t before, int64_t after, border_function *border)
 {
     grd_tensor *parts[3];
@@ -168,7 +176,7 @@ static grd_tensor *bordered(grd_tensor *t, int64_t dim, int64_t before, int64_t 
     return n == 1 || grd_pending() ? t : grd_cat(grd_tensors_from(parts, n), .dim = dim);
 }
 
-/* Returns t with all borders; negative lengths are left to `kept`. */
+/* Returns t with borders along all padded dimensions. Negative lengths are ignored here; kept() applies them. */
 static grd_tensor *with_border(grd_tensor *t, grd_dims pad, border_function *border)
 {
     const int64_t ndim = t->ndim;
@@ -186,7 +194,8 @@ static border_function *border_of(const char *mode)
     return strcmp(mode, "circular") == 0 ? wrapped : NULL;
 }
 
-/* The result is never self or a view of it, since it is recorded as a tensor of its own. */
+/* Pads the last n dimensions with elements of the tensor itself. The result is never self or a view of self, since autograd records it as a new
+ * tensor. */
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n)
 {
     if (pad.n != 2 * n)
@@ -204,8 +213,8 @@ grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, i
 
 typedef grd_tensor *pad_function(grd_tensor *self, grd_dims pad);
 
-/* RuntimeError: the dtype cannot hold the value of the border. To PyTorch this is a floating number, so a negative one does not wrap around in an
- * unsigned dtype. */
+/* Raises TypeError if the value is complex. Raises RuntimeError if the dtype cannot hold the value. A negative integer is checked as a floating-point
+ * number, as in PyTorch, so it does not wrap around in an unsigned dtype. */
 static bool check_pad_value(const grd_tensor *self, grd_scalar value)
 {
     char element[16];
@@ -236,12 +245,13 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
         {grd_reflection_pad1d, grd_reflection_pad2d, grd_reflection_pad3d},
         {grd_replication_pad1d, grd_replication_pad2d, grd_replication_pad3d},
     };
-    if (border == wrapped) /* circular padding does not repeat what is cut off */
+    if (border == wrapped) /* circular padding must not repeat elements that a negative padding removes, so they are removed first */
         return grd_composite_contiguous(with_border(kept(self, pad, true), pad, wrapped));
     return of_mode[border == repeated][n - 1](self, pad);
 }
 
-/* Goes dimension by dimension: each element of a padded dimension comes from one of the dimension itself. */
+/* Returns the gradient of padding, one dimension after another. The padding is applied to the indices of a dimension, which gives for each padded
+ * element the index of its source. The gradient is then added at these indices. */
 grd_tensor *op_hidden_border_backward(grd_tensor *grad, grd_dims pad, grd_dims sizes, const char *mode)
 {
     border_function *border = border_of(mode);

@@ -1,4 +1,5 @@
-/* Everything between an operator's plan and its run: see plan.h. */
+/* Implements what happens between an operator's plan, which checks the arguments, and its run, which computes the results. For example, inputs are
+ * converted and results are allocated. See plan.h. */
 #include "op/plan.h"
 
 #include <string.h>
@@ -15,20 +16,21 @@
 #include "core/iter.h"
 #include "op/checks.h"
 
-/* ---- What the plan says --------------------------------------------------------------------------------------------------------- */
+/* ---- Functions that plans call -------------------------------------------------------------------------------------------------- */
 
+/* Adds a planned result and returns its description. Returns NULL and raises RuntimeError if there are too many dimensions. */
 static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype)
 {
     int64_t numel;
     if (GRD_UNLIKELY((uint64_t)sizes.n > GRD_MAX_DIMS)) {
-        grd_shape_numel(sizes, &numel); /* raises the error */
+        grd_shape_numel(sizes, &numel); /* called only to raise its error for too many dimensions */
         return NULL;
     }
     struct grd_planned *planned = &p->planned[p->nresults++];
     planned->dtype = planned->as = dtype;
     planned->ndim = (uint8_t)sizes.n;
     planned->strided = false;
-    for (int64_t i = 0; i < sizes.n; i++) /* a loop, since data may be NULL if there are no sizes */
+    for (int64_t i = 0; i < sizes.n; i++) /* not memcpy(), since data may be NULL if there are no sizes */
         planned->sizes[i] = sizes.data[i];
     return planned;
 }
@@ -122,15 +124,15 @@ bool grd_plan_starts_from(struct grd_plan *p, grd_tensor *t)
     return grd_plan_reads(p, t);
 }
 
-/* ---- Before anything is written ------------------------------------------------------------------------------------------------------ */
+/* ---- Checks before anything is written ----------------------------------------------------------------------------------------------- */
 
 static grd_dims planned_sizes(const struct grd_planned *planned)
 {
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-/* Checks that `out` and a tensor that is read overlap only as the operator allows. If the results start from `out` itself, nothing has to be
- * copied. */
+/* Checks that `out` and the tensor reads[read] overlap only as the operator allows. If the results start from `out` itself, no copy is needed, and
+ * the overlap is allowed. */
 static bool check_overlap(const struct grd_plan *p, int read)
 {
     const grd_tensor *t = p->reads[read].t;
@@ -141,11 +143,13 @@ static bool check_overlap(const struct grd_plan *p, int read)
     return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
-/* Checks device, dtype, overlaps and, in place, the sizes of the tensor to be written. */
+/* Checks the device, dtype and overlaps of `out` and, for an in-place call, its sizes. */
 static bool check_out(const struct grd_plan *p)
 {
     const grd_dims sizes = planned_sizes(&p->planned[0]);
-    const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0; /* otherwise `out` may be a tensor that is read, and is resized */
+    /* In an out= call, `out` may also be a tensor that is read, and it is resized afterwards. Therefore its sizes are checked only in in-place
+     * calls. */
+    const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0;
     if (!grd_check_devices(p->device, grd_device_of(p->out)) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
@@ -168,12 +172,12 @@ bool grd_plan_admit(struct grd_plan *p)
         const bool as_it_lies = read->t == NULL || read->as == GRD_DTYPE_NONE || p->meta;
         p->in[i] = as_it_lies ? read->t : grd_contiguous_as(read->t, read->as);
     }
-    return !grd_pending(); /* views that the plan made may have failed */
+    return !grd_pending(); /* an error may be pending from views that the plan has made */
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Allocation ---------------------------------------------------------------------------------------------------------------------- */
 
-/* True if `out` has the strides of the planned result. */
+/* True if `out` has the strides of the planned result. Dimensions of size 1 do not count. */
 static bool lies_as_planned(const grd_tensor *out, const struct grd_planned *planned)
 {
     if (!planned->strided)
@@ -184,8 +188,8 @@ static bool lies_as_planned(const grd_tensor *out, const struct grd_planned *pla
     return true;
 }
 
-/* True if the run may write `out` itself: it shares no memory with what is read, and has the strides that the run writes. Memory of a device from
- * outside is read completely, by way of the cpu, before any of it is written. */
+/* True if the run may write to `out` directly, because `out` has the planned dtype, sizes and strides and shares no memory with tensors that are
+ * read. On a plug-in's device, `out` may share memory, because all tensors are copied to the CPU before anything is written. */
 static bool takes_run(const struct grd_plan *p)
 {
     const struct grd_planned *planned = &p->planned[0];
@@ -220,9 +224,9 @@ bool grd_plan_allocate(struct grd_plan *p)
     return !p->meta && !empty;
 }
 
-/* ---- Afterwards ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- End of the call ----------------------------------------------------------------------------------------------------------------- */
 
-/* Returns a result as the operator returns it: converted if the run has written another dtype. */
+/* Returns result i in the planned dtype, converted if the run has written another dtype. */
 static grd_tensor *finished(const struct grd_plan *p, int i)
 {
     const struct grd_planned *planned = &p->planned[i];

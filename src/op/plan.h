@@ -1,9 +1,10 @@
-/* The two halves of an operator, and everything between them.
+/* Declares the plan of an operator's call, and what happens between an operator's plan and its run.
  *
- * An operator of the schema that is no composite is a plan and a run. Its plan checks the arguments and says what the results will be: sizes, dtypes,
- * strides, and what has to be prepared for the run. No data is touched: so the plan alone is the operator on the meta device. The run
- * computes into memory that is there. What lies between is here, once for all: out= and in-place calls, overlap, conversion, allocation, the
- * stop at meta, the choice among providers. The generated op_<name> reads
+ * An operator of the schema that is not composed of other operators has a plan and a run. The plan checks the arguments and determines sizes, dtypes
+ * and strides of the results, and which tensors the run reads in which form. The plan reads and writes no elements, so on the meta device the plan
+ * alone is the operator. The run computes results into allocated memory. Everything between plan and run is declared here and is the same for all
+ * operators: out= and in-place calls, overlap, conversion, allocation, the end of the call on the meta device, and the choice of a provider. The
+ * generated function op_<name> looks like this:
  *
  *     struct grd_plan p;
  *     grd_plan_open(&p, &grd_operator_tril, out, GRD_OVERLAP_ANY);
@@ -11,13 +12,15 @@
  *         run_tril(&p, self, diagonal);
  *     return grd_plan_close(&p);
  *
- * An operator whose arguments must be read before anything is written (indices in range, how many elements a mask selects) has a check between
- * grd_plan_admit and grd_plan_allocate, the two steps of grd_plan_prepare. `make show OP=tril` prints all of it.
+ * Some operators must read arguments before anything is written, e.g. to check that indices are in range or to count the elements that a mask
+ * selects. They have a check function between grd_plan_admit() and grd_plan_allocate(), which are the two steps of grd_plan_prepare(). `make show
+ * OP=tril` prints all of the generated code.
  *
  * Invariants
- * - A plan reads no element and takes no memory that is kept. It lives on the stack, and of its arrays no more is written than there are dimensions.
- * - Nothing is written to an argument before everything has been checked and all memory is there.
- * - A run cannot fail, and is not called when there is nothing to compute: on meta, and where all results are empty. */
+ * - A plan reads no elements and keeps no memory. It is on the stack, and only as many elements of its arrays are written as there are dimensions, to
+ *   save time.
+ * - Nothing is written to an argument before all checks have passed and all memory is allocated.
+ * - A run cannot fail. It is not called if there is nothing to compute, i.e. on the meta device and if all results are empty. */
 #ifndef GRD_OP_PLAN_H
 #define GRD_OP_PLAN_H
 
@@ -26,55 +29,63 @@
 #include "dispatch/op.h"
 #include "op/dtypes.h"
 
-/* Which memory an out= may share with what is read: `overlap` in the schema. */
+/* Says which memory an out= tensor may share with the tensors that are read. The schema calls this property `overlap`. */
 enum grd_overlap {
-    GRD_OVERLAP_ANY,     /* any: results are then made in memory of their own and copied */
-    GRD_OVERLAP_ELEMENT, /* element by element; otherwise RuntimeError */
-    GRD_OVERLAP_NONE     /* none but the tensor that the results start from; otherwise RuntimeError */
+    GRD_OVERLAP_ANY,     /* any memory; results that overlap are computed in new memory and copied */
+    GRD_OVERLAP_ELEMENT, /* memory may be shared only between elements at the same position; otherwise RuntimeError */
+    GRD_OVERLAP_NONE     /* no memory, except the memory of the tensor whose elements the results start from; otherwise RuntimeError */
 };
 
 struct grd_provider;
 
-/* A tensor that the run reads. */
+/* Describes a tensor that the run reads. */
 struct grd_read {
-    grd_tensor *t; /* NULL: an optional argument that is absent */
-    grd_dtype as;  /* dtype that the run reads, contiguous; NONE: in its own dtype and by its strides */
+    grd_tensor *t; /* NULL for an optional argument that is absent */
+    grd_dtype as;  /* dtype in which the run reads it, contiguous; NONE: in its own dtype and with its own strides */
 };
 
+/* Maximum number of tensors that a plan reads, and bytes of `state`. */
 enum { GRD_PLAN_READS = 10, GRD_PLAN_STATE = 4096 };
 
 struct grd_plan {
     const struct grd_op *op;
+    /* Tensor of an out= or in-place call; NULL if the result is a new tensor. */
     grd_tensor *out;
 
-    /* ---- What the plan says */
-    grd_device device; /* of the results */
+    /* ---- Members that the plan sets */
+    grd_device device; /* device of the results */
+    /* nresults: number of results; nreads: number of tensors that the run reads. */
     uint8_t nresults, nreads;
-    uint8_t overlap;      /* grd_overlap */
-    bool repeats;         /* elements of out= may share memory, which the plan has checked */
-    bool any_strides;     /* the run writes its results by their strides */
-    bool requires_grad;   /* the result of a factory requires a gradient */
-    bool any_device;      /* the run reads tensors of other devices, too */
-    bool aligned;         /* each element, or line, is read before it is written, so that the result may be the same view as what is read */
-    grd_tensor *start;    /* the results begin with the elements of this tensor; NULL: with anything */
-    size_t scratch_bytes; /* scratch memory for the run */
-    /* NULL, or called when the results are allocated and nothing is written yet: works out what follows from their strides, the size of scratch
-     * included. */
+    uint8_t overlap;    /* value of enum grd_overlap */
+    bool repeats;       /* elements of `out` may share memory; if false, this raises RuntimeError */
+    bool any_strides;   /* the run uses the strides of its results, so `out` may have any strides */
+    bool requires_grad; /* the result, of a factory function such as ones(), requires a gradient */
+    bool any_device;    /* the tensors that are read may be on other devices, e.g. for a copy, so their devices are not checked */
+    /* True if a result is allowed to be the same view (the same memory and strides) as a tensor that is read. This is safe if the run reads each
+     * element, or all elements along the operator's dim, before it writes them. */
+    bool aligned;
+    /* The results start as copies of this tensor. If it is NULL, their elements are undefined when the run begins. */
+    grd_tensor *start;
+    size_t scratch_bytes; /* bytes of scratch memory for the run */
+    /* Called when the results are allocated and nothing is written yet. Computes whatever depends on the strides of the results, e.g. scratch_bytes.
+     * NULL if there is nothing to do. */
     bool (*prepare)(struct grd_plan *p);
     struct grd_read reads[GRD_PLAN_READS];
 
-    /* ---- What the run finds */
-    grd_tensor *in[GRD_PLAN_READS]; /* the tensors of `reads`, converted as was asked */
+    /* ---- Members that the run reads */
+    grd_tensor *in[GRD_PLAN_READS]; /* the tensors of `reads`, converted to the requested dtype */
     grd_tensor *results[GRD_MAX_RESULTS];
+    /* Scratch memory of scratch_bytes bytes; NULL if it is 0. */
     char *scratch;
-    const struct grd_provider *provider; /* for laws with several providers (provider.h) */
-    bool meta;                           /* nothing will be computed */
+    const struct grd_provider *provider; /* the chosen implementation, for operators with several (provider.h) */
+    bool meta;                           /* true on the meta device, where nothing is computed */
 
     struct grd_planned planned[GRD_MAX_RESULTS];
-    _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE]; /* what a law, or an operator, hands from its plan to its run; not cleared */
+    /* Data that the plan passes to the run, of a type that depends on the operator; not cleared before the plan. */
+    _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE];
 };
 
-/* Returns the dtype that a sum or product of elements of `from` is computed in: theirs, or that of out= if it has more digits. */
+/* Returns the dtype in which a sum or product of elements of `from` is computed: `from`, or the dtype of out= if that dtype has more precision. */
 static inline grd_dtype grd_plan_sums_in(const grd_tensor *out, grd_dtype from)
 {
     if (out == NULL || grd_dtype_is_integral(from))
@@ -83,13 +94,14 @@ static inline grd_dtype grd_plan_sums_in(const grd_tensor *out, grd_dtype from)
     return grd_promote(from, wide) == wide ? wide : from;
 }
 
-/* ---- What plans are made of: each returns true, so that they chain with checks ----------------------------------------------------- */
+/* ---- Functions that plans call. They return false on an error only, so they can be chained with &&. -------------------------------- */
 
-/* Plans one more result, contiguous, on the planned device or else that of the first tensor read. RuntimeError: too many dimensions. */
+/* Plans one more result, which is contiguous. Its device is p->device or, if none is set, the device of the first tensor that is read. Raises
+ * RuntimeError if there are too many dimensions. */
 bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
-/* Plans a result with the channels of 4 or 5 dimensions innermost, if `channels_last`. */
+/* Plans a result of 4 or 5 dimensions in channels_last format if `channels_last`, otherwise contiguous. */
 bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype);
-/* The order in memory that an argument `memory_format` asks for. */
+/* Values of the argument `memory_format`. */
 enum grd_memory_format {
     GRD_FORMAT_PRESERVE,
     GRD_FORMAT_CONTIGUOUS,
@@ -98,8 +110,8 @@ enum grd_memory_format {
     GRD_FORMAT_FAILED
 };
 
-/* Returns the format of that name, or `absent` if it is NULL. GRD_FORMAT_FAILED with ValueError: no such format; with RuntimeError: channels_last
- * needs 4 dimensions, channels_last_3d 5, not `ndim`. */
+/* Returns the format with the given name, or `absent` if `name` is NULL. On an error it returns GRD_FORMAT_FAILED. Raises ValueError if there is no
+ * such format. Raises RuntimeError if `ndim` is not 4 for channels_last, or not 5 for channels_last_3d. */
 enum grd_memory_format grd_memory_format_of(const char *name, enum grd_memory_format absent, int64_t ndim);
 
 static inline bool grd_is_channels_last_format(enum grd_memory_format format)
@@ -107,33 +119,35 @@ static inline bool grd_is_channels_last_format(enum grd_memory_format format)
     return format == GRD_FORMAT_CHANNELS_LAST || format == GRD_FORMAT_CHANNELS_LAST_3D;
 }
 
-/* Plans a result with the sizes of `t` in a format other than GRD_FORMAT_FAILED. */
+/* Plans a result with the sizes of `t` in the given format, which must not be GRD_FORMAT_FAILED. */
 bool grd_plan_in_format(struct grd_plan *p, const grd_tensor *t, enum grd_memory_format format, grd_dtype dtype);
 /* Plans a result with the given strides. */
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
-/* Plans a result with the sizes of `t`, and its strides if they are dense. */
+/* Plans a result with the sizes of `t`. If the strides of `t` are dense, the result has the same strides, otherwise dense strides in the same order
+ * of dimensions. */
 bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype);
-/* Plans the device of a factory's result, and whether it requires a gradient. RuntimeError: integral dtypes cannot require gradients; there is no
- * such device. */
+/* Plans the device of the result of a factory function such as ones(), and whether the result requires a gradient. Raises RuntimeError if a gradient
+ * is required of an integral dtype, or if there is no such device. */
 bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad);
-/* Plans a factory's result, contiguous. */
+/* Plans the contiguous result of a factory function. */
 bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad);
-/* Plans that the run writes the last result in another dtype. */
+/* Plans that the run writes the last planned result in `dtype`. The result is converted to its planned dtype afterwards. */
 static inline bool grd_plan_computed_in(struct grd_plan *p, grd_dtype dtype)
 {
     p->planned[p->nresults - 1].as = dtype;
     return true;
 }
-/* Plans that the run reads `t`, which may be NULL, by its strides and in its dtype. */
+/* Plans that the run reads `t`, in its own dtype and with its own strides. `t` may be NULL. */
 bool grd_plan_reads(struct grd_plan *p, grd_tensor *t);
-/* Plans that the run reads `t`, which may be NULL, contiguous and converted to `dtype` (NONE: its own). */
+/* Plans that the run reads `t` as a contiguous tensor, converted to `dtype` unless this is NONE. `t` may be NULL. */
 bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype);
 
-/* Plans that the results begin with the elements of `t`; the run reads nothing more of it. It must be the first that is read. */
+/* Plans that the results start as copies of `t`. The run itself does not read `t`. Call this before any other tensor is planned to be read. */
 bool grd_plan_starts_from(struct grd_plan *p, grd_tensor *t);
 
-/* ---- What the generated function is made of ------------------------------------------------------------------------------------------ */
+/* ---- Functions that the generated op_<name> calls ------------------------------------------------------------------------------------ */
 
+/* Initialises a plan for one call of the operator. */
 static inline void grd_plan_open(struct grd_plan *p, const struct grd_op *op, grd_tensor *out, enum grd_overlap overlap)
 {
     p->op = op;
@@ -148,15 +162,15 @@ static inline void grd_plan_open(struct grd_plan *p, const struct grd_op *op, gr
     p->scratch = NULL;
 }
 
-/* Requests scratch memory for the run. A size that overflows is refused when it is allocated. */
+/* Requests `bytes` bytes of scratch memory for the run. If the number overflows, the allocation fails with an error later. */
 static inline void grd_plan_scratch(struct grd_plan *p, double bytes)
 {
     p->scratch_bytes = bytes < 0x1p62 ? (size_t)bytes : SIZE_MAX;
 }
 
-/* Checks devices and out=, and prepares what is read, so that a check may read it. */
+/* Checks devices and out=, and converts the tensors that are read. Afterwards a check function may read p->in. Returns false on an error. */
 bool grd_plan_admit(struct grd_plan *p);
-/* Allocates the results. Also false if there is nothing to run. */
+/* Allocates the results and the scratch memory. Returns false on an error, and also if there is nothing to run. */
 bool grd_plan_allocate(struct grd_plan *p);
 
 static inline bool grd_plan_prepare(struct grd_plan *p)
@@ -164,8 +178,10 @@ static inline bool grd_plan_prepare(struct grd_plan *p)
     return grd_plan_admit(p) && grd_plan_allocate(p);
 }
 
-/* Returns the operator's result. */
+/* Releases scratch memory and returns the result of the operator. Returns grd_failed if an error is pending. */
 grd_tensor *grd_plan_close(struct grd_plan *p);
+/* Releases scratch memory and writes all results of an operator that has several to ret_results. If an error is pending, writes grd_failed
+ * instead. */
 void grd_plan_close_many(struct grd_plan *p, grd_tensor **ret_results);
 
 #endif

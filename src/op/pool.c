@@ -1,9 +1,11 @@
-/* Pooling with windows of one size, and adaptive: checks, the order in memory, and the split into pieces. The loops are in kernel/cpu/pool.c. Not
- * here: windows at random places, and max_unpool (unpool.c). Schema: schema/pooling.toml.
+/* Plans and runs max pooling and average pooling, with windows of fixed size and with adaptive windows. This file checks arguments, chooses memory
+ * formats and divides the work into tasks. The loops are in kernel/cpu/pool.c. fractional_max_pool and max_unpool are in unpool.c. Schema:
+ * schema/pooling.toml.
  *
- * To the kernels every image has three dimensions; those that have one or two get a depth, and a height, of 1. Half types are computed in float32,
- * integers in int64. Images whose channels lie innermost stay so: they are read, and written, with the channels as the last dimension. Invariant:
- * numbers of windows are int32, as PyTorch demands, so that no product of two overflows. */
+ * The kernels treat every image as three-dimensional. Images with one or two dimensions get a depth, and a height, of 1. Half types are computed in
+ * float32, integers in int64. channels_last input is read, and the result written, with the channels as the innermost dimension.
+ *
+ * Invariant: kernel sizes, strides, paddings and dilations fit in int32, as PyTorch demands, so that no product of two of them overflows int64. */
 #include "kernel/pool.h"
 
 #include <math.h>
@@ -21,27 +23,33 @@
 #include "op/formula.h"
 
 enum {
-    PIECE = 1 << 15,       /* about the elements in the windows of a piece of work */
-    PIECES = 64,           /* most pieces, each of which has lines of its own */
-    LINES_BYTES = 1 << 13, /* about the bytes of rows that are worked on together: a part of the nearest cache */
+    PIECE = 1 << 15,       /* approximate number of window elements per task */
+    PIECES = 64,           /* maximum number of tasks; each has its own scratch memory, so this limits the total */
+    LINES_BYTES = 1 << 13, /* approximate bytes of rows that are processed together, a fraction of the first-level cache */
     TEXT_CHARS = 128
 };
 
+/* Maximum bytes of one row of an image in scratch memory. Larger rows are refused, so that products of sizes do not overflow. */
 static const double MOST_LINE_BYTES = 0x1p50;
 
+/* What the plan of a pooling operator or its gradient passes to its run. */
 struct pool {
     struct grd_pool windows;
     const struct grd_pool_row *kernels;
-    const char *name; /* name of the operator in errors */
-    int64_t n;        /* dimensions of an image, the last of the axes */
+    const char *name; /* name of the operator in error texts */
+    int64_t n;        /* number of spatial dimensions of an image, 1 to 3; they are the last of the GRD_POOL_AXES axes */
     bool channels_last;
+    /* Number of images; channels count as separate images unless channels_last. */
     int64_t images;
-    int64_t rows, grain; /* rows of all images, and of a piece of work */
+    int64_t rows, grain; /* rows: number of rows in all images of the result; grain: rows per task */
+    /* piece_bytes: bytes of scratch memory per task; pieces: the scratch memory. */
     int64_t piece_bytes;
     char *pieces;
-    const char *in; /* the input, or the gradient of the output */
+    const char *in; /* data of the input; for a gradient, of the gradient of the output */
+    /* Indices of max pooling that the gradient reads. */
     const int64_t *indices;
-    char *out; /* the output, or the gradient of the input */
+    char *out; /* data of the output; for a gradient, of the gradient of the input */
+    /* Indices that max pooling writes; NULL if they are not wanted. */
     int64_t *found;
 };
 
@@ -50,7 +58,8 @@ static struct pool *pool_of(const struct grd_plan *p)
     return (struct pool *)(uintptr_t)p->state;
 }
 
-/* Begins a plan; axes that images do not have are of size 1. */
+/* Initialises and returns the state of a plan. `name` is the operator's name for error texts, and n the number of spatial dimensions of an image.
+ * Axes that the images do not have get size 1. */
 static struct pool *open_pool(struct grd_plan *p, const char *name, int64_t n)
 {
     struct pool *x = pool_of(p);
@@ -61,14 +70,16 @@ static struct pool *open_pool(struct grd_plan *p, const char *name, int64_t n)
     return x;
 }
 
+/* The compute kernels always have GRD_POOL_AXES spatial axes, and an image with fewer spatial dimensions uses the last ones. Returns the first axis
+ * that the image uses. */
 static int64_t first_axis(const struct pool *x)
 {
     return GRD_POOL_AXES - x->n;
 }
 
-/* ---- Texts of errors --------------------------------------------------------------------------------------------------------------- */
+/* ---- Texts for errors -------------------------------------------------------------------------------------------------------------- */
 
-/* "kT: 2 kH: 3 kW: 3" */
+/* Returns the numbers, one per spatial dimension, as text, e.g. "kT: 2 kH: 3 kW: 3" for the letter "k". */
 static const char *axes_text(const struct pool *x, const char *letter, const int64_t *numbers)
 {
     static const char *const names[GRD_POOL_AXES] = {"T", "H", "W"};
@@ -79,7 +90,7 @@ static const char *axes_text(const struct pool *x, const char *letter, const int
     return text != NULL ? text : "";
 }
 
-/* "2x5x5": the channels and the sizes of an image. */
+/* Returns the number of channels and the sizes of an image as text, e.g. "2x5x5". */
 static const char *image_text(const struct pool *x, int64_t channels, const int64_t *sizes)
 {
     char *const text = grd_pool_alloc(TEXT_CHARS);
@@ -91,7 +102,8 @@ static const char *image_text(const struct pool *x, int64_t channels, const int6
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Takes one number for each axis of the images, or one for all. */
+/* Reads an argument with one number per spatial dimension, or one number for all, and writes the numbers to `to`. Raises RuntimeError if there is
+ * another count of numbers, or a number does not fit in int32. */
 static bool take_numbers(const struct pool *x, const char *argument, grd_dims given, int64_t *to)
 {
     if (given.n != 1 && given.n != x->n)
@@ -114,7 +126,8 @@ static bool take_windows(struct pool *x, grd_dims kernel_size, grd_dims stride, 
            take_numbers(x, "dilation", dilation, w->dilation);
 }
 
-/* Takes the sizes of the images. `keeps_order`: channels last stay last in the result. */
+/* Reads the number and sizes of the images in `self`. If `keeps_order`, channels_last input gives a channels_last result. Raises RuntimeError if the
+ * number of dimensions is wrong. */
 static bool take_images(struct pool *x, const grd_tensor *self, bool keeps_order)
 {
     const int64_t first = self->ndim - x->n;
@@ -128,7 +141,7 @@ static bool take_images(struct pool *x, const grd_tensor *self, bool keeps_order
     return true;
 }
 
-/* RuntimeError: a dimension is empty that may not be. The batch may be, and the channels unless `needs_channels`. */
+/* Raises RuntimeError if a dimension is empty. The batch may be empty, and so may the channels unless `needs_channels`. */
 static bool check_elements(const struct pool *x, const grd_tensor *self, bool needs_channels)
 {
     for (int64_t i = self->ndim - x->n - (needs_channels ? 1 : 0); i < self->ndim; i++)
@@ -140,7 +153,8 @@ static bool check_elements(const struct pool *x, const grd_tensor *self, bool ne
     return true;
 }
 
-/* Returns the dtype that is computed in; places are counted in integers of the same size. */
+/* Returns the dtype of the computation. The kernels count indices in integers of the same size as this dtype, so large images are computed in
+ * float64. */
 static grd_dtype working_dtype(const struct pool *x, grd_dtype dtype)
 {
     if (grd_dtype_is_integral(dtype))
@@ -150,6 +164,7 @@ static grd_dtype working_dtype(const struct pool *x, grd_dtype dtype)
     return grd_computed_dtype(dtype);
 }
 
+/* Looks up the kernels for the dtype. Raises NotImplementedError if there are none. `integers` is true if the operator supports integers. */
 static bool take_kernels(struct pool *x, grd_dtype dtype, bool integers)
 {
     const bool served = grd_dtype_is_floating(dtype) || (integers && grd_dtype_is_integral(dtype) && dtype != GRD_BOOL);
@@ -157,12 +172,14 @@ static bool take_kernels(struct pool *x, grd_dtype dtype, bool integers)
     return x->kernels != NULL || grd_raise_no_kernel(x->name, dtype);
 }
 
+/* Returns a / b rounded towards minus infinity. */
 static int64_t floor_quotient(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Counts the windows of an axis: the last one begins in the input, or in the padding before it. */
+/* Sets w->out[axis] to the number of windows along an axis. Raises RuntimeError if the stride is 0 or the padding is negative or too large. With
+ * `ceil_mode`, the last window must begin in the input or in the padding before the input. */
 static bool count_windows(struct grd_pool *w, int64_t axis, bool ceil_mode)
 {
     const int64_t kernel = w->kernel[axis], stride = w->stride[axis], padding = w->padding[axis], dilation = w->dilation[axis],
@@ -212,7 +229,8 @@ static bool check_windows(struct pool *x, const grd_tensor *self, bool ceil_mode
     return true;
 }
 
-/* Takes the output size of adaptive pooling; one that divides the input gives windows of one size. */
+/* Reads the output size of adaptive pooling. If the output size divides the input size, all windows have the same size. Otherwise kernel and stride
+ * are set to 0, which tells the kernels that the windows differ in size. */
 static bool take_adaptive(struct pool *x, grd_dims output_size)
 {
     struct grd_pool *w = &x->windows;
@@ -229,7 +247,8 @@ static bool take_adaptive(struct pool *x, grd_dims output_size)
     return true;
 }
 
-/* Replaces the sizes of the images by `size`. */
+/* Replaces the sizes of the images by `size`, the input size that the caller of the gradient operator passes. Raises RuntimeError if a size is
+ * negative. */
 static bool take_size(struct pool *x, grd_dims size)
 {
     for (int64_t i = 0; i < x->n; i++) {
@@ -240,15 +259,15 @@ static bool take_size(struct pool *x, grd_dims size)
     return true;
 }
 
-/* ---- Pieces --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Division into tasks -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many parts of `size` n has; the last may be smaller. */
+/* Returns n / size rounded up. */
 static int64_t parts_of(int64_t n, int64_t size)
 {
     return n / size + (n % size > 0);
 }
 
-/* Returns how many rows have about PIECE elements in their windows. */
+/* Returns a number of rows of the result such that the windows of these rows have about PIECE elements together. */
 static int64_t row_grain(const struct pool *x)
 {
     const struct grd_pool *w = &x->windows;
@@ -258,8 +277,9 @@ static int64_t row_grain(const struct pool *x)
     return elements < PIECE ? (int64_t)(PIECE / (elements + 1)) + 1 : 1;
 }
 
-/* Plans rows of images of those sizes, and the memory of pieces, which have lines of `width` places. Images without elements may have any other
- * sizes; a size that overflows is refused when memory is allocated. */
+/* Sets the number of rows of the result and of rows per task, and plans the scratch memory. `sizes` are the sizes of an image of the result. Each
+ * task needs scratch rows of `width` elements per channel. If a size overflows, a huge amount of scratch memory is planned, whose allocation
+ * raises the error. */
 static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t width, grd_dtype working)
 {
     struct pool *x = pool_of(p);
@@ -280,14 +300,14 @@ static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t width, g
     p->scratch_bytes = (size_t)(x->piece_bytes * parts_of(x->rows, x->grain));
 }
 
-/* ---- Tensors -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Planned tensors ------------------------------------------------------------------------------------------------------------------ */
 
 static bool read_images(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
 {
     return grd_plan_reads_as(p, pool_of(p)->channels_last ? grd_composite_channels_last(t) : t, dtype) && !grd_pending();
 }
 
-/* Plans a result with the batch and channels of `like`, and images of the sizes in `image`. */
+/* Plans a result with the batch and channels of `like` and images of the sizes `image`. The run writes it in dtype `written`. */
 static bool plan_images(struct grd_plan *p, const grd_tensor *like, const int64_t *image, grd_dtype dtype, grd_dtype written)
 {
     struct pool *x = pool_of(p);
@@ -312,8 +332,9 @@ static bool plan_indices(struct grd_plan *p, const grd_tensor *self)
     return plan_images(p, self, pool_of(p)->windows.out, GRD_INT64, GRD_INT64);
 }
 
-/* ---- Work ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Tasks ----------------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the scratch memory of the task that begins at row `begin`. */
 static char *memory_of(const struct pool *x, int64_t begin)
 {
     return x->pieces + begin / x->grain * x->piece_bytes;
@@ -343,6 +364,7 @@ static void average_backward_piece(int64_t begin, int64_t end, void *context)
     x->kernels->average_backward(&x->windows, begin, end, x->in, x->out, memory_of(x, begin));
 }
 
+/* Runs a task over the rows of the result, in parallel. */
 static void run_rows(const struct grd_plan *p, grd_task *task)
 {
     struct pool *x = pool_of(p);
@@ -352,7 +374,7 @@ static void run_rows(const struct grd_plan *p, grd_task *task)
     grd_parallel_for(0, x->rows, x->grain, task, x);
 }
 
-/* ---- The largest element --------------------------------------------------------------------------------------------------------------- */
+/* ---- Max pooling ----------------------------------------------------------------------------------------------------------------------- */
 
 bool plan_max_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, grd_dims stride, grd_dims padding, grd_dims dilation,
                    bool ceil_mode, int64_t n, bool indices)
@@ -376,7 +398,8 @@ void run_max_pool(const struct grd_plan *p)
     run_rows(p, largest_piece);
 }
 
-/* Plans a result with the memory order of the indices. */
+/* Plans the gradient of max pooling. `self` is the gradient of the output. Each of its elements is added, at its index, to an image of sizes
+ * `size`. The result has the memory format of the indices. */
 bool plan_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     struct pool *x = open_pool(p, "window_scatter", size.n);
@@ -392,7 +415,8 @@ bool plan_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, gr
            plan_images(p, self, pool_of(p)->windows.in, dtype, working);
 }
 
-/* Every part of an image belongs to one thread, which adds in the order of the output. */
+/* Adds the elements of the gradient at their indices to images of zeros. Each block of channels of an image is written by one thread, in the order
+ * of the output, so the bits do not depend on the number of threads. */
 void run_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     (void)self, (void)size, (void)indices;
@@ -406,9 +430,9 @@ void run_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims siz
                      PIECE / (outputs * channels + 1) + 1, largest_backward_piece, x);
 }
 
-/* ---- Averages -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Average pooling ------------------------------------------------------------------------------------------------------------------- */
 
-/* RuntimeError: a kernel of three dimensions is larger than the image, whatever its padding. */
+/* Raises RuntimeError if a kernel with three dimensions is larger than the image without its padding. */
 static bool check_reach(struct pool *x)
 {
     const struct grd_pool *w = &x->windows;
@@ -450,7 +474,8 @@ void run_average(const struct grd_plan *p)
     run_rows(p, average_piece);
 }
 
-/* Plans the gradient of the input, whose images are those of the axes; `grad` has the sizes of the output. */
+/* Plans the backward operator of average pooling. Its result is the gradient of the input, with images of the sizes windows.in. `grad` is the
+ * gradient of the output. */
 static bool plan_average_gradient(struct grd_plan *p, grd_tensor *grad)
 {
     struct pool *x = pool_of(p);
@@ -487,7 +512,7 @@ void run_average_backward(const struct grd_plan *p)
     run_rows(p, average_backward_piece);
 }
 
-/* ---- Functions of formulas ----------------------------------------------------------------------------------------------------------- */
+/* ---- Functions that formulas in the schema call -------------------------------------------------------------------------------------- */
 
 grd_dims grd_plane_sizes(grd_dims sizes, int64_t n)
 {

@@ -1,18 +1,19 @@
-/* Running a product. Provider "native" has three ways, "blas" one, all cut at points that depend on the shapes alone:
+/* Runs a matrix product. The provider "native" has three algorithms and "blas" has one. Work is divided at positions that depend only on the shapes.
  *
- *   small    matrices of a batch, each one call of the kernel for small ones
- *   direct   of middling size, or thin: pieces of the result, each one call of the kernel that reads operands as they lie
- *   blas     the same, each one call of OpenBLAS
- *   packed   large: for each slab (a block of rows, of columns and of k, for as many matrices as the memory holds) both operands
- *            are packed first, by all threads, then all threads multiply pieces of the slab
+ *   small    small matrices of a batch: one call of the small kernel per matrix
+ *   direct   medium or thin matrices: blocks of the result, each one call of a kernel that reads operands with their strides
+ *   blas     blocks of the result, each one call of OpenBLAS
+ *   packed   large matrices: the product is divided into slabs (blocks of rows, of columns and of k, of as many matrices as the
+ *            scratch memory holds). For each slab, all threads pack both operands, then all threads multiply blocks of the slab.
  *
- * Dtypes without kernels of their own are converted as they are packed, and multiplied in a wider one: half types in float32 or
- * complex64 and rounded once, small integers in 32 bits, which is the same modulo 2^bits. */
+ * Dtypes without kernels of their own are converted to a wider dtype as they are packed. Half types are multiplied in float32 or complex64 and
+ * rounded once. Small integers are multiplied in 32 bits, which gives the same result modulo 2^bits. */
 #include "op/product.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "core/dtype.h"
@@ -24,34 +25,35 @@
 #include "op/sizes.h"
 
 enum {
-    PIECE_WORK = 3 << 17, /* multiplications worth a piece of their own: four times what it takes to post a loop and to wait for its end */
-    PIECE_SIDE = 32,      /* a piece is at least that wide and high … */
-    COPIED_SIDE = 64,     /* … or that, where it copies what it reads of b */
-    LARGE_WORK = 1 << 21, /* the same for thin products, which read as much as they multiply, and for OpenBLAS, which packs each piece */
+    /* Multiplications per task. They take four times as long as starting a parallel loop and waiting for its end, so the overhead is small. */
+    PIECE_WORK = 3 << 17,
+    PIECE_SIDE = 32,  /* minimum number of rows and of columns of a block, if the kernel reads b in place */
+    COPIED_SIDE = 64, /* minimum number of rows and of columns of a block, if the kernel copies rows of b */
+    /* Minimum number of multiplications of a block for thin products, which are bound by memory bandwidth, and for OpenBLAS, which packs the operands
+     * of each block. */
+    LARGE_WORK = 1 << 21,
+    /* Minimum number of rows and of columns of a block for thin products (few rows or columns) and OpenBLAS. */
     LARGE_SIDE = 192,
-    COLUMN_UNIT = 32, /* at least two of the widest vectors */
-    ROW_UNIT = 8,     /* every kernel's strip divides it */
-    PACKED_SIDE = 24, /* least side of a packed product … */
+    /* The number of columns of a block is a multiple of this, the number of float32 in two of the widest vectors. */
+    COLUMN_UNIT = 32,
+    /* The number of rows of a block is a multiple of this, and so of the number of rows that a kernel computes at a time. */
+    ROW_UNIT = 8,
+    /* Operands are packed, i.e. copied to the order in which the kernel reads them, only if m, n and k are at least this. */
+    PACKED_SIDE = 24,
+    /* If k is large, operands are packed only if the product has more multiplications than this. If k is small, the kernel sets the limit. */
     PACKED_WORK = 80 * 80 * 80,
-    SLAB = 4032,             /* rows and columns of a slab … */
-    CONVERTED_SLAB = 1056,   /* … that has sums of its own */
-    SLAB_BYTES = 8 << 20,    /* bytes of a slab of several matrices */
-    BLOCK_BYTES = 256 << 10, /* bytes of a in a packed piece, so that they stay in the second-level cache */
-    ENOUGH_PIECES = 8,
-    PACKED_PIECE_WORK = 1 << 20,
-    MOST_PIECES = 8, /* most pieces of a block of rows */
-    CHUNK = 32       /* rows or columns converted at a time */
+    /* Maximum number of rows and of columns of a slab. A product with packed operands is computed one slab (a block of rows, columns and k) after
+     * another. */
+    SLAB = 4032,
+    CONVERTED_SLAB = 1056, /* like SLAB, for dtypes that are converted; smaller because the sums then need scratch memory, too */
+    /* Maximum bytes of the packed operands of a slab (part of the product computed at a time) if it has several matrices. */
+    SLAB_BYTES = 8 << 20,
+    BLOCK_BYTES = 256 << 10,     /* maximum bytes of a block of packed rows of a, so that the block stays in the second-level cache */
+    ENOUGH_PIECES = 8,           /* if there are at least this many blocks of rows, the columns are not divided */
+    PACKED_PIECE_WORK = 1 << 20, /* minimum number of multiplications per task if the operands are packed */
+    MOST_PIECES = 8,             /* maximum number of parts into which a block of rows is divided */
+    CHUNK = 32                   /* rows or columns of an operand that are converted at a time */
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t unit)
-{
-    return ceil_div(a, unit) * unit;
-}
 
 grd_dtype grd_product_dtype(grd_dtype dtype)
 {
@@ -76,22 +78,25 @@ bool grd_product_exists(grd_dtype dtype)
     return kernels_of(dtype) != NULL;
 }
 
-/* Returns how many pieces of a loop are worth a task. */
+/* Returns the number of blocks per task, so that a task has at least `task_work` multiplications. A block has `piece_work` multiplications. */
 static int64_t grain_of(double piece_work, double task_work)
 {
-    return piece_work >= task_work ? 1 : (int64_t)ceil(task_work / (piece_work > 1 ? piece_work : 1)); /* a piece may have no work */
+    return piece_work >= task_work ? 1 : (int64_t)ceil(task_work / (piece_work > 1 ? piece_work : 1)); /* a block may have no work */
 }
 
-/* ---- Operands as they lie ---------------------------------------------------------------------------------------------------------- */
+/* ---- Products without packing ------------------------------------------------------------------------------------------------------ */
 
+/* A product divided into blocks. Each matrix of the batch has row_pieces x column_pieces blocks of at most piece_rows x piece_columns. */
 struct cut {
     const struct grd_product *p;
     int64_t itemsize;
     int64_t row_pieces, column_pieces, piece_rows, piece_columns;
-    grd_small_gemm_kernel *small; /* NULL: one of the other ways is taken */
+    grd_small_gemm_kernel *small; /* kernel for small matrices; NULL if a kernel for larger unpacked operands or OpenBLAS is used */
+    /* Computes one block of the result, which `g` describes. */
     void (*multiply)(const struct cut *cut, const struct grd_gemm *g);
 };
 
+/* Computes a block of the result with this library's kernels. */
 static void multiply(const struct cut *cut, const struct grd_gemm *g)
 {
     if (cut->small != NULL)
@@ -112,14 +117,14 @@ static void multiply(const struct cut *cut, const struct grd_gemm *g)
         kernels_of(cut->p->dtype)->direct(g);
 }
 
-/* Multiplies a piece with OpenBLAS, or with the kernels if OpenBLAS has no memory. */
+/* Computes a block of the result with OpenBLAS, or with this library's kernels if OpenBLAS has no memory. */
 static void multiply_blas(const struct cut *cut, const struct grd_gemm *g)
 {
     if (!grd_blas_gemm(cut->p->dtype, g))
         kernels_of(cut->p->dtype)->direct(g);
 }
 
-/* Computes pieces [begin, end) of all matrices, in the order (matrix, row piece, column piece). */
+/* Computes blocks [begin, end) of the results of all matrices, in the order (matrix, row, column). */
 static void run_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct cut *cut = context;
@@ -142,26 +147,29 @@ static void run_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
+/* Returns the number of multiplications per matrix, at least m * n. */
 static double work_of(const struct grd_product *p)
 {
     return (double)p->g.m * (double)p->g.n * (double)(p->g.k > 0 ? p->g.k : 1);
 }
 
-/* True if rows of b are contiguous: direct kernels read them as they lie, otherwise copies of them. */
+/* True if rows of b are contiguous. Kernels for unpacked operands (direct kernels) then read the rows in place, otherwise they copy them. */
 static bool reads_rows(const struct grd_product *p)
 {
     return p->g.b_col == 1;
 }
 
-/* Returns into how many pieces, each at least `least` long, a side is cut where that many are wanted: an even number, or one. */
+/* Returns the number of blocks into which the rows or columns of a matrix, `side` in number, are divided. The number is 1 or even, and at most
+ * `wanted`. Each block is at least `least` long. */
 static int64_t cut_side(int64_t side, int64_t least, double wanted)
 {
     const int64_t most = side / least, pieces = wanted < (double)most ? (int64_t)wanted : most;
     return pieces < 2 ? 1 : pieces / 2 * 2;
 }
 
-/* Cuts a product into pieces of at least `work` multiplications and sides of at least `side`. What is small is not cut: no division is
- * worth its time. Rows are cut first where b is read as it lies, otherwise columns: each piece copies those that it reads. */
+/* Returns the division of a product into blocks of at least `work` multiplications and at least `side` rows and columns. A small product is not
+ * divided, since even the integer divisions would take too long. If b is read in place, rows are divided first. Otherwise columns are divided
+ * first, because each block copies the rows of b that it reads. */
 static struct cut cut_product(const struct grd_product *p, double work, int64_t side)
 {
     const int64_t m = p->g.m, n = p->g.n;
@@ -177,13 +185,14 @@ static struct cut cut_product(const struct grd_product *p, double work, int64_t 
         cut.column_pieces = cut_side(n, side, wanted);
         cut.row_pieces = cut_side(m, side, wanted / (double)cut.column_pieces);
     }
-    cut.piece_columns = round_up(ceil_div(n, cut.column_pieces), COLUMN_UNIT);
-    cut.piece_rows = round_up(ceil_div(m, cut.row_pieces), ROW_UNIT);
-    cut.column_pieces = ceil_div(n, cut.piece_columns);
-    cut.row_pieces = ceil_div(m, cut.piece_rows);
+    cut.piece_columns = grd_round_up(grd_ceil_div(n, cut.column_pieces), COLUMN_UNIT);
+    cut.piece_rows = grd_round_up(grd_ceil_div(m, cut.row_pieces), ROW_UNIT);
+    cut.column_pieces = grd_ceil_div(n, cut.piece_columns);
+    cut.row_pieces = grd_ceil_div(m, cut.piece_rows);
     return cut;
 }
 
+/* Computes all blocks into which a product is divided. */
 static void run_cut(struct cut *cut)
 {
     const struct grd_product *p = cut->p;
@@ -205,6 +214,7 @@ static void run_direct(const struct grd_product *p)
 
 /* ---- BLAS ------------------------------------------------------------------------------------------------------------------------------ */
 
+/* True if OpenBLAS is faster than this library's kernels. */
 static bool blas_wins(const struct grd_plan *plan)
 {
     const struct grd_product *p = grd_product_of(plan);
@@ -212,6 +222,7 @@ static bool blas_wins(const struct grd_plan *plan)
     return grd_blas_worth(p->dtype, grd_least(p->g.m, cut.piece_rows), grd_least(p->g.n, cut.piece_columns), p->g.k);
 }
 
+/* True if OpenBLAS is available and can read the strides of the operands. */
 static bool blas_serves(const struct grd_plan *plan)
 {
     return grd_blas_serves(grd_product_of(plan)->dtype, &grd_product_of(plan)->g);
@@ -226,21 +237,30 @@ static void run_blas(const struct grd_plan *plan)
 
 /* ---- Packed operands --------------------------------------------------------------------------------------------------------------- */
 
+/* Describes a product whose operands are packed (copied in the order in which the kernel reads them), its scratch memory, and the slab (block of
+ * rows, columns and k) that is being computed. */
 struct packed {
     const struct grd_product *p;
     const struct grd_product_kernels *kernels;
-    grd_loop_kernel *widen, *narrow; /* NULL if the dtype itself is computed in */
-    int64_t itemsize, size;          /* bytes of an element, and of one computed in */
+    grd_loop_kernel *widen, *narrow; /* widen: conversion to the dtype of the computation; narrow: conversion back; NULL if not needed */
+    int64_t itemsize, size;          /* itemsize: bytes of an element of the operands; size: in the dtype of the computation */
+    /* Maximum sizes of a slab, the part of the product that is computed at a time: rows, columns, elements of k, and number of matrices. */
     int64_t most_rows, most_columns, most_depth, most_matrices;
+    /* Scratch memory. left: packed rows of a; right: packed panels (blocks of columns) of b; sums: results before conversion, if the dtype is
+     * converted. */
     char *left, *right, *sums;
-    int64_t left_bytes, right_bytes, sums_bytes; /* bytes for one matrix */
-    /* The slab. */
+    int64_t left_bytes, right_bytes, sums_bytes; /* bytes of one matrix in `left`, `right` and `sums` */
+    /* The current slab consists of `matrices` matrices from number `matrix` on, `rows` rows from `row` on, `columns` columns from `column` on, and
+     * `depth` elements of k from `at` on. */
     int64_t matrix, matrices, row, rows, column, columns, at, depth;
-    int64_t left_items, right_items, item_rows; /* items of one matrix that are packed at a time: rows of a, panels of b */
-    int64_t row_pieces, column_pieces, piece_rows, piece_columns; /* pieces to be multiplied */
+    /* Operands are packed in items. An item is a block of item_rows rows of a, or a panel (block of columns) of b. left_items and right_items:
+     * number of items of a and of b for one matrix of the slab. left_items is 0 if the tasks that multiply also pack the rows of a. */
+    int64_t left_items, right_items, item_rows;
+    /* The result of one matrix is divided into row_pieces x column_pieces blocks of at most piece_rows x piece_columns elements. */
+    int64_t row_pieces, column_pieces, piece_rows, piece_columns;
 };
 
-/* True if both operands are worth copying. */
+/* True if both operands are packed, i.e. copied to scratch memory in the order in which the kernel reads them. */
 static bool is_packed(const struct grd_product *p)
 {
     const int64_t m = p->g.m, n = p->g.n, k = p->g.k;
@@ -251,6 +271,7 @@ static bool is_packed(const struct grd_product *p)
     return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && work_of(p) > most;
 }
 
+/* Returns the state of a product whose operands are packed, with the sizes of slabs (blocks computed at a time) and of scratch memory. */
 static struct packed plan_packed(const struct grd_product *p)
 {
     const struct grd_product_kernels *kernels = kernels_of(p->dtype);
@@ -263,21 +284,22 @@ static struct packed plan_packed(const struct grd_product *p)
         plan.narrow = grd_cast_kernel(dtype, p->dtype);
     }
     const int64_t slab = converted ? CONVERTED_SLAB : SLAB;
-    const int64_t blocks = k > 0 ? ceil_div(k, kernels->depth) : 1;
+    const int64_t blocks = k > 0 ? grd_ceil_div(k, kernels->depth) : 1;
     plan.most_rows = grd_least(m, slab);
     plan.most_columns = grd_least(n, slab);
-    plan.most_depth = grd_least(round_up(ceil_div(k, blocks), 8), k);
-    plan.left_bytes = round_up(plan.most_rows, kernels->strip) * plan.most_depth * plan.size;
-    plan.right_bytes = round_up(plan.most_columns, kernels->lanes) * plan.most_depth * plan.size;
-    plan.sums_bytes = converted ? round_up(plan.most_rows * plan.most_columns * plan.size, 64) : 0;
-    plan.left_bytes = round_up(plan.left_bytes, 64);
-    plan.right_bytes = round_up(plan.right_bytes, 64);
+    plan.most_depth = grd_least(grd_round_up(grd_ceil_div(k, blocks), 8), k);
+    plan.left_bytes = grd_round_up(plan.most_rows, kernels->strip) * plan.most_depth * plan.size;
+    plan.right_bytes = grd_round_up(plan.most_columns, kernels->lanes) * plan.most_depth * plan.size;
+    plan.sums_bytes = converted ? grd_round_up(plan.most_rows * plan.most_columns * plan.size, 64) : 0;
+    plan.left_bytes = grd_round_up(plan.left_bytes, 64);
+    plan.right_bytes = grd_round_up(plan.right_bytes, 64);
     const int64_t bytes = plan.left_bytes + plan.right_bytes + plan.sums_bytes;
     plan.most_matrices = bytes > SLAB_BYTES ? 1 : bytes == 0 ? p->batch : grd_least(p->batch, SLAB_BYTES / bytes);
     return plan;
 }
 
-/* Packs a panel of an operand whose dtype is converted, by pieces of CHUNK x `panel` elements, along the contiguous dimension. */
+/* Like pack_panel() for an operand whose dtype is converted. Blocks of CHUNK x `columns` elements are converted to a buffer, along the dimension
+ * with the smaller stride, and copied to `panel` from there. */
 static void pack_converted(const struct packed *s, int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column,
                            char *panel)
 {
@@ -295,6 +317,8 @@ static void pack_converted(const struct packed *s, int64_t k, int64_t columns, i
     }
 }
 
+/* Copies a panel (k rows, `columns` columns) of an operand from `from` to `panel`, in the order in which the kernel reads it, padded to `width`
+ * columns. `row` and `column` are the strides of `from` in elements. */
 static void pack_panel(const struct packed *s, int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column,
                        char *panel)
 {
@@ -304,7 +328,8 @@ static void pack_panel(const struct packed *s, int64_t k, int64_t columns, int64
         s->kernels->pack(k, columns, width, from, row, column, panel);
 }
 
-/* Packs rows [first, past) of the slab of a into strips. */
+/* Packs, i.e. copies in the order in which the kernel reads them, rows [first, past) of the operand a to s->left, for one matrix of the current
+ * slab (a block of rows, columns and k). `slot` is the number of the matrix within the slab. */
 static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64_t past)
 {
     const struct grd_gemm *g = &s->p->g;
@@ -315,8 +340,8 @@ static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64
                    s->left + slot * s->left_bytes + i * s->depth * s->size);
 }
 
-/* Packs items [begin, end): the rows of a and the panels of b of each matrix in turn, as evenly as may be. So a thread packs the part of either
- * that it multiplies most often; what another one has packed comes from the caches of another processor. */
+/* Packs items [begin, end) of the current slab (a block of rows, columns and k). An item is a block of rows of a or a panel of b. The two kinds of
+ * items of each matrix alternate evenly. A thread then packs a share of each operand that it will multiply, and these data are in its own cache. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
@@ -329,13 +354,13 @@ static void pack_items(int64_t begin, int64_t end, void *context)
         } else {
             const int64_t j = (which - rows_before) * panel, columns = grd_least(s->columns - j, panel);
             const char *b = g->b + ((s->matrix + slot) * s->p->b_batch + s->at * g->b_row + (s->column + j) * g->b_col) * s->itemsize;
-            pack_panel(s, s->depth, columns, round_up(columns, s->kernels->lanes), b, g->b_row, g->b_col,
+            pack_panel(s, s->depth, columns, grd_round_up(columns, s->kernels->lanes), b, g->b_row, g->b_col,
                        s->right + slot * s->right_bytes + j * s->depth * s->size);
         }
     }
 }
 
-/* Converts rows of c to sums, or sums to rows of c. */
+/* Converts one block of the result matrix c: to the dtype of the sums and into `sums` if `to_sums`, otherwise from `sums` to the dtype of c. */
 static void convert_rows(const struct packed *s, grd_loop_kernel *cast, const struct grd_gemm *sums, char *c, bool to_sums)
 {
     const int64_t row = s->p->g.c_row * s->itemsize, column = s->p->g.c_col * s->itemsize;
@@ -348,7 +373,7 @@ static void convert_rows(const struct packed *s, grd_loop_kernel *cast, const st
     }
 }
 
-/* Multiplies pieces [begin, end) of the slab, in the order (matrix, row piece, column piece). */
+/* Computes blocks [begin, end) of the results of the current slab (a block of rows, columns and k), in the order (matrix, row, column). */
 static void multiply_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
@@ -383,19 +408,19 @@ static void multiply_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Cuts the slab into pieces. */
+/* Divides the current slab into items (blocks of rows of a, and panels of b) that are packed, and into blocks of the result that are computed. */
 static void cut_slab(struct packed *s)
 {
     const int64_t panel = s->kernels->panel, strip = s->kernels->strip;
-    s->item_rows = round_up(panel, strip);
-    s->left_items = ceil_div(s->rows, s->item_rows);
-    s->right_items = ceil_div(s->columns, panel);
-    s->row_pieces = grd_greatest(1, ceil_div(s->rows * s->depth * s->size, BLOCK_BYTES));
-    s->piece_rows = round_up(ceil_div(s->rows, s->row_pieces), strip);
-    s->row_pieces = ceil_div(s->rows, s->piece_rows);
+    s->item_rows = grd_round_up(panel, strip);
+    s->left_items = grd_ceil_div(s->rows, s->item_rows);
+    s->right_items = grd_ceil_div(s->columns, panel);
+    s->row_pieces = grd_greatest(1, grd_ceil_div(s->rows * s->depth * s->size, BLOCK_BYTES));
+    s->piece_rows = grd_round_up(grd_ceil_div(s->rows, s->row_pieces), strip);
+    s->row_pieces = grd_ceil_div(s->rows, s->piece_rows);
     s->piece_columns = s->columns;
     s->column_pieces = 1;
-    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) { /* each packs its own rows, which it then finds in its cache */
+    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) { /* each task packs its own rows and then finds them in its cache */
         s->left_items = 0;
         return;
     }
@@ -403,20 +428,22 @@ static void cut_slab(struct packed *s)
     const int64_t wanted = grd_least((int64_t)(work / PACKED_PIECE_WORK), MOST_PIECES);
     if (wanted < 2)
         return;
-    /* Panels are wide, so a few of them cannot be cut evenly. Rows are cut instead, and packed by the piece, if that makes smaller pieces and b,
-     * which each of these reads, is small. */
-    const int64_t fewer_columns = round_up(ceil_div(s->columns, wanted), panel),
-                  fewer_rows = round_up(ceil_div(s->piece_rows, wanted), strip);
+    /* Panels are wide, so a small number of panels cannot be divided evenly. Rows are divided instead, and packed by the task that multiplies them,
+     * if this makes smaller blocks and b, which every block reads, is small. */
+    const int64_t fewer_columns = grd_round_up(grd_ceil_div(s->columns, wanted), panel),
+                  fewer_rows = grd_round_up(grd_ceil_div(s->piece_rows, wanted), strip);
     if (fewer_rows * s->columns < fewer_columns * s->piece_rows && s->columns * s->depth * s->size <= BLOCK_BYTES) {
         s->piece_rows = fewer_rows;
-        s->row_pieces = ceil_div(s->rows, fewer_rows);
+        s->row_pieces = grd_ceil_div(s->rows, fewer_rows);
         s->left_items = 0;
     } else {
         s->piece_columns = fewer_columns;
-        s->column_pieces = ceil_div(s->columns, fewer_columns);
+        s->column_pieces = grd_ceil_div(s->columns, fewer_columns);
     }
 }
 
+/* Packs the operands of the current slab (a block of rows, columns and k), i.e. copies them in the order in which the kernel reads them, and
+ * multiplies them. */
 static void run_slab(struct packed *s)
 {
     cut_slab(s);
@@ -426,6 +453,8 @@ static void run_slab(struct packed *s)
     grd_parallel_for(0, pieces, grain_of((double)s->piece_rows * (double)s->piece_columns * depth, PACKED_PIECE_WORK), multiply_pieces, s);
 }
 
+/* Computes a product with packed operands one slab (a block of rows, columns and k) after another, in the scratch memory `memory`. The loop over k
+ * is innermost, because slabs along k add to the same elements of c. */
 static void run_packed(struct packed *s, char *memory)
 {
     const struct grd_product *p = s->p;
@@ -462,7 +491,7 @@ static void run_native(const struct grd_plan *plan)
     run_packed(&packed, (char *)(((uintptr_t)plan->scratch + 63) & ~(uintptr_t)63));
 }
 
-/* `providers` in the schema. */
+/* Implementations (providers) of matrix products, in the order in which they are tried. The schema lists the same names in `providers`. */
 static const struct grd_provider providers[] = {{"blas", blas_serves, blas_wins, run_blas}, {.name = "native", .run = run_native}};
 
 bool grd_product_choose(struct grd_plan *p)
@@ -477,18 +506,22 @@ bool grd_product_choose(struct grd_plan *p)
 
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------ */
 
+/* DOT_PIECE: elements per task of a dot product. DOT_SLOT: bytes per partial sum. DOT_CHUNK: elements that are converted at a time. */
 enum { DOT_PIECE = 1 << 16, DOT_SLOT = 16, DOT_CHUNK = 512 };
 
+/* Arguments of the tasks of a dot product. */
 struct dot {
     const struct grd_product_dot *given;
     const struct grd_product_kernels *kernels;
     grd_dtype computed;
-    int64_t x_step, y_step, size; /* bytes between the elements given, and of one computed in */
+    /* x_step, y_step: bytes from one element of x (of y) to the next; size: bytes of an element in the dtype of the computation */
+    int64_t x_step, y_step, size;
+    /* Conversion to the dtype of the computation; NULL if none is needed. */
     grd_loop_kernel *widen;
-    char *sums; /* one per piece, each in its own slot */
+    char *sums; /* one partial sum per task, DOT_SLOT bytes apart */
 };
 
-/* Adds up the sums in slots, as their product with ones. */
+/* Adds n partial sums that are DOT_SLOT bytes apart, by computing their dot product with ones. */
 static void add_slots(const struct dot *d, int64_t n, const char *sums, char *ret_total)
 {
     _Alignas(16) char one[DOT_SLOT];
@@ -496,6 +529,7 @@ static void add_slots(const struct dot *d, int64_t n, const char *sums, char *re
     d->kernels->dot(n, sums, DOT_SLOT / d->size, one, 0, ret_total);
 }
 
+/* Computes the dot product of n elements that have to be converted. */
 static void dot_converted(const struct dot *d, int64_t n, const char *x, const char *y, char *ret_sum)
 {
     _Alignas(64) char chunks[2][DOT_CHUNK * sizeof(grd_complex64)], sums[DOT_PIECE / DOT_CHUNK][DOT_SLOT];
@@ -524,13 +558,13 @@ static void dot_pieces(int64_t begin, int64_t end, void *context)
 
 size_t grd_product_dot_scratch(int64_t n)
 {
-    return n <= DOT_PIECE ? 0 : (size_t)ceil_div(n, DOT_PIECE) * DOT_SLOT;
+    return n <= DOT_PIECE ? 0 : (size_t)grd_ceil_div(n, DOT_PIECE) * DOT_SLOT;
 }
 
 void grd_product_dot(const struct grd_product_dot *given, char *scratch)
 {
     const grd_dtype computed = grd_product_dtype(given->dtype);
-    const int64_t pieces = given->n <= DOT_PIECE ? 1 : ceil_div(given->n, DOT_PIECE);
+    const int64_t pieces = given->n <= DOT_PIECE ? 1 : grd_ceil_div(given->n, DOT_PIECE);
     _Alignas(16) char one_sum[DOT_SLOT], total[DOT_SLOT];
     const int64_t itemsize = grd_dtype_size(given->dtype);
     struct dot d = {.given = given,

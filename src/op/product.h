@@ -1,5 +1,6 @@
-/* Running a matrix product, or a batch of them, over strided memory: which provider and kernel, cut where, on how many threads.
- * Shapes, dtypes and results are the operators' (matmul.c). The bits depend on shapes and strides alone. */
+/* Declares functions that run a matrix product, or a batch of products, on strided memory. They choose the provider (implementation) and the
+ * kernel, and divide the work among threads. Shapes, dtypes and results are checked and planned by the operators (matmul.c). For given elements,
+ * the bits of a result depend only on shapes and strides, not on the number of threads. */
 #ifndef GRD_OP_PRODUCT_H
 #define GRD_OP_PRODUCT_H
 
@@ -10,23 +11,25 @@
 #include "op/plan.h"
 
 struct grd_product {
-    struct grd_gemm g;                        /* the product of the first matrices of the batch */
-    int64_t batch, a_batch, b_batch, c_batch; /* strides in elements */
+    struct grd_gemm g;                        /* sizes, strides and data of the product of the batch's first matrices */
+    int64_t batch, a_batch, b_batch, c_batch; /* batch: number of matrices; others: elements from one matrix to the next */
     grd_dtype dtype;
 };
 
-/* Returns the dtype in which products of `dtype` are computed; it has kernels if products of `dtype` exist. */
+/* Returns the dtype in which products of `dtype` are computed. This dtype has kernels if products of `dtype` exist. */
 grd_dtype grd_product_dtype(grd_dtype dtype);
+/* True if matrices of the dtype can be multiplied. */
 bool grd_product_exists(grd_dtype dtype);
 
-/* Returns the kernel for small products of that size and dtype, or NULL. */
+/* Returns the kernel for small products of the given sizes and dtype. Returns NULL if the product is too large or the dtype has no such kernel. */
 static inline grd_small_gemm_kernel *grd_product_small(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     const struct grd_product_kernels *kernels = grd_kernels->gemm[dtype];
     return kernels != NULL && (uint64_t)(m | n | k) < GRD_SMALL_GEMM_SIDE && m * n * k <= kernels->small_work ? kernels->small : NULL;
 }
 
-/* True for 0. With a beta of 0 the previous contents of c are not read. */
+/* True if the scalar is 0. Called for beta in beta * c + alpha * a @ b: if beta is 0, the previous contents of c are not read, so they may be
+ * uninitialised or NaN. */
 static inline bool grd_scalar_is_zero(grd_scalar s)
 {
     return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
@@ -43,18 +46,20 @@ static inline struct grd_product *grd_product_of(const struct grd_plan *p)
     return (struct grd_product *)(uintptr_t)p->state;
 }
 
-/* Chooses the provider of a planned product, and the memory for its run. "native" computes every product whose dtype has kernels, "blas" where
- * OpenBLAS is there and can read the strides, and is taken where it is faster than the kernels of this level. */
+/* Chooses the provider of a planned product, and sets the scratch memory for its run. "native" computes every product whose dtype has kernels. "blas"
+ * needs OpenBLAS and strides that OpenBLAS can read, and is chosen if it is faster than the kernels of the current instruction set level. */
 bool grd_product_choose(struct grd_plan *p);
 
-/* The sum of x[i] * y[i], strides in elements, written as one element of the dtype. */
+/* A dot product: the sum of x[i] * y[i]. Strides are in elements. The sum is written as one element of the dtype. */
 struct grd_product_dot {
     grd_dtype dtype;
     int64_t n, x_stride, y_stride;
     const char *x, *y;
     char *sum;
 };
+/* Returns the bytes of scratch memory that grd_product_dot() needs for n elements. */
 size_t grd_product_dot_scratch(int64_t n);
+/* Computes a dot product and writes it to dot->sum. `scratch` has grd_product_dot_scratch(dot->n) bytes. */
 void grd_product_dot(const struct grd_product_dot *dot, char *scratch);
 
 #endif

@@ -1,6 +1,6 @@
-/* Choosing among providers, and those that plug-ins register: see provider.h.
+/* Chooses among providers, which are named implementations of an operator's run, and registers the providers of plug-ins. See provider.h.
  *
- * Invariant: a run of a plug-in writes newly allocated memory alone, so that a failed run has changed nothing. */
+ * Invariant: a plug-in's run writes only to newly allocated memory, so a failed run has changed nothing. */
 #include "op/provider.h"
 
 #include <pthread.h>
@@ -25,9 +25,10 @@ static pthread_mutex_t registration = PTHREAD_MUTEX_INITIALIZER;
 
 enum { MOST_WISHES = 32, WORD = 64 };
 
-/* One entry of GRADUS_PROVIDER, e.g. "mm:-blas". */
+/* One entry of the environment variable GRADUS_PROVIDER, e.g. "mm:-blas". `op` is "" if the entry is for all operators. */
 struct wish {
-    char op[WORD], provider[WORD]; /* op is "" for all operators */
+    char op[WORD], provider[WORD];
+    /* True for "-name": the provider must not be used. */
     bool forbids;
 };
 
@@ -35,6 +36,7 @@ static struct wish wishes[MOST_WISHES];
 static int nwishes;
 bool grd_provider_wishes;
 
+/* Parses one entry of GRADUS_PROVIDER, e.g. "mm:-blas", into `ret`. Returns false if the entry is malformed. */
 static bool read_wish(const char *text, size_t length, struct wish *ret)
 {
     const char *colon = memchr(text, ':', length);
@@ -69,7 +71,8 @@ void grd_provider_init(void)
 
 enum standing { FORBIDDEN, FREE, WANTED };
 
-/* Returns whether a provider is wanted, forbidden or neither. An entry of GRADUS_PROVIDER for the operator counts before one for all. */
+/* Returns whether GRADUS_PROVIDER wants the provider, forbids it or does not mention it. An entry for this operator overrides an entry for all
+ * operators. */
 static enum standing standing_of(const struct grd_op *op, const char *provider)
 {
     enum standing standing = FREE;
@@ -84,13 +87,15 @@ static enum standing standing_of(const struct grd_op *op, const char *provider)
     return standing;
 }
 
-/* ---- Providers of the tree ----------------------------------------------------------------------------------------------------------- */
+/* ---- Built-in providers -------------------------------------------------------------------------------------------------------------- */
 
 static bool serves(const struct grd_provider *provider, const struct grd_plan *p)
 {
     return provider->serves == NULL || provider->serves(p);
 }
 
+/* Returns the provider (implementation) for a call if GRADUS_PROVIDER is set: one that the variable wants, otherwise the default among those that
+ * it does not forbid. Returns NULL, with RuntimeError, if none of these can compute the call. */
 static const struct grd_provider *choose_among(const struct grd_plan *p, const struct grd_provider *providers, int n)
 {
     for (int i = 0; i < n; i++)
@@ -100,7 +105,7 @@ static const struct grd_provider *choose_among(const struct grd_plan *p, const s
         if (standing_of(p->op, providers[i].name) == FREE && (providers[i].wins == NULL || providers[i].wins(p)) &&
             serves(&providers[i], p))
             return &providers[i];
-    grd_raise(GRD_ERROR_RUNTIME, "GRADUS_PROVIDER leaves no provider for this call; there are: %s", grd_providers(p->op->name));
+    grd_raise(GRD_ERROR_RUNTIME, "GRADUS_PROVIDER excludes every provider of this call; available are: %s", grd_providers(p->op->name));
     return NULL;
 }
 
@@ -116,6 +121,7 @@ const struct grd_provider *grd_choose_provider(const struct grd_plan *p, const s
 
 /* ---- Providers of plug-ins ----------------------------------------------------------------------------------------------------------- */
 
+/* A provider that a plug-in has registered. */
 struct plugged {
     char name[WORD];
     grd_provider_condition *takes;
@@ -124,13 +130,15 @@ struct plugged {
     struct plugged *_Atomic next;
 };
 
-/* The providers of one operator on the cpu, in the order of registration. Readers find it without a lock. */
+/* The plug-in providers of one operator on the CPU, in the order of registration. The list is read without a lock, so each node is complete before it
+ * is linked. */
 struct providers {
     const struct grd_op *op;
     struct plugged *_Atomic first;
     struct providers *_Atomic next;
 };
 
+/* List of all operators that have plug-in providers. */
 static struct providers *_Atomic registry;
 static struct providers *find_providers(const struct grd_op *op)
 {
@@ -140,6 +148,8 @@ static struct providers *find_providers(const struct grd_op *op)
     return found;
 }
 
+/* Raises RuntimeError if the operator has no plan and run. Plug-ins can provide only the run of an operator, so there is nothing that they could
+ * provide. */
 static bool check_can_be_planned(const struct grd_op *op)
 {
     const char *kind = op->defined        ? "defined by a plug-in"
@@ -147,10 +157,11 @@ static bool check_can_be_planned(const struct grd_op *op)
                        : op->is_view      ? "a view"
                        : op->returns_list ? "one that returns a list"
                                           : NULL;
-    return kind == NULL || grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has no run that could be provided: it is %s", op->name, kind);
+    return kind == NULL || grd_raise(GRD_ERROR_RUNTIME, "operator '%s' cannot have a provider: it is %s", op->name, kind);
 }
 
-/* Returns a tensor of the meta device with the same traits. */
+/* Returns a tensor on the meta device with the sizes, strides and dtype of t, or NULL if t is NULL. If t was made from a Python number
+ * (GRD_FLAG_NUMBER), the returned tensor counts as such a number, too. */
 static grd_tensor *meta_twin(const grd_tensor *t)
 {
     const grd_device meta = {GRD_DEVICE_META, 0};
@@ -160,6 +171,7 @@ static grd_tensor *meta_twin(const grd_tensor *t)
     return twin;
 }
 
+/* Returns a copy of an argument whose tensors and devices are replaced by tensors and devices on the meta device. */
 static grd_value meta_value(const grd_value *value)
 {
     grd_value twin = *value;
@@ -176,7 +188,7 @@ static grd_value meta_value(const grd_value *value)
     return twin;
 }
 
-/* Allocates the results of a call, planned by the operator on the meta device. */
+/* Allocates the results of a call. Sizes, strides and dtypes of the results are found by calling the operator on the meta device. */
 static bool make_results(const struct grd_op *op, const grd_value *args, grd_device device, grd_tensor **ret_results)
 {
     grd_value twins[GRD_MAX_ARGS], planned[GRD_MAX_RESULTS];
@@ -192,7 +204,7 @@ static bool make_results(const struct grd_op *op, const grd_value *args, grd_dev
     return !grd_pending();
 }
 
-/* Moves `result` to the tensor that was given for it. */
+/* Copies `result` to `out`, the tensor of an out= or in-place call. */
 static bool move_to(grd_tensor *out, grd_tensor *result)
 {
     if (!grd_is_extra(grd_device_of(result)))
@@ -203,6 +215,8 @@ static bool move_to(grd_tensor *out, grd_tensor *result)
     return grd_out_resize(out, result) && grd_transfer(out, result);
 }
 
+/* Writes the results of a run to ret_results. If `out` is not NULL, the first result is copied to `out`, and ret_results holds `out` in its place.
+ * On failure ret_results stays unchanged. */
 static void deliver(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_tensor **results, grd_value *ret_results)
 {
     const bool in_place = out != NULL && op->nargs > 0 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out;
@@ -227,16 +241,17 @@ void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, g
     if (run(op, args, results, context) && !grd_pending())
         deliver(op, out, args, results, ret_results);
     else
-        grd_raise(GRD_ERROR_RUNTIME, "a run has failed without an error");
+        grd_raise(GRD_ERROR_RUNTIME, "the provider failed without raising an error");
 }
 
-/* True if GRADUS_PROVIDER wants a provider of the tree, and not this one. */
+/* True if GRADUS_PROVIDER wants the built-in provider "native" and does not want `provider`. */
 static bool wants_other(const struct grd_op *op, const char *provider)
 {
     return standing_of(op, provider) != WANTED && standing_of(op, "native") == WANTED;
 }
 
-/* The cpu kernel of an operator that plug-ins provide. */
+/* Runs a call of an operator with plug-in providers on the CPU. The call is run by the first provider that takes the arguments, or the first one that
+ * GRADUS_PROVIDER wants. If no provider takes the arguments, the built-in implementation runs the call. */
 static void run_providers(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const struct providers *providers = context;
@@ -259,6 +274,7 @@ static void run_providers(const grd_op *op, grd_keyset keys, grd_tensor *out, co
         grd_written(out);
 }
 
+/* Appends a provider to the list of an operator. The caller holds the lock. */
 static void add_last(struct providers *providers, struct plugged *plugged)
 {
     struct plugged *_Atomic *place = &providers->first;
@@ -267,7 +283,8 @@ static void add_last(struct providers *providers, struct plugged *plugged)
     atomic_store_explicit(place, plugged, memory_order_release);
 }
 
-/* Removes the last provider; if none is left the operator gets its own kernel back. The caller holds the lock. */
+/* Undoes a registration by removing the last provider of an operator. `subject` is the operator's struct providers, and `which` is not used. If none
+ * is left, the operator gets its built-in kernel back. The caller must not hold the lock. */
 static void take_last(void *subject, int which)
 {
     struct providers *providers = subject;
@@ -285,6 +302,7 @@ static void take_last(void *subject, int which)
 
 static const struct grd_step_type step = {.roll_back = take_last};
 
+/* True if the text is a valid name of a provider: letters, digits and '_'. */
 static bool is_name(const char *name)
 {
     const size_t length = name != NULL ? strlen(name) : 0;
@@ -313,7 +331,8 @@ static bool check_registration(const struct grd_op *op, const char *op_name, con
     return true;
 }
 
-/* Returns the list of an operator, which is made if there is none. */
+/* Returns the list of providers of an operator, and creates it if there is none. Returns NULL and raises MemoryError if memory runs out. The caller
+ * holds the lock. */
 static struct providers *providers_of(const struct grd_op *op)
 {
     struct providers *providers = find_providers(op);

@@ -1,9 +1,11 @@
-/* Providers: named implementations of an operator's run, each with conditions.
+/* Providers are named implementations of an operator's run, each with conditions for its use.
  *
- * Those of the tree belong to a law: an array, tried in order, whose last one, "native", serves everything (products.c has one). A plug-in's
- * (grd_register_provider in gradus/dispatch.h) are tried before them; then the plan is the operator on the meta device.
- * GRADUS_PROVIDER=mm:native,-blas is a list, by commas: "mm:native" has mm run by native wherever that serves, "-blas" never has anything run by
- * blas, "mm:-blas" not mm, and "native" without an operator stands for all. */
+ * The built-in providers of an operator are an array that is tried in order. Its last element, "native", can compute every call (product.c has such
+ * an array). Providers of plug-ins (grd_register_provider() in gradus/dispatch.h) are tried before them, and their results are planned by calling the
+ * operator on the meta device.
+ *
+ * The environment variable GRADUS_PROVIDER is a list separated by commas, e.g. mm:native,-blas. "mm:native" makes native run mm wherever native can.
+ * "-blas" forbids blas for all operators, and "mm:-blas" forbids it for mm. "native" without an operator applies to all operators. */
 #ifndef GRD_OP_PROVIDER_H
 #define GRD_OP_PROVIDER_H
 
@@ -11,18 +13,20 @@
 
 struct grd_provider {
     const char *name;
-    bool (*serves)(const struct grd_plan *p); /* true if it can compute this call; NULL: it can compute all */
-    bool (*wins)(const struct grd_plan *p);   /* true if it should be chosen by default; NULL: whenever it serves. Called first */
+    bool (*serves)(const struct grd_plan *p); /* true if the provider can compute this call; NULL if it can compute every call */
+    /* True if the provider is to be chosen by default; NULL if it always is; called before `serves`. */
+    bool (*wins)(const struct grd_plan *p);
     void (*run)(const struct grd_plan *p);
 };
 
-/* Returns the provider that runs a planned call. NULL, with RuntimeError, if GRADUS_PROVIDER forbids all that serve. */
+/* Returns the provider that runs a planned call. By default it is the first of the n `providers` whose conditions `wins` and `serves` are both true.
+ * Returns NULL, with RuntimeError, if GRADUS_PROVIDER forbids all providers that serve. */
 const struct grd_provider *grd_choose_provider(const struct grd_plan *p, const struct grd_provider *providers, int n);
 
-/* True if GRADUS_PROVIDER is set to anything: then a shortcut may not choose by itself. */
+/* True if GRADUS_PROVIDER has any entry. Operators must then not call a kernel directly, since the variable may want another provider. */
 extern GRD_HIDDEN bool grd_provider_wishes;
 
-/* Reads GRADUS_PROVIDER; run once, at load. */
+/* Reads GRADUS_PROVIDER. Called once, when the library is loaded. */
 void grd_provider_init(void);
 
 #endif

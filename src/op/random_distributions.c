@@ -1,7 +1,9 @@
-/* Operators that draw a number for each element of tensors that hold the parameters of a distribution: poisson, binomial, gamma, Dirichlet.
+/* Runs the operators that draw a random number for each element of one or two tensors of distribution parameters: poisson, binomial, gamma and
+ * Dirichlet.
  *
- * How a number is made of the generator's words is in kernel/sampler.c; fills in place, whose parameters are numbers, are in random_fill.c.
- * Invariant: numbers are drawn one after the other under the generator's lock, in the order of a contiguous result, after every check. */
+ * The algorithms that turn random words into numbers are in kernel/sampler.c. In-place fills, whose parameters are numbers, are in random_fill.c.
+ *
+ * Invariant: numbers are drawn one after the other under the generator's lock, in the order of a contiguous result, and after all checks. */
 #include "gen/uses/op/random_distributions.h"
 #include "core/dtype.h"
 #include "core/shape.h"
@@ -17,18 +19,20 @@ static bool is_wide(grd_dtype dtype)
     return dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
 }
 
-/* Plans a result drawn in float64 from parameters that are read as float64. */
+/* Plans a result that is computed in float64 from parameters read as float64. */
 static bool plan_drawn(struct grd_plan *p, grd_tensor *self)
 {
     return grd_plan_reads_as(p, self, GRD_FLOAT64) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype) &&
            grd_plan_computed_in(p, GRD_FLOAT64);
 }
 
+/* Returns the elements of the result, which the run writes as float64. */
 static double *drawn(const struct grd_plan *p)
 {
     return (double *)p->results[0]->data;
 }
 
+/* Returns the elements of parameter tensor `which`. */
 static const double *parameters(const struct grd_plan *p, int which)
 {
     return (const double *)p->in[which]->data;
@@ -109,7 +113,7 @@ bool plan_sample_dirichlet(struct grd_plan *p, grd_tensor *self, grd_generator *
     return (is_wide((grd_dtype)self->dtype) || grd_raise_no_kernel("dirichlet", (grd_dtype)self->dtype)) && plan_drawn(p, self);
 }
 
-/* Draws gamma numbers, in float64, and divides them by the sums of their rows. */
+/* Draws gamma-distributed numbers in float64 and divides each by the sum of its row. */
 void run_sample_dirichlet(const struct grd_plan *p, grd_tensor *self, grd_generator *generator)
 {
     const int64_t n = self->ndim > 0 ? self->sizes[self->ndim - 1] : 1;

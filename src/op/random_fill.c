@@ -1,9 +1,10 @@
-/* Random numbers: the operators that fill a tensor in place. What a distribution makes of the generator's words is in kernel/cpu/random.c.
+/* Runs the operators that fill a tensor with random numbers in place. The formulas that turn random words into values are in kernel/cpu/random.c.
+ * Operators that create a tensor are in random_indices.c.
  *
- * A fill draws the words of many elements at once, makes values of them on all threads, as float, double, bool or int64, and converts those
- * to the tensor's dtype, in the order of memory. Operators that make a tensor are in random_indices.c.
- * Invariant: words are drawn under the generator's lock, and in the order and number PyTorch draws them, so that the stream of numbers is the
- * same. */
+ * A fill draws the words (random 32-bit integers) of many elements at once. All threads turn the words into values of type float, double, bool or
+ * int64, and convert the values to the tensor's dtype, in the order of memory.
+ *
+ * Invariant: words are drawn under the generator's lock, in the same order and number as in PyTorch, so that a seed gives the same numbers. */
 #include "op/random_fill.h"
 
 #include <math.h>
@@ -23,7 +24,8 @@
 #include "op/checks.h"
 #include "core/iter.h"
 
-/* Elements made at a time, by one task, and of which the words are drawn at a time where making them is slow enough for several threads. */
+/* PIECE: elements computed at a time. GRAIN: elements per task. BATCH: elements whose random words are drawn at a time if the numbers are slow to
+ * compute, so that several threads have work. FEW_WORDS: random words that fit in the plan's state. */
 enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, FEW_WORDS = 256 };
 
 bool grd_random_is_floating(grd_dtype dtype)
@@ -33,7 +35,8 @@ bool grd_random_is_floating(grd_dtype dtype)
 
 /* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
 
-/* The kinds of numbers: the dtype they are made in, the words of each, and whether making them is slow enough for several threads. */
+/* Properties of each kind of random number: the dtype in which it is computed (`source`), the number of 32-bit words per number, and `slow` if
+ * computing it is worth several threads. */
 static const struct kind {
     uint8_t source, words;
     bool slow;
@@ -46,31 +49,35 @@ static const struct kind {
     [GRD_RANDOM_NORMAL_FLOAT] = {GRD_FLOAT32, 1, false},    [GRD_RANDOM_NORMAL_DOUBLE] = {GRD_FLOAT64, 2, true},
 };
 
-/* How the elements of a tensor are drawn. */
+/* What a plan that draws the elements of a tensor passes to its run. */
 struct draw {
-    enum grd_random_kind number; /* index in `kinds` */
+    enum grd_random_kind number; /* index in the array `kinds` */
     struct kind kind;
-    grd_dtype dtype; /* dtype of the tensor, or of its parts */
+    grd_dtype dtype; /* dtype of the tensor; for a complex tensor, of its real and imaginary parts */
     struct grd_random_numbers numbers;
-    grd_loop_kernel *loop; /* loops over the elements */
-    grd_task *task;        /* makes elements of a batch */
+    grd_loop_kernel *loop; /* loop over the elements, called by grd_iter_run_serial() */
+    grd_task *task;        /* computes elements of a batch from their random words */
     struct grd_generator *generator;
-    uint32_t *words; /* room for the words of a batch */
+    uint32_t *words; /* buffer for the random words of a batch: `few` or scratch memory */
     uint32_t few[FEW_WORDS];
 };
 
+/* Describes elements whose random words are drawn together. */
 struct batch {
     const struct draw *draw;
-    int64_t first;     /* first element of the batch */
-    char *const *data; /* data of the result and, if they are a tensor, of the probabilities */
+    int64_t first;     /* index of the first element of the batch */
+    char *const *data; /* data of the result and, for bernoulli with a tensor, of the probabilities */
+    /* Strides of the result and of the probabilities, in bytes. */
     const int64_t *strides;
 };
 
+/* Converts n contiguous values of dtype `from` to dtype `to`, and writes them to `target` with `stride` bytes from one to the next. */
 static void convert(grd_dtype from, grd_dtype to, int64_t n, const void *values, char *target, int64_t stride)
 {
     grd_kernels->cast[from][to](n, (char *const[]){target, (char *)values}, (const int64_t[]){stride, grd_dtype_size(from)}, NULL);
 }
 
+/* Computes the elements [begin, end) of a batch. */
 static void fill_task(int64_t begin, int64_t end, void *context)
 {
     const struct batch *batch = context;
@@ -88,7 +95,7 @@ static void fill_task(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Writes 1 where a number u is below its probability; u has 53 bits for probabilities in float64 and 24 for others. */
+/* Writes 1 if a uniform number u is less than the element's probability, else 0. u has 53 bits for float64 probabilities and 24 bits for others. */
 static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
 {
     const struct batch *batch = context;
@@ -106,6 +113,7 @@ static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
     }
 }
 
+/* Draws the random words of n elements batch by batch, and runs the task over each batch. */
 static void draw_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;
@@ -117,7 +125,7 @@ static void draw_loop(int64_t n, char *const *data, const int64_t *strides, cons
     }
 }
 
-/* Writes n >= 16 contiguous normal numbers in blocks of 16, as PyTorch does; if n is no multiple of 16 the last 16 are drawn anew. */
+/* Writes n >= 16 contiguous normal numbers in blocks of 16, as PyTorch does. If n is not a multiple of 16, the last 16 elements are drawn again. */
 static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;
@@ -125,12 +133,14 @@ static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, 
     draw_loop(n - rest, data, strides, draw);
     if (rest == 0)
         return;
-    if (draw->kind.source == draw->dtype) /* PyTorch draws the rest, too, and overwrites it; for half dtypes it does not */
+    /* For float and double, PyTorch also draws the remainder and overwrites it, which consumes words; for half types it does not. */
+    if (draw->kind.source == draw->dtype)
         grd_kernels->random->words(&draw->generator->engine, rest * draw->kind.words, draw->words);
     draw_loop(GRD_NORMAL_BLOCK, (char *const[]){data[0] + (n - GRD_NORMAL_BLOCK) * strides[0]}, strides, draw);
 }
 
-/* Writes normal numbers, drawn in pairs whatever their count, or `exp` of them. */
+/* Writes normal numbers, or exp() of them if `exponential`. The numbers are made in pairs by the Box-Muller transform. The generator stores the
+ * unused second number of a pair for the next call. */
 static void draw_normals(const struct draw *draw, int64_t n, char *data, int64_t stride, bool exponential)
 {
     double values[PIECE];
@@ -158,7 +168,8 @@ static struct draw *draw_of(const struct grd_plan *p)
     return (struct draw *)(uintptr_t)p->state;
 }
 
-/* Plans a result of self's sizes, drawn as the state says. A new one, of bernoulli, is contiguous. */
+/* Plans a result that has the sizes of `self` and is filled with random numbers of the kind in draw_of(p)->kind. The tensor that is filled may have
+ * any strides; if the operator allocates its result, as bernoulli does, the result is contiguous. */
 static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator *generator)
 {
     struct draw *draw = draw_of(p);
@@ -172,6 +183,7 @@ static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator 
     return grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
+/* Plans a fill of self with random numbers of one kind. `numbers` are the parameters of the distribution. */
 static bool plan_random_fill(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, grd_loop_kernel *loop,
                              enum grd_random_kind kind, struct grd_random_numbers numbers)
 {
@@ -184,7 +196,7 @@ static bool plan_random_fill(struct grd_plan *p, const grd_tensor *self, grd_gen
     return plan_draw(p, self, generator);
 }
 
-/* Fills the elements in the order of memory. A complex tensor counts as a real one with one more dimension. */
+/* Fills the elements in the order of memory. A complex tensor is treated as a real one with one more dimension of size 2. */
 void run_fill(const struct grd_plan *p)
 {
     struct draw *draw = draw_of(p);
@@ -296,7 +308,7 @@ static bool check_bernoulli_dtype(const grd_tensor *self)
            grd_raise_no_kernel("bernoulli_scalar", (grd_dtype)self->dtype);
 }
 
-/* Plans draws by probabilities that broadcast to self. */
+/* Plans bernoulli with a tensor of probabilities that broadcasts to self. */
 bool plan_bernoulli_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *probabilities, grd_generator *generator)
 {
     const grd_dtype dtype = (grd_dtype)probabilities->dtype;
@@ -330,7 +342,7 @@ bool plan_bernoulli(struct grd_plan *p, grd_tensor *self, grd_scalar p_given, gr
 
 /* ---- random ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns an integer rounded to a floating dtype. */
+/* Returns x rounded to the nearest number of a floating-point dtype. */
 static int64_t rounded(int64_t x, grd_dtype dtype)
 {
     double y;
@@ -350,12 +362,13 @@ static int64_t rounded(int64_t x, grd_dtype dtype)
     return y >= 0x1p63 ? INT64_MIN : (int64_t)y;
 }
 
+/* Returns the position of the highest set bit of x; 0 if x is 0. */
 static int log2_of(uint64_t x)
 {
     return x == 0 ? 0 : 63 - __builtin_clzll(x);
 }
 
-/* Moves the bounds inward to numbers the floating dtype holds, so that no rounded value leaves the range. */
+/* Moves the bounds inward to numbers that a floating-point dtype can represent, so that no rounded value leaves the range. `to` may be NULL. */
 static void narrow_bounds(grd_dtype dtype, int64_t *from, int64_t *to)
 {
     int digits = grd_limits[dtype].digits;
@@ -375,7 +388,7 @@ static bool plan_integers(struct grd_plan *p, const grd_tensor *self, grd_genera
     return plan_random_fill(p, self, generator, draw_loop, is_long ? GRD_RANDOM_LONG_INTEGERS : GRD_RANDOM_INTEGERS, numbers);
 }
 
-/* Finds how numbers are drawn from [from, to). */
+/* Sets *ret_numbers to the parameters of random integers in [from, to). Raises RuntimeError if the range is empty or outside the dtype's range. */
 static bool bounded(grd_dtype dtype, int64_t from, int64_t to, struct grd_random_numbers *ret_numbers)
 {
     int64_t low, high;
@@ -397,7 +410,8 @@ static bool bounded(grd_dtype dtype, int64_t from, int64_t to, struct grd_random
     return true;
 }
 
-/* Finds how numbers are drawn from `from` up to the largest integer of the dtype, or the largest up to which a floating dtype holds all integers. */
+/* Sets *ret_numbers to the parameters of random integers from `from` up to the largest integer of the dtype. For a floating-point dtype this is the
+ * largest integer up to which it represents all integers. Raises RuntimeError if the range is empty, or `from` is outside the dtype's range. */
 static bool bounded_below(grd_dtype dtype, int64_t from, struct grd_random_numbers *ret_numbers)
 {
     const bool floating = grd_random_is_floating(dtype);

@@ -1,6 +1,6 @@
-/* Random indices: randperm and multinomial.
+/* Draws random indices for randperm and multinomial.
  *
- * Invariants are those of random_fill.c: drawn serially, in PyTorch's order and width, after every check. */
+ * Invariant: numbers are drawn serially after all checks, in the same order and with the same number of bits as in PyTorch. */
 #include <math.h>
 
 #include <string.h>
@@ -17,7 +17,7 @@
 
 /* ---- Permutations ------------------------------------------------------------------------------------------------------------------- */
 
-/* From this length on PyTorch draws 64 bits per step, from the inside out. */
+/* Minimum length of a permutation for which PyTorch draws 64 bits per step and uses the inside-out variant of the Fisher-Yates shuffle. */
 #define LONG_PERMUTATION ((int64_t)(UINT32_MAX / 20))
 
 bool plan_randperm(struct grd_plan *p, int64_t n, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
@@ -31,7 +31,7 @@ bool plan_randperm(struct grd_plan *p, int64_t n, grd_generator *generator, grd_
         return grd_raise_no_kernel("randperm", dtype);
     grd_int64_bounds(dtype, &low, &high);
     const int64_t most = floating ? ((int64_t)1 << grd_limits[dtype].digits) + 1 : high == INT64_MAX ? high : high + 1;
-    if (n > most && dtype != GRD_BFLOAT16) /* PyTorch allows rounding for bfloat16 */
+    if (n > most && dtype != GRD_BFLOAT16) /* for bfloat16 PyTorch accepts that indices are rounded */
         return grd_raise(GRD_ERROR_RUNTIME, "n cannot be greater than %lld for %s type.", (long long)most, grd_dtype_type_name(dtype));
     return grd_plan_new(p, grd_dims(n), dtype, device, requires_grad) &&
            grd_plan_computed_in(p, n >= LONG_PERMUTATION ? GRD_INT64 : GRD_UINT32);
@@ -90,7 +90,7 @@ bool check_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *s
     return true;
 }
 
-/* Searches the cumulated probabilities, which are float for dtypes up to float32, by bisection. */
+/* Draws samples by binary search in the cumulative probabilities, which are float32 unless the probabilities are float64, as in PyTorch. */
 void run_hidden_multinomial_with_replacement(const struct grd_plan *p, grd_tensor *self, int64_t num_samples, grd_generator *generator)
 {
     const int64_t classes = self->sizes[self->ndim - 1], rows = p->results[0]->numel / num_samples;

@@ -1,10 +1,11 @@
-/* The law "reduce": sums, extremes, moments, norms. An operator of it says in its schema entry what its rule is; here is what the rules are made of.
+/* Declares the law "reduce", i.e. the plan and the run that all reductions share: sums, extremes, moments and norms. The operator's schema entry
+ * describes its reduction by a rule, struct grd_reduce_rule.
  *
- * A reduction is one to three passes over its tensor. A pass gathers a value for each output (kernel/reduce.h), finishes it, writes it to a result
- * of the operator or to none, and hands it to the next pass, whose center it is: var gathers each output's first element, then the mean
- * difference to it, then the squared distances from that mean.
+ * A reduction makes one to three passes over its tensor. A pass accumulates a value for each output (kernel/reduce.h), finishes it, and writes it to
+ * a result of the operator if the rule says so. The next pass gets the value as its center. For example, var() first reads the first element for each
+ * output, then accumulates the mean difference from it, then the squared differences from that mean.
  *
- * What a rule asks for is planned in reduce_plan.c; how passes run is in reduce_run.c. */
+ * Rules are planned in reduce_plan.c, and passes are run in reduce_run.c. */
 #ifndef GRD_OP_REDUCE_H
 #define GRD_OP_REDUCE_H
 
@@ -17,91 +18,118 @@
 enum {
     GRD_REDUCE_PASSES = 3,
     GRD_REDUCE_NO_RESULT = -1,
-    GRD_REDUCE_STRIP = 512, /* outputs done together */
-    GRD_REDUCE_LINES = 8,   /* the same for lines of a small tensor */
-    GRD_REDUCE_LEAF = 8192, /* elements of a line per kernel call */
-    GRD_REDUCE_ROWS = 64,   /* rows of columns per kernel call */
-    GRD_REDUCE_WIDEST = 16  /* bytes of the largest gathered value */
+    GRD_REDUCE_STRIP = 512, /* maximum number of outputs that one kernel call computes */
+    GRD_REDUCE_LINES = 8,   /* maximum number of outputs in shortcut_reduce() if the elements of each output are a contiguous line */
+    GRD_REDUCE_LEAF = 8192, /* maximum number of elements of one output that a kernel call reads if these elements are contiguous */
+    GRD_REDUCE_ROWS = 64,   /* maximum number of rows per kernel call if each row has one element of every output */
+    GRD_REDUCE_WIDEST = 16  /* bytes of the largest accumulated value */
 };
 
-/* The dtype of results. For counts, magnitudes and squares it is the real one, for indices int64. */
+/* Rules for the dtype of results. `dtype` is the operator's argument of this name. Counts, absolute values and squares of complex elements have
+ * the corresponding real dtype, and indices have int64. */
 enum grd_reduce_type {
-    GRD_REDUCE_KEEP,  /* self's */
-    GRD_REDUCE_SUMS,  /* the argument's, or self's; int64 for bool and integers */
-    GRD_REDUCE_MEANS, /* the argument's, or self's; floating point or complex */
-    GRD_REDUCE_FLOAT, /* self's; the default float for bool and integers */
-    GRD_REDUCE_TRUTH, /* bool, and uint8 for uint8 */
+    GRD_REDUCE_KEEP,  /* dtype of self */
+    GRD_REDUCE_SUMS,  /* `dtype` if it is given, otherwise int64 for bool and integers, and the dtype of self for all others */
+    GRD_REDUCE_MEANS, /* `dtype` if it is given, otherwise the dtype of self; must be floating point or complex */
+    /* `dtype` if it is given, otherwise the default float dtype for bool and integers, and the dtype of self for all others */
+    GRD_REDUCE_FLOAT,
+    GRD_REDUCE_TRUTH, /* bool, or uint8 if self is uint8 */
     GRD_REDUCE_INT64
 };
 
-/* The result if a reduced dimension is empty. */
+/* Says what happens if a reduced dimension is empty: a result is computed, or an error is raised. */
 enum grd_reduce_empty { GRD_EMPTY_TAKEN, GRD_EMPTY_RUNTIME_ERROR, GRD_EMPTY_INDEX_ERROR };
 
+/* Describes one pass over the tensor. `kind` is a value of enum grd_reduce_kind and says how elements are accumulated. `finish` is a value of enum
+ * grd_reduce_finish and says what is done with the accumulated value at the end. */
 struct grd_reduce_pass {
     uint8_t kind, finish;
-    int8_t result; /* the result that its values are written to, or GRD_REDUCE_NO_RESULT */
-    bool first;    /* only the first element of each output is read */
+    int8_t result; /* index of the operator's result to which the pass writes its values, or GRD_REDUCE_NO_RESULT */
+    bool first;    /* true if the pass reads only the first element for each output */
 };
 
 struct grd_reduce_rule {
-    const char *name; /* for "… not implemented for" */
+    const char *name; /* name in the error "... not implemented for" */
+    /* `type` is a value of enum grd_reduce_type, `empty` a value of enum grd_reduce_empty. `npasses` is the number of elements of `passes`. */
     uint8_t type, empty, npasses;
-    bool none;                                        /* an empty list of dims reduces none, not all */
-    const char *refuses[GRD_CATEGORY_QUANTIZED + 1];  /* NULL: taken; "": not implemented; otherwise the text of a RuntimeError */
+    bool none; /* true if an empty list of dims reduces no dimension; otherwise an empty list reduces all dimensions */
+    /* For each dtype category: NULL if the operator supports the category, "" for NotImplementedError, otherwise the text of a RuntimeError. */
+    const char *refuses[GRD_CATEGORY_QUANTIZED + 1];
     struct grd_reduce_pass passes[GRD_REDUCE_PASSES]; /* the passes, in order */
 };
 
-/* IndexError: a dim is out of range, or empty. RuntimeError: a dim is given twice, is empty, or the rule refuses the dtype. NotImplementedError:
- * no kernel for the dtype. The sum is divided by the number of elements less `correction`. */
+/* Plans a reduction of self over `dim`. Means and variances are divided by the number of elements minus `correction`. Raises IndexError if a dim is
+ * out of range, and RuntimeError if a dim is given twice or the rule refuses the dtype. Raises the error of rule->empty if there are no elements to
+ * reduce. Raises NotImplementedError if there is no kernel for the dtype. */
 bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype,
                  grd_scalar correction);
+/* Runs the passes of a planned reduction. */
 void run_reduce(const struct grd_plan *p);
-/* Reduces the first or last dims of a small contiguous tensor by one call of the kernel, the same call that the plan would lead to. NULL: does not
- * apply. */
+/* Returns the reduction over the first or last dims of a small contiguous tensor, computed by one kernel call. The bits are those that
+ * plan_reduce() and run_reduce() give. Returns NULL if these two functions must be used. */
 grd_tensor *shortcut_reduce(const struct grd_reduce_rule *rule, grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim,
                             grd_dtype dtype);
 
-/* Returns an argument that is one dim or none as a list. */
+/* Returns the argument `dim` as a list of dims. The list is empty if `dim` is None. Otherwise it has one dim, which is stored in *storage. */
 static inline grd_dims grd_reduce_dim(grd_scalar dim, int64_t *storage)
 {
     *storage = grd_scalar_int64(dim);
     return dim.kind == GRD_SCALAR_NONE ? (grd_dims){0} : grd_dims_from(storage, 1);
 }
 
-/* ---- Between the plan and the run: the state of the plan ----------------------------------------------------------------------------- */
+/* ---- State that the plan passes to the run ------------------------------------------------------------------------------------------- */
 
+/* One dimension of the tensor on which the reduction operates. The dimension itself may be reduced or not. */
 struct grd_reduction_dim {
-    int64_t size, stride; /* size, and stride in bytes of the input */
-    int64_t step;         /* for a kept dim: its stride in outputs */
+    int64_t size, stride; /* size of the dimension, and stride in bytes in the input */
+    int64_t step;         /* for a dimension that is not reduced: its stride in the row-major outputs, in elements */
 };
 
+/* Everything about a pass that grd_reduction_prepare() computes. */
 struct grd_reduction_pass {
+    /* The pass's kind, finish and result, copied from the operator's rule (struct grd_reduce_rule). */
     struct grd_reduce_pass what;
+    /* `kernel` accumulates elements, and `merge` combines accumulated values with other accumulated values. */
     grd_reduce_kernel *kernel, *merge;
+    /* Sets accumulated values to the identity of the reduction before the first element is added, e.g. to 0 for a sum. */
     grd_reduce_begin *begin;
+    /* Turns accumulated values into finished values, e.g. divides sums by a count; NULL if the two are equal. */
     grd_reduce_end *end;
-    grd_loop_kernel *store; /* converts to the result's dtype */
+    grd_loop_kernel *store; /* converts finished values to the result's dtype */
+    /* Bytes of one value, in this order: an accumulated value, a value of the previous pass (center), a finished value, an element of the result. */
     int64_t gathered_size, center_size, finished_size, result_size;
-    int64_t n, piece, pieces; /* elements for each output; they are gathered in pieces */
-    int64_t gathered;         /* where [pieces][outputs] lie in the scratch, in strip order; -1: each strip is finished at once */
+    int64_t n, piece, pieces; /* n: elements per output; they are accumulated in `pieces` pieces of `piece` elements */
+    /* Byte offset, in the scratch memory, of the accumulated values [pieces][outputs], in strip order (see struct grd_reduction); -1 if each strip of
+     * outputs is finished by the task that accumulates it. */
+    int64_t gathered;
+    /* Number that `end` uses, e.g. the divisor of a mean. */
     double number;
+    /* Data of the operator's result to which the pass writes; NULL if only the next pass uses the values. */
     char *result;
 };
 
+/* What the plan of a reduction passes to its run. The outputs are computed in strips, i.e. groups of outputs that are adjacent along one
+ * dimension. In "strip order" this dimension is the innermost one. */
 struct grd_reduction {
     grd_dtype read; /* dtype that the kernels read */
-    uint64_t mask;  /* the dims that are reduced */
+    uint64_t mask;  /* bit d is set if dimension d is reduced */
     int npasses;
     struct grd_reduction_pass passes[GRD_REDUCE_PASSES];
-    grd_loop_kernel *convert; /* converts to `read`; NULL: elements are read in place */
+    grd_loop_kernel *convert; /* converts elements to the dtype `read`; NULL if the kernels read the tensor in place */
     const char *in;
-    int64_t in_size, read_size; /* bytes of an element in memory, and of one as it is read */
-    bool parts;                 /* complex numbers are read as their parts, which form one more dimension */
-    bool columns;               /* which kernel: neighbours in a strip are contiguous, or the elements of one output */
+    int64_t in_size, read_size; /* in_size: bytes of an element in memory; read_size: of an element as the kernels read it */
+    bool parts;                 /* complex numbers are read as real and imaginary parts, which form one more dimension */
+    /* True: kernels read columns, one for each output of a strip; false: kernels read the elements of one output after another. */
+    bool columns;
+    /* Number of elements of the arrays `reduced` and `kept`. */
     int nreduced, nkept;
-    struct grd_reduction_dim strip;                                     /* the kept dim whose neighbours are done together */
-    struct grd_reduction_dim reduced[GRD_MAX_DIMS], kept[GRD_MAX_DIMS]; /* the innermost first; kept is without strip */
-    int64_t outputs, n;                                                 /* number of results, and of elements for each */
+    /* Dimension, not reduced, that is divided into strips: the outputs of a strip are adjacent along it. */
+    struct grd_reduction_dim strip;
+    /* reduced: the reduced dimensions. kept: all others except `strip`. Both begin with the innermost dimension. */
+    struct grd_reduction_dim reduced[GRD_MAX_DIMS], kept[GRD_MAX_DIMS];
+    int64_t outputs, n; /* outputs: number of result elements; n: number of elements that are reduced to one output */
+    /* width: maximum number of outputs of a strip. strips_per_row: number of strips into which the dimension `strip` is divided. strips: number of
+     * all strips. */
     int64_t width, strips_per_row, strips;
 };
 
@@ -111,7 +139,8 @@ static inline struct grd_reduction *grd_reduction_of(const struct grd_plan *p)
     return (struct grd_reduction *)(uintptr_t)p->state;
 }
 
-/* Works out what follows from strides: called once mask, `read`, and kind and number of each pass are set. */
+/* Computes the members of the plan's state that depend on the strides. The caller has set the members `mask` and
+ * `read`, and the members `kind` and `number` of each pass. */
 bool grd_reduction_prepare(struct grd_plan *p);
 
 #endif

@@ -1,4 +1,5 @@
-/* The plans of reductions: dtypes, checks, the passes of a rule; and sum_to_size. How a reduction runs is in reduce_run.c. */
+/* Plans reductions, i.e. determines their dtypes and passes and checks their arguments. Also computes sum_to_size and products over several dims by
+ * calls of reductions. Reductions are run in reduce_run.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,12 +14,13 @@
 #include "op/formula.h"
 
 /* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */
-/* False for float8 and quantized dtypes, which are only stored and converted. */
+/* False for float8 and quantized dtypes, which can only be stored and converted. */
 static inline bool has_arithmetic(grd_dtype dtype)
 {
     return dtype <= GRD_COMPLEX128;
 }
 
+/* Returns the dtype of the results. `dtype` is the operator's argument or NONE. */
 static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out, grd_dtype from, grd_dtype dtype)
 {
     const bool given = dtype != GRD_DTYPE_NONE;
@@ -38,7 +40,7 @@ static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out
     }
 }
 
-/* Returns the dtype of what a pass writes, if the operator's result has dtype `to`. */
+/* Returns the dtype of the result that a pass of the given kind writes, if the operator's result has dtype `to`. */
 static inline grd_dtype pass_dtype(enum grd_reduce_kind kind, grd_dtype to)
 {
     if (kind == GRD_REDUCE_FIND)
@@ -46,7 +48,7 @@ static inline grd_dtype pass_dtype(enum grd_reduce_kind kind, grd_dtype to)
     return kind == GRD_REDUCE_NONZERO || kind == GRD_REDUCE_ABS || kind == GRD_REDUCE_SQUARE ? grd_dtype_to_real(to) : to;
 }
 
-/* Returns the dtype, which has a kernel, that elements of `from` are read as for a result of dtype `to`. */
+/* Returns the dtype in which kernels read elements of dtype `from` for a result of dtype `to`. There are kernels for the returned dtype. */
 static inline grd_dtype read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to)
 {
     const bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
@@ -75,7 +77,7 @@ static bool check_dtypes(const struct grd_reduce_rule *rule, grd_dtype from, grd
     return has_arithmetic(to) || rule->type == GRD_REDUCE_TRUTH || grd_raise_no_kernel(rule->name, to);
 }
 
-/* Raises the rule's error if a reduced dimension is empty and the reduction has no identity. */
+/* Raises the error that rule->empty says if there are no elements to reduce. */
 static bool check_not_empty(const struct grd_reduce_rule *rule, const grd_tensor *self, bool dim_given, uint64_t mask)
 {
     const bool runtime = rule->empty == GRD_EMPTY_RUNTIME_ERROR;
@@ -91,6 +93,7 @@ static bool check_not_empty(const struct grd_reduce_rule *rule, const grd_tensor
     return true;
 }
 
+/* Raises RuntimeError if the result of all() or any() is to be written to an `out` that is neither bool nor uint8. */
 static bool check_truth(const struct grd_reduce_rule *rule, const grd_tensor *out)
 {
     return rule->type != GRD_REDUCE_TRUTH || out == NULL || out->dtype == GRD_BOOL || out->dtype == GRD_UINT8 ||
@@ -98,11 +101,13 @@ static bool check_truth(const struct grd_reduce_rule *rule, const grd_tensor *ou
                      grd_dtype_type_name((grd_dtype)out->dtype));
 }
 
+/* True if an empty list of dims was given and means that no dimension is reduced. */
 static inline bool reduces_none(const struct grd_reduce_rule *rule, grd_dims dim)
 {
     return rule->none && dim.data != NULL && dim.n == 0;
 }
 
+/* Writes the sizes of the result, and returns its number of dimensions. Bit d of `mask` is set if dimension d is reduced. */
 static inline int64_t reduced_sizes(const grd_tensor *self, uint64_t mask, bool keepdim, int64_t *ret_sizes)
 {
     int64_t n = 0;
@@ -117,6 +122,7 @@ static inline int64_t reduced_sizes(const grd_tensor *self, uint64_t mask, bool 
     return n;
 }
 
+/* Returns the number of elements per output, which is the product of the sizes of the reduced dimensions. */
 static double count_of(grd_dims sizes, uint64_t mask)
 {
     double count = 1;
@@ -126,7 +132,8 @@ static double count_of(grd_dims sizes, uint64_t mask)
     return count;
 }
 
-/* Sets the passes with their numbers. A sum in bool is whether any element is not zero, a product whether all are. */
+/* Sets the passes of the reduction, and for each pass the number that it uses, a count or a divisor. A sum with a bool result is computed as any(),
+ * and a product as all(). */
 static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *rule, grd_dtype to, double count, double correction)
 {
     r->npasses = rule->npasses;
@@ -142,8 +149,8 @@ static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *r
     }
 }
 
-/* Replaces the truth of counts by that of extremes: some bytes are not zero if their maximum is not, and all if their minimum is not. Extremes are
- * found many bytes at a time, counts are not. */
+/* Replaces the count of nonzero bytes by the maximum of the bytes for any(), and by the minimum of the bytes for all(). The kernels for extremes
+ * process many bytes at a time and are faster. */
 static void take_truth_of_extremes(struct grd_reduction *r)
 {
     struct grd_reduce_pass *const pass = &r->passes[0].what;
@@ -153,12 +160,12 @@ static void take_truth_of_extremes(struct grd_reduction *r)
     pass->finish = GRD_FINISH_TRUTH;
 }
 
-/* Plans in which dtype and layout the passes read self; returns the dtype. */
+/* Plans in which dtype and layout the passes read self, and returns this dtype. */
 static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, grd_dtype to)
 {
     const grd_dtype from = (grd_dtype)self->dtype;
     const bool converts = rule->type == GRD_REDUCE_FLOAT && grd_dtype_is_integral(from);
-    /* An index into all elements counts in row-major order, in which all dims of a contiguous tensor are one. */
+    /* An index into all elements counts in row-major order. Therefore self is read as a contiguous tensor, whose dims can be merged into one. */
     const bool in_order = rule->passes[rule->npasses - 1].kind == GRD_REDUCE_FIND && dim.n == 0;
     grd_plan_reads_as(p, self, converts ? to : in_order ? from : GRD_DTYPE_NONE);
     return converts ? to : from;
@@ -192,7 +199,7 @@ bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_ten
 }
 
 /* ---- The shortcut -------------------------------------------------------------------------------------------------------------------- */
-/* Returns the mask of the reduced dims; 0 for none, or an error. */
+/* Returns a mask in which bit d is set if dimension d is reduced. Returns 0 if none is reduced or `dim` is invalid, without raising an error. */
 static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_tensor *self, grd_dims dim)
 {
     uint64_t mask = 0;
@@ -207,7 +214,7 @@ static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_
     return mask;
 }
 
-/* True if elements of `from` are read without a conversion for a result of `to`. */
+/* True if the kernels can read elements of `from` without conversion for a result of dtype `to`. */
 static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
 {
     const struct grd_reduce_row *row = grd_kernels->reduce[from];
@@ -217,7 +224,7 @@ static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype 
     return to == from || (to != GRD_BOOL && has_arithmetic(to) && read_as(rule->passes[0].kind, from, to) == from);
 }
 
-/* Calls the kernel once: over the first dims of a contiguous tensor, as columns, or the last, as lines. */
+/* Reduces a contiguous tensor by one kernel call. `columns` is true if the first dims are reduced, and false if the last dims are. */
 static void reduce_block(const struct grd_reduce_pass *pass, const grd_tensor *self, int64_t n, bool columns, grd_tensor *result)
 {
     const grd_dtype from = (grd_dtype)self->dtype, gathers = grd_reduce_gathers(pass->kind, from);
@@ -259,14 +266,14 @@ grd_dtype grd_summing_dtype(const grd_tensor *out, const grd_tensor *self)
     return grd_plan_sums_in(out, grd_dtype_to_float((grd_dtype)self->dtype));
 }
 
-/* ---- Sizes that gradients ask for --------------------------------------------------------------------------------------------------- */
+/* ---- Functions that gradient formulas call ------------------------------------------------------------------------------------------ */
 double grd_reduced_count(grd_dims sizes, grd_dims dim)
 {
     uint64_t mask;
     return grd_shape_dim_mask(dim, sizes.n, &mask) ? count_of(sizes, mask) : 0;
 }
 
-/* ---- Made of reductions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- sum_to_size ----------------------------------------------------------------------------------------------------------------------- */
 grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
 {
     int64_t dims[GRD_MAX_DIMS];

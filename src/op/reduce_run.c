@@ -1,9 +1,10 @@
-/* The engine of reductions: strips, pieces, cells. What is reduced, and the checks, are in reduce_plan.c; the loops in kernel/cpu/reduce.c.
+/* Runs reductions. Dtypes and checks are in reduce_plan.c, and the loops in kernel/cpu/reduce.c.
  *
- * Every reduction is a grid of strips (neighbouring outputs, at most GRD_REDUCE_STRIP) by pieces (ranges of the reduced elements). The grid
- * follows from shape and strides alone, each cell is done by one thread, and pieces are combined in order: the same bits for any
- * number of threads.
- * Invariant: gathered values and centers are in strip order, results in row-major order. */
+ * A reduction is divided into a grid of cells. A cell is a strip (at most GRD_REDUCE_STRIP adjacent outputs) times a piece (a range of the reduced
+ * elements). The grid depends only on shape and strides, each cell is computed by one thread, and pieces are combined in order. So the bits do not
+ * depend on the number of threads.
+ *
+ * Invariant: accumulated values and centers are in strip order (struct grd_reduction), results in row-major order. */
 #include "op/reduce.h"
 
 #include <string.h>
@@ -16,27 +17,34 @@
 
 enum {
     CONVERTED = 2048, /* elements converted at a time */
-    FLUSH = 32,       /* kernel calls before a partial result moves up a level */
+    FLUSH = 32,       /* kernel calls before a partial result is merged into the next of LEVELS levels */
+    /* Number of levels in which partial results of a cell are accumulated, to keep rounding errors small (see struct cascade). */
     LEVELS = 3,
-    MANY_STRIPS = 16,      /* enough strips to keep every thread busy without cutting the reduced elements */
-    LEAST_PIECE = 1 << 16, /* elements in a cell of the grid when they are cut */
+    /* With this many strips (groups of adjacent outputs), the strips alone keep all threads busy, so the reduced elements are not divided. */
+    MANY_STRIPS = 16,
+    /* If the reduced elements are divided into pieces: minimum number of elements that a piece of a strip (group of adjacent outputs) has. */
+    LEAST_PIECE = 1 << 16,
+    /* Maximum number of pieces, i.e. ranges of the reduced elements that are accumulated in parallel and merged. */
     MOST_PIECES = 64,
-    STRETCH = 64, /* contiguous elements of bfloat16 that are worth reading without a conversion */
-    NARROW = 16,  /* most columns of narrow rows */
+    STRETCH = 64, /* minimum number of contiguous bfloat16 elements for which the bfloat16 kernel is faster than converting them */
+    /* Maximum number of outputs per row for the narrow kernel. It reduces several short contiguous rows as one long row. */
+    NARROW = 16,
+    /* Elements per call of the narrow kernel. */
     NARROW_BLOCK = 1 << 16,
-    NARROW_LEAST = 64, /* least number of narrow rows */
-    WHOLE = 64,        /* elements that fill cache lines, whatever their size */
-    GRAIN = 1 << 15,   /* elements worth a thread's while */
+    NARROW_LEAST = 64, /* minimum number of short rows for which the narrow kernel is used */
+    WHOLE = 64,        /* number of elements that fills whole cache lines for every dtype */
+    GRAIN = 1 << 15,   /* minimum number of elements per task */
     ALIGNMENT = 64
 };
 
+/* Returns the absolute value of a stride. */
 static int64_t distance(int64_t stride)
 {
     return stride < 0 ? grd_wrapping_product(-1, stride) : stride;
 }
 
 /* ---- The grid -------------------------------------------------------------------------------------------------------------- */
-/* Adds a reduced dimension; they are sorted by rising stride. */
+/* Adds a reduced dimension to r->reduced, which is sorted by ascending absolute stride. */
 static void add_reduced(struct grd_reduction *r, int64_t size, int64_t stride)
 {
     int at = r->nreduced++;
@@ -45,6 +53,7 @@ static void add_reduced(struct grd_reduction *r, int64_t size, int64_t stride)
     r->reduced[at] = (struct grd_reduction_dim){size, stride, 0};
 }
 
+/* Merges reduced dimensions that can be traversed as one, because the stride of the outer one is the stride times the size of the inner one. */
 static void join_reduced(struct grd_reduction *r)
 {
     int last = 0;
@@ -57,7 +66,8 @@ static void join_reduced(struct grd_reduction *r)
     r->nreduced = last + 1;
 }
 
-/* Adds a kept dimension, in order; merges it with the one before where the two are one run. */
+/* Adds a dimension that is not reduced. The caller starts with the innermost one. The dimension is merged with the one added before if its stride
+ * is the stride times the size of that one. */
 static void add_kept(struct grd_reduction *r, int64_t size, int64_t stride)
 {
     struct grd_reduction_dim *before = r->nkept > 0 ? &r->kept[r->nkept - 1] : NULL;
@@ -68,14 +78,15 @@ static void add_kept(struct grd_reduction *r, int64_t size, int64_t stride)
     r->outputs = grd_wrapping_product(r->outputs, size);
 }
 
-/* True if a kept dimension and the innermost reduced one are short rows that follow each other in memory: Note [Narrow rows] in
- * kernel/cpu/reduce.c. */
+/* True if r->kept[kept] and the innermost reduced dimension form short rows that follow each other in memory, of which kernels reduce several as
+ * one long row. See Note [Narrow rows] in kernel/cpu/reduce.c. */
 static bool is_narrow(const struct grd_reduction *r, int kept)
 {
     return r->reduced[0].stride == r->kept[kept].size * r->in_size && r->reduced[0].size >= NARROW_LEAST;
 }
 
-/* Takes the best kept dimension for strips out of the list, and chooses one of the two kernels. */
+/* Chooses the dimension along which strips (groups of adjacent outputs) lie, removes it from `kept`, and sets r->columns: whether kernels read
+ * columns (one for each output of a strip), or the elements of one output after another. */
 static void choose_strip(struct grd_reduction *r)
 {
     const struct grd_reduction_dim *inner = &r->reduced[0];
@@ -102,7 +113,8 @@ static void choose_strip(struct grd_reduction *r)
     memmove(r->kept + choice, r->kept + choice + 1, (size_t)(--r->nkept - choice) * sizeof *r->kept);
 }
 
-/* True if all passes have kernels for bfloat16, and its runs are long enough; short ones are converted together. */
+/* True if bfloat16 kernels read the elements without conversion. All passes must have such a kernel, and the runs of contiguous elements, which have
+ * `stretch` elements, must be long. Short runs are faster if many of them are converted together. */
 static bool reads_halves(const struct grd_reduction *r, grd_dtype from, int64_t stretch)
 {
     bool all = from == GRD_BFLOAT16 && r->read == GRD_FLOAT32 && stretch >= STRETCH;
@@ -111,6 +123,7 @@ static bool reads_halves(const struct grd_reduction *r, grd_dtype from, int64_t 
     return all;
 }
 
+/* Decides whether elements are converted before the kernels read them, and chooses the width and number of strips (groups of adjacent outputs). */
 static void choose_grid(struct grd_reduction *r, grd_dtype from)
 {
     const struct grd_reduction_dim *inner = &r->reduced[0], *along = r->columns ? &r->strip : inner;
@@ -119,7 +132,7 @@ static void choose_grid(struct grd_reduction *r, grd_dtype from)
         r->read = from;
         r->read_size = r->in_size;
     }
-    /* Same bytes, other name: bool as uint8, uint64 as int64. */
+    /* Bool is read as uint8 and uint64 as int64 without conversion, since the bytes are the same. */
     const bool converts = from != r->read && !(from == GRD_BOOL && r->read == GRD_UINT8) && !(from == GRD_UINT64 && r->read == GRD_INT64);
     r->convert = converts || gaps ? grd_kernels->cast[converts ? from : r->read][r->read] : NULL;
     const int64_t block = r->convert != NULL ? CONVERTED : GRD_REDUCE_LEAF * 2;
@@ -129,6 +142,7 @@ static void choose_grid(struct grd_reduction *r, grd_dtype from)
     r->strips = r->strips_per_row * (r->outputs / r->strip.size);
 }
 
+/* Sets the members of r that depend on the sizes and strides of self. */
 static void set_grid(struct grd_reduction *r, const grd_tensor *self)
 {
     const grd_dtype from = r->parts ? grd_dtype_to_real((grd_dtype)self->dtype) : (grd_dtype)self->dtype;
@@ -141,11 +155,11 @@ static void set_grid(struct grd_reduction *r, const grd_tensor *self)
     if (r->parts)
         add_kept(r, 2, r->in_size);
     for (int d = self->ndim - 1; d >= 0; d--) {
-        /* The strides of an empty tensor may be anything: Note [Unused strides]. */
+        /* The strides of an empty tensor may have any value (Note [Unused strides]) and could overflow, so they are replaced by 0. */
         int64_t size = self->sizes[d], stride = self->numel > 0 ? grd_byte_stride(self, d) : 0;
         if (r->mask >> d & 1) {
             r->n = grd_wrapping_product(r->n, size);
-            if (size > 1 && self->numel > 0) /* the product of sizes beside a 0 may overflow */
+            if (size > 1 && self->numel > 0) /* skips empty tensors, since products of their other sizes may overflow */
                 add_reduced(r, size, stride);
         } else if (size > 1) {
             add_kept(r, size, stride);
@@ -163,6 +177,7 @@ static void set_grid(struct grd_reduction *r, const grd_tensor *self)
 }
 
 /* ---- The passes ---------------------------------------------------------------------------------------------------------------- */
+/* Sets the kernels of a pass, and the sizes in bytes of the values that it accumulates and writes. */
 static void set_kernels(struct grd_reduction *r, struct grd_reduction_pass *pass)
 {
     const enum grd_reduce_kind kind = pass->what.kind;
@@ -178,6 +193,7 @@ static void set_kernels(struct grd_reduction *r, struct grd_reduction_pass *pass
     pass->center_size = elements ? r->read_size : pass->gathered_size;
 }
 
+/* Sets where a pass writes its values, and how they are converted. */
 static void set_result(struct grd_reduction *r, struct grd_reduction_pass *pass, grd_tensor *const *results)
 {
     pass->result = NULL;
@@ -192,19 +208,22 @@ static void set_result(struct grd_reduction *r, struct grd_reduction_pass *pass,
     pass->store = grd_kernels->cast[finished][to];
 }
 
+/* Divides the elements that a pass reads per output into pass->pieces pieces of pass->piece elements, which several threads can accumulate in
+ * parallel. There is more than one piece only if there are few strips (groups of adjacent outputs). */
 static void cut(const struct grd_reduction *r, struct grd_reduction_pass *pass)
 {
     pass->n = pass->what.first && r->n > 1 ? 1 : r->n;
     pass->piece = pass->n;
     if (!pass->what.first && r->strips < MANY_STRIPS && r->outputs * r->n > 4 * LEAST_PIECE)
         pass->piece = grd_greatest(grd_greatest(1, LEAST_PIECE / r->width), (r->n + MOST_PIECES - 1) / MOST_PIECES);
-    if (!r->columns && pass->piece > WHOLE) /* pieces of a line begin where cache lines do */
+    /* Kernels read the elements of an output one after another, so a piece has a multiple of WHOLE elements, to begin at a cache line boundary. */
+    if (!r->columns && pass->piece > WHOLE)
         pass->piece = grd_least(pass->n, (pass->piece + WHOLE - 1) / WHOLE * WHOLE);
     pass->pieces = pass->n > 0 ? (pass->n + pass->piece - 1) / pass->piece : 1;
 }
 
-/* True if a sum of complex64 is computed as that of its parts, one more kept dimension, the innermost: the complex kernels would convert it to
- * complex128 first. */
+/* True if a sum of complex64 is computed as sums of real and imaginary parts, which form an innermost dimension that is not reduced. These float32
+ * sums are faster than the complex kernels, which would convert the elements to complex128. */
 static bool sums_parts(const struct grd_reduction *r, const grd_tensor *self, const grd_tensor *result)
 {
     const struct grd_reduce_pass *what = &r->passes[0].what;
@@ -233,13 +252,15 @@ bool grd_reduction_prepare(struct grd_plan *p)
     return true;
 }
 
-/* ---- One cell ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Computation of one cell -------------------------------------------------------------------------------------------------- */
+/* Combines the n accumulated values at `from` with the n values at `into`, e.g. by addition, and stores the results at `into`. */
 static void merge(const struct grd_reduction_pass *pass, int64_t n, void *into, const void *from)
 {
     pass->merge(&(struct grd_reduce_block){.outputs = n, .n = 1, .in = from, .gathered = into});
 }
 
-/* Converts a block of outputs x n into `buffer`, in the layout of the kernel. */
+/* Converts a block of outputs x n elements to `buffer`, in the layout that the kernel reads. Sets the block's address and stride to those of the
+ * buffer. */
 static void convert_block(const struct grd_reduction *r, struct grd_reduce_block *b, int64_t row_stride, char *buffer)
 {
     int64_t along = r->columns ? b->outputs : b->n, across = r->columns ? b->n : b->outputs;
@@ -257,12 +278,14 @@ static void convert_block(const struct grd_reduction *r, struct grd_reduce_block
     b->stride = (r->columns ? b->outputs : b->n) * r->read_size;
 }
 
-/* Partial results in levels, FLUSH of one level making one of the next, so that rounding errors grow slowly with the number of blocks. */
+/* Partial results of one cell, in levels. Kernels accumulate into level 0. After FLUSH kernel calls level 0 is merged into level 1 and starts anew,
+ * and after FLUSH such merges level 1 is merged into level 2. So rounding errors grow slowly with the number of elements. */
 struct cascade {
     int64_t calls;
     _Alignas(64) char level[LEVELS][GRD_REDUCE_STRIP * GRD_REDUCE_WIDEST];
 };
 
+/* Counts a kernel call, and merges each level of partial results that is full (struct cascade) into the next level. */
 static void cascade_flush(const struct grd_reduction_pass *pass, struct cascade *c, int64_t width)
 {
     int64_t due = ++c->calls;
@@ -272,6 +295,8 @@ static void cascade_flush(const struct grd_reduction_pass *pass, struct cascade 
     }
 }
 
+/* Returns the address of the first input element of a row of outputs. A row consists of all outputs along the dimension r->strip, and `row` is its
+ * number. Writes the index of the row's first output in the row-major result to *ret_output. */
 static const char *strip_base(const struct grd_reduction *r, int64_t row, int64_t *ret_output)
 {
     const char *in = r->in;
@@ -285,12 +310,13 @@ static const char *strip_base(const struct grd_reduction *r, int64_t row, int64_
     return in;
 }
 
-/* Gathers the elements [begin, end) of `width` outputs whose first element is at `base`. */
+/* Accumulates the elements [begin, end) of each of `width` adjacent outputs. `base` is the address of the first element of the first output. */
 static void gather(const struct grd_reduction *r, const struct grd_reduction_pass *pass, const char *base, const char *center,
                    int64_t width, int64_t begin, int64_t end, void *gathered)
 {
     const struct grd_reduction_dim *inner = &r->reduced[0];
-    const bool narrow = width < NARROW && inner->stride == width * r->read_size; /* Note [Narrow rows] in kernel/cpu/reduce.c */
+    /* True if rows are short and contiguous, so that the kernel can reduce several rows as one long row. */
+    const bool narrow = width < NARROW && inner->stride == width * r->read_size;
     int64_t longest = !r->columns ? GRD_REDUCE_LEAF : narrow ? NARROW_BLOCK / width : width < 32 ? GRD_REDUCE_ROWS * 8 : GRD_REDUCE_ROWS;
     _Alignas(64) char buffer[CONVERTED * GRD_REDUCE_WIDEST];
     if (r->convert != NULL)
@@ -336,18 +362,24 @@ static void gather(const struct grd_reduction *r, const struct grd_reduction_pas
             merge(pass, width, gathered, cascade.level[l]);
 }
 
-/* ---- A pass ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Computation of one pass ------------------------------------------------------------------------------------------------------- */
+/* Arguments of the tasks of one pass. */
 struct work {
     const struct grd_reduction *r;
     const struct grd_reduction_pass *pass;
-    char *gathered;     /* NULL: each strip is finished at once */
-    const char *center; /* in strip order, or NULL */
+    /* Accumulated values of all cells (pieces of the elements of strips of outputs). NULL if each strip has one piece and is finished at once. */
+    char *gathered;
+    /* Values of the previous pass, e.g. means from which a pass for variances subtracts. One per output, in strip order (see struct
+     * grd_reduction). NULL for the first pass. */
+    const char *center;
 };
 
+/* Describes one strip, i.e. a group of adjacent outputs. */
 struct strip {
-    int64_t width, place; /* outputs, and the first of them in strip order */
-    int64_t output;       /* in row-major order */
-    const char *base;     /* the first element of its first output */
+    int64_t width, place; /* number of outputs, and index of the first one if outputs are counted with the strip dimension innermost */
+    int64_t output;       /* index of the first output in row-major order */
+    const char *base;     /* address of the first element of the first output */
+    /* Values of the previous pass for these outputs (centers), e.g. means from which a pass for variances subtracts; NULL in the first pass. */
     const char *center;
 };
 
@@ -362,7 +394,8 @@ static struct strip strip_of(const struct work *w, int64_t strip)
     return s;
 }
 
-/* Finishes the values of a strip, and writes them to the result. */
+/* Turns the accumulated values of a strip of outputs into finished values, e.g. divides sums by a count, and writes them to the result if the pass
+ * has one. */
 static void finish_strip(const struct work *w, const struct strip *s, char *gathered)
 {
     const struct grd_reduction_pass *pass = w->pass;
@@ -373,6 +406,8 @@ static void finish_strip(const struct work *w, const struct strip *s, char *gath
                     (const int64_t[]){w->r->strip.step * pass->result_size, pass->finished_size}, NULL);
 }
 
+/* Accumulates the cells [begin, end). A cell is a piece (range of the reduced elements) of one strip (group of adjacent outputs). If a strip has
+ * one piece, also writes its finished values. */
 static void reduce_cells(int64_t begin, int64_t end, void *context)
 {
     const struct work *w = context;
@@ -388,7 +423,8 @@ static void reduce_cells(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Adds up the pieces of each strip, two by two, and finishes it. */
+/* For each strip (group of adjacent outputs), merges the accumulated values of its pieces (ranges of the reduced elements) pairwise, and writes
+ * the finished values to the result. */
 static void merge_strips(const struct work *w)
 {
     const struct grd_reduction_pass *pass = w->pass;
@@ -403,6 +439,7 @@ static void merge_strips(const struct work *w)
     }
 }
 
+/* Runs one pass over the tensor: accumulates all cells in parallel and, if the reduced elements are divided, merges the pieces. */
 static void run_pass(struct work *w)
 {
     const int64_t cells = w->r->strips * w->pass->pieces, cost = grd_greatest(1, w->r->width * grd_least(w->pass->piece, w->pass->n));

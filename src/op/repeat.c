@@ -1,4 +1,4 @@
-/* Elements repeated: repeat, tile and repeat_interleave. */
+/* Implements repeat, tile and repeat_interleave. */
 #include <string.h>
 
 #include "gen/uses/op/repeat.h"
@@ -10,7 +10,8 @@
 #include "kernel/index.h"
 #include "kernel/table.h"
 
-/* Copies an expanded view, with a dimension of repeats before each dimension of self, to a contiguous result. */
+/* Returns a copy of self that is repeated along each dimension. self is expanded with a new dimension of size repeats[i] before each dimension i, the
+ * expanded view is copied to a contiguous tensor, and the new dimensions are merged. */
 grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
 {
     int64_t raised[2 * GRD_MAX_DIMS], expanded[2 * GRD_MAX_DIMS], result[GRD_MAX_DIMS], n = 0;
@@ -95,7 +96,8 @@ void run_repeat_interleave_indices(const struct grd_plan *p, grd_tensor *repeats
     grd_kernels->index->repeat(repeats->numel, (const int64_t *)(const void *)p->in[0]->data, (int64_t *)(void *)p->results[0]->data);
 }
 
-/* Finds the tensor and the dim along which it is repeated: self, or without a dim its elements in row-major order. */
+/* Finds the tensor and the dim along which elements are repeated. They are self and the given dim or, if `dim` is None, self flattened to one
+ * dimension and dim 0. */
 static bool repeated(grd_tensor *self, grd_scalar dim, grd_tensor **ret_self, int64_t *ret_dim)
 {
     const bool merges = dim.kind == GRD_SCALAR_NONE;

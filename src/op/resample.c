@@ -1,8 +1,8 @@
-/* Resampling of images (interpolate, upsample): checks, the memory of tables and kept rows, and the split into pieces. Positions and weights are
- * in kernel/resample_tables.c, the loops in kernel/cpu/resample.c. Schema: schema/resample.toml.
+/* Plans and runs the resampling of images (interpolate, upsample). This file checks arguments, and divides the scratch memory and the work into
+ * tasks. Positions and weights are computed in kernel/resample_tables.c, and the loops are in kernel/cpu/resample.c. Schema: schema/resample.toml.
  *
- * Positions are float32 unless the images are float64, or bytes with weights. Half types are computed in float32; bytes in fixed point, along the
- * width, rounded, then along the height. */
+ * Positions in the input are computed in float32, except for float64 images and for uint8 images in modes with weights. Half types are computed in
+ * float32. uint8 is computed in fixed point: first along the width, then rounded, then along the height. */
 #include "kernel/resample.h"
 
 #include <math.h>
@@ -18,18 +18,21 @@
 #include "op/formula.h"
 
 enum {
-    PIECES = 16,        /* most pieces, each of which has rows of its own */
-    LEAST_PIECE = 4096, /* least elements of a piece */
-    MOST_TAPS = 4,      /* most taps of all modes without antialias */
+    PIECES = 16,        /* maximum number of tasks; each has its own scratch memory for rows, so this limits the total */
+    LEAST_PIECE = 4096, /* minimum number of elements per task */
+    MOST_TAPS = 4,      /* maximum number of input elements per output element and axis in all modes without antialias */
     ALIGNMENT = 64
 };
 
+/* What the plan of a resampling or its gradient passes to its run. */
 struct resample {
     struct grd_resample kernel;
     const struct grd_resample_row *kernels;
     struct grd_resample_source source;
     bool channels_last;
+    /* images: number of images (channels count separately unless channels_last); grain: rows per task. */
     int64_t images, grain;
+    /* table_bytes: scratch memory for the tables of positions and weights; piece_bytes: scratch memory per task. */
     int64_t table_bytes, piece_bytes;
     const char *in;
     char *out, *pieces;
@@ -42,7 +45,8 @@ static struct resample *resample_of(const struct grd_plan *p)
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns a scale in the precision of positions: the ratio of sizes, or the inverse of the given one. */
+/* Returns the factor by which output positions are multiplied to get input positions, in the precision in which positions are computed. The factor is
+ * the ratio of the sizes, or the inverse of `given` if a scale is given. */
 static double scale_of(const struct grd_resample_source *x, int64_t in, int64_t out, grd_scalar given)
 {
     double scale = (double)in / (double)out;
@@ -53,6 +57,7 @@ static double scale_of(const struct grd_resample_source *x, int64_t in, int64_t 
     return x->single ? (double)(float)scale : scale;
 }
 
+/* Sets the mode with the given name. Raises RuntimeError if there is no such mode, or the mode does not support x->source.antialias. */
 static bool take_mode(struct resample *x, const char *mode)
 {
     static const char *const names[] = {"nearest", "nearest-exact", "linear", "cubic", "lanczos"};
@@ -65,6 +70,8 @@ static bool take_mode(struct resample *x, const char *mode)
     return grd_raise(GRD_ERROR_RUNTIME, "the mode is 'nearest', 'nearest-exact', 'linear', 'cubic' or 'lanczos', not '%s'", mode);
 }
 
+/* Sets the sizes of the images. `in` and `out` are the sizes before and after resampling in the forward direction. Raises RuntimeError if a size is
+ * not positive or too large. */
 static bool take_sizes(struct resample *x, grd_dims in, grd_dims out)
 {
     for (int i = 0; i < GRD_RESAMPLE_AXES; i++)
@@ -83,6 +90,7 @@ static bool take_sizes(struct resample *x, grd_dims in, grd_dims out)
     return true;
 }
 
+/* Sets the scale of each axis, and how many input elements contribute to an output element. */
 static void take_scales(struct resample *x, grd_scalar depth, grd_scalar height, grd_scalar width)
 {
     const grd_scalar given[GRD_RESAMPLE_AXES] = {depth, height, width};
@@ -95,7 +103,7 @@ static void take_scales(struct resample *x, grd_scalar depth, grd_scalar height,
     }
 }
 
-/* Computes the memory of the tables. RuntimeError: it overflows. */
+/* Requests scratch memory for the tables of positions and weights. Raises RuntimeError if they are too large. */
 static bool size_tables(struct grd_plan *p, struct resample *x)
 {
     x->table_bytes = 0;
@@ -110,7 +118,8 @@ static bool size_tables(struct grd_plan *p, struct resample *x)
     return true;
 }
 
-/* Checks and takes the arguments that both directions have: `self` is read, `in` and `out` are the sizes of images in the forward direction. */
+/* Checks the arguments that the forward and the backward operator share. `self` is the tensor that is read. `in` and `out` are the sizes of the
+ * images in the forward direction. */
 static bool take_arguments(struct resample *x, const grd_tensor *self, grd_dims in, grd_dims out, const char *mode, grd_scalar scales_d,
                            grd_scalar scales_h, grd_scalar scales_w)
 {
@@ -137,14 +146,15 @@ static bool check_ndim(const grd_tensor *self, int64_t n)
     return true;
 }
 
-/* Returns how many rows of the input are kept: those that two neighbouring rows of the output are made of. */
+/* Returns the number of input rows that a task keeps in scratch memory, after resampling them along the width. These rows contribute to two adjacent
+ * output rows. */
 static int64_t kept_rows(const struct resample *x)
 {
     const struct grd_resample_axis *d = &x->kernel.axes[0], *h = &x->kernel.axes[1];
     return grd_least(d->in * h->in, d->taps > 1 ? d->taps * h->in : 2 * h->taps);
 }
 
-/* Computes the memory of the pieces, which keep rows of the input. */
+/* Requests scratch memory for the input rows that each task keeps after resampling them along the width. */
 static void size_pieces(struct grd_plan *p, struct resample *x)
 {
     const struct grd_resample_axis *axes = x->kernel.axes;
@@ -161,6 +171,8 @@ static void size_pieces(struct grd_plan *p, struct resample *x)
     p->scratch_bytes += (size_t)(x->piece_bytes * ((rows + x->grain - 1) / x->grain));
 }
 
+/* Adds to plan `p` that it reads `self` and writes images with the spatial sizes `image`, both channels-last if `channels_last`, otherwise both
+ * contiguous. Returns false, with the error raised, on failure. */
 static bool plan_images(struct grd_plan *p, grd_tensor *self, grd_dims image, bool channels_last)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype, working = grd_computed_dtype(dtype);
@@ -170,6 +182,7 @@ static bool plan_images(struct grd_plan *p, grd_tensor *self, grd_dims image, bo
            grd_plan_in_order(p, grd_dims_from(sizes, image.n + 2), channels_last, dtype) && grd_plan_computed_in(p, working);
 }
 
+/* Sets the memory format, and the number of images and channels that follows from the format. */
 static void take_order(struct resample *x, const grd_tensor *self)
 {
     x->channels_last = self->ndim > 3 && grd_shape_suggests_channels_last(grd_sizes(self), self->strides);
@@ -177,7 +190,8 @@ static void take_order(struct resample *x, const grd_tensor *self)
     x->images = x->channels_last ? self->sizes[0] : self->sizes[0] * self->sizes[1];
 }
 
-/* Plans tensors and memory once the axes are known. */
+/* Plans the call: that it reads `self`, that its result has images of the spatial sizes `size`, and its scratch memory. The caller has set the
+ * sizes and scales in the plan's state. */
 static bool plan_pieces(struct grd_plan *p, grd_tensor *self, grd_dims size)
 {
     struct resample *x = resample_of(p);
@@ -233,7 +247,8 @@ bool plan_resample_volume(struct grd_plan *p, grd_tensor *self, grd_dims output_
            plan_resampled(p, self, output_size, mode, align_corners, false, scales_d, scales_h, scales_w);
 }
 
-/* Turns the description round for the backward pass, which is a resampling, too: each element of the input is made of the outputs that it went to. */
+/* Changes x, which describes the forward pass, to describe the backward pass. The backward pass is a resampling, too, because the gradient of an
+ * input element is a weighted sum of the gradients of the output elements to which it contributed. */
 static void transpose(struct resample *x)
 {
     x->source.transposed = true;
@@ -259,6 +274,7 @@ bool plan_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dims size,
 
 /* ---- Runs ------------------------------------------------------------------------------------------------------------------------------- */
 
+/* Computes the rows [begin, end) of the result. */
 static void resample_piece(int64_t begin, int64_t end, void *context)
 {
     const struct resample *x = context;

@@ -1,5 +1,5 @@
-/* Recurrent networks: layers, directions and dropout between layers, over batches and over packed sequences, and single cells. Composites over the
- * layer of rnn_layer.c. Schema: schema/rnn.toml. */
+/* Runs recurrent networks with several layers, one or two directions, and dropout between layers, over batches and packed sequences. Also runs single
+ * cells. All are composed of the layer operators of rnn_layer.c and rnn_steps.c. Schema: schema/rnn.toml. */
 #include "op/rnn.h"
 
 #include "core/dtype.h"
@@ -16,21 +16,23 @@
 
 /* ---- One layer in one direction -------------------------------------------------------------------------------------------------------- */
 
-/* A layer's tensors: the states before the first step, and weights that may be NULL from the biases on. */
+/* Indices of a layer's tensors: the states before the first step, then weights and biases. CX, the biases and W_HR may be NULL. */
 enum { HX, CX, W_IH, W_HH, B_IH, B_HH, W_HR, LAYER_TENSORS };
 
+/* The tensors of one layer in one direction. */
 struct layer {
     grd_tensor *t[LAYER_TENSORS];
 };
 
-/* True if no key but that of a gradient takes part in a call with `t`: neither a batch, nor a tangent, nor autocast, which casts each product of
- * the parts. */
+/* True if no transform other than autograd applies to `t`: it is not a batch tensor of vmap, has no tangent, and autocast is off. Autocast would cast
+ * the inputs of each product, which the fused operator does not do. */
 static bool has_only_gradient_key(const grd_tensor *t)
 {
     return (grd_active_keys(grd_keys_of(t)) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0;
 }
 
-/* True if the tensors have no other key than that of a gradient, and one dtype that the fused steps are for. */
+/* True if the fused operator can compute the layer: no transform other than autograd applies, and all tensors have one device and one dtype that has
+ * kernels. */
 static bool can_fuse(grd_tensor *input, const struct layer *layer)
 {
     if (!grd_accelerations || grd_kernels->rnn[input->dtype] == NULL)
@@ -43,11 +45,13 @@ static bool can_fuse(grd_tensor *input, const struct layer *layer)
     return fuses;
 }
 
+/* True if t is NULL or has the sizes (rows, columns), or (rows) if `columns` is negative. */
 static bool has_sizes(const grd_tensor *t, int64_t rows, int64_t columns)
 {
     return t == NULL || (columns < 0 ? grd_same_sizes(t, grd_dims(rows)) : grd_same_sizes(t, grd_dims(rows, columns)));
 }
 
+/* True if batch_sizes starts with `batch`, never increases, and has the sum `total`. */
 static bool are_descending(grd_dims batch_sizes, int64_t batch, int64_t total)
 {
     bool descends = batch_sizes.n > 0 && batch_sizes.data[0] == batch;
@@ -58,7 +62,8 @@ static bool are_descending(grd_dims batch_sizes, int64_t batch, int64_t total)
     return descends && total == 0;
 }
 
-/* True if all sizes agree: the parts raise PyTorch's errors where they do not, or broadcast. */
+/* True if the sizes of all tensors of the layer fit together. Otherwise the operators of the unfused layer are used, which broadcast or raise
+ * PyTorch's errors. */
 static bool sizes_agree(const grd_tensor *input, const struct layer *layer, grd_dims batch_sizes, const struct grd_rnn_kind *kind)
 {
     grd_tensor *const *t = layer->t;
@@ -70,6 +75,7 @@ static bool sizes_agree(const grd_tensor *input, const struct layer *layer, grd_
            has_sizes(t[B_HH], width, -1) && has_sizes(t[W_HR], state, hidden) && are_descending(batch_sizes, batch, input->sizes[0]);
 }
 
+/* True if autograd records an operator on the input or on a tensor of the layer. */
 static bool is_recorded(const grd_tensor *input, const struct layer *layer)
 {
     bool recorded = grd_composite_is_recorded(input);
@@ -78,7 +84,7 @@ static bool is_recorded(const grd_tensor *input, const struct layer *layer)
     return recorded;
 }
 
-/* Returns the outputs of all steps, and the final state. */
+/* Runs one layer. Returns the outputs of all steps and the final states. */
 static grd_hidden_rnn_layer_result run_layer(grd_tensor *input, const struct layer *layer, grd_dims batch_sizes,
                                              const struct grd_rnn_kind *kind, bool reverse)
 {
@@ -98,16 +104,19 @@ static grd_hidden_rnn_layer_result run_layer(grd_tensor *input, const struct lay
 
 /* ---- Layers ------------------------------------------------------------------------------------------------------------------------------ */
 
+/* Arguments of a recurrent network. */
 struct network {
     const struct grd_rnn_kind *kind;
-    grd_tensor *hx, *cx; /* states of all layers and directions, along dimension 0 */
+    grd_tensor *hx, *cx; /* initial states of all layers and directions, stacked along dimension 0 */
     grd_tensors params;
     bool has_biases, has_projections, train, bidirectional;
     int64_t num_layers;
     double dropout;
+    /* Number of sequences at each step. */
     grd_dims batch_sizes;
 };
 
+/* Returns the number of tensors in `params` per layer and direction. */
 static int64_t params_of_layer(const struct network *x)
 {
     return (x->has_biases ? 4 : 2) + x->has_projections;
@@ -130,6 +139,7 @@ static bool check_network(const struct network *x)
     return layers / directions == x->num_layers || grd_raise(GRD_ERROR_RUNTIME, "Expected more weights in stacked_rnn");
 }
 
+/* Returns the tensors of one layer and direction. i is the number of the layer times the number of directions, plus the number of the direction. */
 static struct layer layer_of(const struct network *x, int64_t i)
 {
     grd_tensor *const *params = x->params.data + i * params_of_layer(x);
@@ -141,7 +151,7 @@ static struct layer layer_of(const struct network *x, int64_t i)
     return layer;
 }
 
-/* Returns the outputs of the last layer for packed `data`, and the final states of all layers. */
+/* Runs all layers on packed `data`. Returns the outputs of the last layer and the final states of all layers. */
 static grd_hidden_rnn_layer_result run_network(const struct network *x, grd_tensor *data)
 {
     const int directions = x->bidirectional ? 2 : 1;
@@ -165,7 +175,7 @@ static grd_hidden_rnn_layer_result run_network(const struct network *x, grd_tens
                                          x->cx != NULL ? grd_stack(grd_tensors_from(cells, n)) : grd_failed};
 }
 
-/* Runs over a batch, (steps, rows, features). */
+/* Runs the network over a batch of sizes (steps, rows, features), or (rows, steps, features) if `batch_first`. */
 static grd_hidden_rnn_layer_result run_batch(struct network *x, grd_tensor *input, bool batch_first)
 {
     const grd_hidden_rnn_layer_result failed = {grd_failed, grd_failed, grd_failed};
@@ -194,7 +204,7 @@ static grd_hidden_rnn_layer_result run_batch(struct network *x, grd_tensor *inpu
     return made;
 }
 
-/* Runs over packed sequences, whose `batch_sizes` is a vector on the cpu. */
+/* Runs the network over packed sequences. `batch_sizes` must be a vector of int64. */
 static grd_hidden_rnn_layer_result run_packed(struct network *x, grd_tensor *data, const grd_tensor *batch_sizes)
 {
     const grd_hidden_rnn_layer_result failed = {grd_failed, grd_failed, grd_failed};
@@ -227,7 +237,7 @@ static struct network network_of(const char *kind, grd_tensors params, bool has_
                             .bidirectional = bidirectional};
 }
 
-/* Takes the two hidden states of an lstm. */
+/* Sets the two initial states of an LSTM. Raises RuntimeError if there are not two. */
 static bool take_states(struct network *x, grd_tensors hx)
 {
     if (hx.n != 2)
@@ -238,7 +248,7 @@ static bool take_states(struct network *x, grd_tensors hx)
     return true;
 }
 
-/* Runs a network over a batch or, where `batch_sizes` is given, over packed sequences. */
+/* Runs the network over a batch or, if `batch_sizes` is not NULL, over packed sequences. */
 static grd_hidden_rnn_layer_result run_input(struct network *x, grd_tensor *input, const grd_tensor *batch_sizes, bool batch_first)
 {
     return batch_sizes != NULL ? run_packed(x, input, batch_sizes) : run_batch(x, input, batch_first);
@@ -290,7 +300,7 @@ void op_hidden_rnn_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensor 
 
 /* ---- Cells --------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Makes PyTorch's checks of one hidden state. */
+/* Raises RuntimeError if a hidden state does not fit the input or the hidden size. `which` is the number of the state in the error text. */
 static bool check_cell_state(const grd_tensor *input, const grd_tensor *state, int64_t hidden, int which)
 {
     int64_t dim;
@@ -322,7 +332,7 @@ static bool check_cell(const grd_tensor *input, const struct layer *layer, const
                      (long long)hidden * kind->gates, (long long)t[W_IH]->sizes[0]);
 }
 
-/* Runs one step: a layer over sequences of length 1. */
+/* Runs one step, as a layer over sequences of length 1. */
 static grd_hidden_rnn_layer_result run_cell(grd_tensor *input, const struct layer *layer, const char *mode)
 {
     const struct grd_rnn_kind *kind = grd_rnn_kind_of(mode);

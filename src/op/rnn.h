@@ -1,17 +1,20 @@
-/* The kinds of recurrent cells, by the names that operators of src/op/rnn*.c give them. */
+/* Declares the kinds of recurrent cells, with the names that the operators of src/op/rnn*.c use. */
 #ifndef GRD_OP_RNN_H
 #define GRD_OP_RNN_H
 
 #include "core/tensor.h"
 #include "kernel/rnn.h"
 
+/* Describes one kind of recurrent cell, e.g. an LSTM. */
 struct grd_rnn_kind {
     const char *name;
     enum grd_rnn_cell cell;
-    int gates, saved; /* blocks of `hidden` columns in a product, and in what is saved for the gradient */
+    /* `gates` is the number of blocks of hidden_size columns in the product of the state with a weight. `saved` is the number of such blocks in the
+     * tensor that is saved for backward. */
+    int gates, saved;
 };
 
-/* Returns the kind of that name. NULL and RuntimeError: there is none. */
+/* Returns the kind with the given name. Returns NULL and raises RuntimeError if there is none. */
 const struct grd_rnn_kind *grd_rnn_kind_of(const char *name);
 
 #endif

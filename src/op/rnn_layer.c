@@ -1,5 +1,5 @@
-/* A layer of a recurrent network in one direction, over packed sequences: its specification by public operators, which gives second derivatives,
- * batches and tangents. rnn_steps.c computes it fast, rnn.c stacks layers. Schema: schema/rnn.toml. */
+/* Computes one layer of a recurrent network in one direction over packed sequences by calls of public operators. The layer therefore supports second
+ * derivatives, vmap and forward mode, and is the reference for the fast version in rnn_steps.c. rnn.c stacks layers. Schema: schema/rnn.toml. */
 #include <string.h>
 
 #include "gen/uses/op/rnn_layer.h"
@@ -22,11 +22,12 @@ const struct grd_rnn_kind *grd_rnn_kind_of(const char *name)
     return NULL;
 }
 
-/* The state of rows: h, and of an lstm c. */
+/* State of a layer. h is the hidden state. c is the cell state of an LSTM, and NULL for other cells. */
 struct state {
     grd_tensor *h, *c;
 };
 
+/* Returns the columns of gate i of `product`. The last dimension of `product` consists of `gates` blocks of equal size, one per gate. */
 static grd_tensor *gate(grd_tensor *product, int64_t i, int64_t gates)
 {
     if (grd_pending())
@@ -35,6 +36,7 @@ static grd_tensor *gate(grd_tensor *product, int64_t i, int64_t gates)
     return grd_narrow(product, -1, i * hidden, hidden);
 }
 
+/* Returns the next state of an LSTM. `sum` is the sum of the products of input and state with their weights. */
 static struct state advance_lstm(grd_tensor *sum, struct state state)
 {
     enum { IN, FORGET, NEW, OUT, GATES };
@@ -44,6 +46,7 @@ static struct state advance_lstm(grd_tensor *sum, struct state state)
     return (struct state){grd_mul(grd_sigmoid(gate(sum, OUT, GATES)), grd_tanh(c)), c};
 }
 
+/* Returns the next state of a GRU, given the products of input and state with their weights. */
 static struct state advance_gru(grd_tensor *projected, grd_tensor *recurrent, struct state state)
 {
     enum { RESET, UPDATE, NEW, GATES };
@@ -53,6 +56,8 @@ static struct state advance_gru(grd_tensor *projected, grd_tensor *recurrent, st
     return (struct state){grd_add(grd_mul(grd_sub(state.h, new), update), new), NULL};
 }
 
+/* Returns the next state of a cell. `projected` is the product of the input with its weight, `recurrent` the product of the hidden state with its
+ * weight. Both include their biases. */
 static struct state advance(const struct grd_rnn_kind *kind, grd_tensor *projected, grd_tensor *recurrent, struct state state)
 {
     switch (kind->cell) {
@@ -67,13 +72,13 @@ static struct state advance(const struct grd_rnn_kind *kind, grd_tensor *project
     }
 }
 
-/* Returns the first rows of a state, which may be all. */
+/* Returns the first n rows of the state `t`, or all rows if there are no more. */
 static grd_tensor *first_rows(grd_tensor *t, int64_t n)
 {
     return t == NULL || grd_pending() || grd_size_along(t, 0) <= n ? t : grd_narrow(t, 0, 0, n);
 }
 
-/* Returns `t` with its first rows replaced. */
+/* Returns `t` with its first rows replaced by `rows`. */
 static grd_tensor *with_first(grd_tensor *t, grd_tensor *rows)
 {
     if (t == NULL || grd_pending())
@@ -106,7 +111,7 @@ void op_hidden_rnn_layer(grd_tensor *input, grd_tensor *hx, grd_tensor *cx, grd_
     ret[2] = failed ? grd_failed : cx != NULL ? state.c : grd_zeros(grd_dims(0), .dtype = hx->dtype, .device = grd_device_of(hx));
 }
 
-/* Returns, for each state before a step, its row among those of hx followed by those of the outputs. */
+/* Returns an index into the rows of hx followed by the rows of the outputs, which selects the state before each step of each sequence. */
 static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t total, bool reverse)
 {
     grd_tensor *index = grd_new(grd_dims(total), GRD_INT64, GRD_CPU);
@@ -114,7 +119,8 @@ static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t tota
         return index;
     int64_t *const rows = (int64_t *)(void *)index->data;
     for (int64_t k = 0, at = 0, earlier = 0; k < batch_sizes.n; k++) {
-        const int64_t n = batch_sizes.data[k], later = at + n; /* the first rows of the steps before and after this one */
+        /* `later` is the index of the first row of the next step, and `earlier` the index of the first row of the step before. */
+        const int64_t n = batch_sizes.data[k], later = at + n;
         const int64_t common = !reverse ? (k > 0 ? n : 0) : k + 1 < batch_sizes.n ? batch_sizes.data[k + 1] : 0;
         for (int64_t r = 0; r < n; r++)
             rows[at + r] = r >= common ? r : batch + (reverse ? later : earlier) + r;
@@ -124,7 +130,7 @@ static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t tota
     return index;
 }
 
-/* RuntimeError: a step has no rows or more than the step before, or the steps have not as many rows as the output. */
+/* Raises RuntimeError if a step has no rows or more rows than the step before, or the sum of batch_sizes is not the number of rows of the output. */
 static bool check_steps(const grd_tensor *output, const grd_tensor *hx, grd_dims batch_sizes)
 {
     int64_t rest = output->ndim > 0 && hx->ndim > 0 ? output->sizes[0] : -1, most = rest < 0 ? 0 : hx->sizes[0];

@@ -1,12 +1,15 @@
-/* The steps of a recurrent layer over sequences that lie packed: the product of each state and the recurrent weight, and what a cell does with it;
- * and their gradient, back through time. The cells are in kernel/cpu/rnn.c, the layer's specification, by its parts, in rnn_layer.c. Schema:
- * schema/rnn.toml.
+/* Computes a recurrent layer over packed sequences with a kernel. Each step computes the product of the state with the recurrent weight, and then
+ * applies the equations of the recurrent cell, e.g. of an LSTM. Also computes the layer's gradient by backpropagation through time. The cells are in
+ * kernel/cpu/rnn.c, and the reference version is in rnn_layer.c. Schema: schema/rnn.toml.
  *
- * Rows of a batch do not depend on each other: a piece is some rows over all steps, so threads meet once, at the end. The state lies in the
- * results for the final state and is advanced in place; a sequence that has ended, or in reverse has not begun, is not touched.
- * Invariant: pieces depend on the shapes alone. */
+ * The sequences of a batch are independent, so a task computes some sequences over all steps, and threads synchronise only at the end. The state is
+ * stored in the results for the final state and updated in place. The state of a sequence that has ended, or in reverse has not begun, is not
+ * changed.
+ *
+ * Invariant: the division into tasks depends only on the shapes. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/rnn_steps.h"
 #include "core/dtype.h"
@@ -19,42 +22,53 @@
 #include "op/sizes.h"
 
 enum {
-    PIECE_ROWS = 8,            /* a multiple of the strips of all levels */
-    MOST_ROWS = 16,            /* most rows of a piece, unless the weight is large */
-    LARGE_WEIGHT = 1 << 20,    /* bytes of a weight that does not stay in the caches and is read by each piece in each step … */
-    LARGE_PIECES = 4,          /* … so that there are only so many pieces */
-    PIECE_WORK = 1 << 20,      /* multiplications worth a second piece */
-    COPIED_ELEMENTS = 1 << 14, /* elements of a weight that one thread copies */
+    /* The number of sequences per task is a multiple of this, which is a multiple of the rows that a kernel computes at a time at every instruction
+     * set level. */
+    PIECE_ROWS = 8,
+    MOST_ROWS = 16, /* maximum number of sequences per task, unless the weight is large */
+    /* A weight of more bytes than this does not fit in the caches. Each task then reads the weight from memory at each step, so there are fewer
+     * tasks. */
+    LARGE_WEIGHT = 1 << 20,
+    LARGE_PIECES = 4,          /* maximum number of tasks if the weight is large */
+    PIECE_WORK = 1 << 20,      /* minimum number of multiplications for which there is more than one task */
+    COPIED_ELEMENTS = 1 << 14, /* elements of a weight that one task copies */
     ALIGNED = GRD_DATA_ALIGNMENT
 };
 
-enum { PROJECTED, HX, CX, W_HH, B_HH, W_HR };                        /* the tensors that _rnn_steps reads */
-enum { OUTPUT, HY, CY, SAVED };                                      /* and its results */
-enum { G_OUTPUT, G_HY, G_CY, G_HX, G_W_HH, G_W_HR, G_OUT, G_SAVED }; /* the tensors that _rnn_steps_backward reads */
-enum { GRAD_PROJECTED, GRAD_INNER, GRAD_HX, GRAD_CX };               /* and its results */
+enum { PROJECTED, HX, CX, W_HH, B_HH, W_HR };                        /* indices of the tensors that _rnn_steps reads */
+enum { OUTPUT, HY, CY, SAVED };                                      /* indices of the results of _rnn_steps */
+enum { G_OUTPUT, G_HY, G_CY, G_HX, G_W_HH, G_W_HR, G_OUT, G_SAVED }; /* indices of the tensors that _rnn_steps_backward reads */
+enum { GRAD_PROJECTED, GRAD_INNER, GRAD_HX, GRAD_CX };               /* indices of the results of _rnn_steps_backward */
 
-/* A weight as the right operand of products: where it lies, and a copy in panels with contiguous rows. */
+/* Describes a weight of sizes inner x columns, the right operand of products. */
 struct weight {
     int64_t inner, columns; /* sizes of the weight */
+    /* Data of the weight. */
     const char *given;
-    int64_t row, column; /* strides of `given` */
-    char *panels;
+    int64_t row, column; /* strides of `given` in elements */
+    char *panels;        /* copy of the weight in panels (blocks of columns) with contiguous rows; NULL if the weight is read in place */
 };
 
+/* What the plans of _rnn_steps and _rnn_steps_backward pass to their runs. */
 struct steps {
     const struct grd_rnn_kind *kind;
     const struct grd_rnn_row *cells;
     const struct grd_product_kernels *products;
     grd_dims batch_sizes;
-    int64_t batch, total, hidden, state, width; /* rows of the first step, and of all steps; columns of c, of h, and of a product */
-    int64_t cell_sizes[2];                      /* sizes of c; [0] for cells that have none */
+    /* `batch` is the number of sequences at the first step. `total` is the number of packed rows of all steps. `hidden`, `state` and `width` are
+     * numbers of columns: of the cell state, of the hidden state, and of a product with the recurrent weight. */
+    int64_t batch, total, hidden, state, width;
+    int64_t cell_sizes[2]; /* sizes of the cell state, which are (batch, hidden) for an LSTM, and (0) for other cells */
+    /* itemsize: bytes of an element; piece_rows: sequences per task. */
     int64_t itemsize, piece_rows;
-    bool backwards; /* the steps go from the last to the first */
+    bool backwards; /* true if the sequence is processed in reverse */
+    /* The recurrent weight, and the weight of an LSTM's projection. */
     struct weight recurrent, projection;
-    const int64_t *offsets; /* first row of each step */
-    char *scratch, *zeros;  /* piece_bytes for each piece; zeros that stand for a missing bias */
-    int64_t piece_bytes, product_bytes;
-    char *const *in, *const *out; /* data of what is read and of the results */
+    const int64_t *offsets;             /* index of the first packed row of each step */
+    char *scratch, *zeros;              /* scratch: scratch memory of the tasks; zeros: used in place of a missing bias */
+    int64_t piece_bytes, product_bytes; /* piece_bytes: scratch memory per task; product_bytes: the first of its two buffers */
+    /* in: data of the tensors that are read; out: data of the results; elements are NULL for absent or empty tensors */
+    char *const *in, *const *out;
 };
 
 static struct steps *steps_of(const struct grd_plan *p)
@@ -63,19 +77,14 @@ static struct steps *steps_of(const struct grd_plan *p)
     return (struct steps *)(uintptr_t)p->state;
 }
 
-static int64_t round_up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
 static int64_t aligned(int64_t bytes)
 {
-    return round_up(bytes, ALIGNED);
+    return grd_round_up(bytes, ALIGNED);
 }
 
 /* ---- Products ---------------------------------------------------------------------------------------------------------------------- */
 
-/* True if the weight is copied into panels first, since enough products read it. */
+/* True if the weight is first copied into panels (blocks of columns). The copy saves time if enough products read the weight. */
 static bool is_copied(const struct steps *x, const struct weight *w)
 {
     return x->batch_sizes.n > 2 && (x->piece_rows > 1 || w->column != 1);
@@ -83,28 +92,32 @@ static bool is_copied(const struct steps *x, const struct weight *w)
 
 static int64_t weight_bytes(const struct steps *x, const struct weight *w)
 {
-    return is_copied(x, w) ? aligned(round_up(w->columns, x->products->lanes) * w->inner * x->itemsize) : 0;
+    return is_copied(x, w) ? aligned(grd_round_up(w->columns, x->products->lanes) * w->inner * x->itemsize) : 0;
 }
 
-/* Returns the columns of a panel, in which the rows of a copied weight follow each other; a single row is multiplied with all columns at once. */
+/* Returns the number of columns of a panel, a block of columns of a weight. In a copied panel the rows are contiguous. If a task has a single
+ * sequence, one panel has all columns. */
 static int64_t panel_of(const struct steps *x, const struct weight *w)
 {
     return x->piece_rows > 1 ? x->products->panel : w->columns;
 }
 
-/* Returns the columns of the panel that begins at `column`, and the stride of its rows. */
+/* Returns the number of columns of the panel (block of columns) that starts at `column`. *ret_row is the stride between the rows of the panel, in
+ * elements. */
 static int64_t columns_at(const struct steps *x, const struct weight *w, int64_t column, int64_t *ret_row)
 {
     const int64_t columns = grd_least(panel_of(x, w), w->columns - column);
-    *ret_row = x->piece_rows > 1 ? round_up(columns, x->products->lanes) : columns;
+    *ret_row = x->piece_rows > 1 ? grd_round_up(columns, x->products->lanes) : columns;
     return columns;
 }
 
+/* Arguments of copy_panels(). */
 struct copying {
     const struct steps *x;
     const struct weight *w;
 };
 
+/* Copies the panels (blocks of columns) [begin, end) of a weight to w->panels, where the rows of each panel are contiguous. */
 static void copy_panels(int64_t begin, int64_t end, void *context)
 {
     const struct copying *copying = context;
@@ -118,7 +131,7 @@ static void copy_panels(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Takes the weight, or a copy of it at x->scratch, which then moves past the copy. */
+/* Sets the data of a weight. If is_copied(), copies the weight into panels at x->scratch, and moves x->scratch past the copy. */
 static void take_weight(struct steps *x, struct weight *w, const char *given)
 {
     w->given = given;
@@ -132,7 +145,7 @@ static void take_weight(struct steps *x, struct weight *w, const char *given)
     grd_parallel_for(0, (w->columns + panel - 1) / panel, 1 + COPIED_ELEMENTS / (panel * w->inner), copy_panels, &copying);
 }
 
-/* Computes product = left @ weight, or adds that to product. */
+/* Computes product = left @ weight, or adds left @ weight to `product` if `added`. */
 static void multiply(const struct steps *x, const struct weight *w, int64_t rows, const char *left, char *product, bool added)
 {
     struct grd_gemm g = {.m = rows,
@@ -164,36 +177,40 @@ static void multiply(const struct steps *x, const struct weight *w, int64_t rows
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Some rows at one step. */
+/* Adjacent sequences of the batch at one step. `step` is the number of the step, and `rows` the number of the sequences. */
 struct part {
-    int64_t step, rows, at; /* `at`: the first of the rows among those of all steps */
+    int64_t step, rows, at; /* `at` is the index of the first of these sequences among the packed rows of all steps */
 };
 
-/* Returns rows [first, first + piece_rows) at the step that is `k`-th in time; there may be none left. */
+/* Returns the sequences [first, first + piece_rows) at the step that is number k in time. `rows` is 0 or negative if none of these sequences has this
+ * step. */
 static struct part part_of(const struct steps *x, int64_t k, int64_t first)
 {
     const int64_t step = x->backwards ? x->batch_sizes.n - 1 - k : k;
     return (struct part){step, grd_least(x->piece_rows, x->batch_sizes.data[step] - first), x->offsets[step] + first};
 }
 
-/* Copies rows of the state. */
+/* Copies `rows` rows of the hidden state, which have x->state elements each. */
 static void copy_rows(const struct steps *x, char *to, const char *from, int64_t rows)
 {
     memcpy(to, from, (size_t)(rows * x->state * x->itemsize));
 }
 
+/* Returns the address of row `row` of a matrix with `width` columns; NULL if `data` is NULL. */
 static char *row_at(const struct steps *x, char *data, int64_t row, int64_t width)
 {
     return data == NULL ? NULL : data + row * width * x->itemsize;
 }
 
-/* Divides the scratch of a piece: for a product or the gradient of h', and for a state. */
+/* Sets the sizes of the two buffers of a task. The first is for a product or, in backward, for the gradient of an LSTM's state before its
+ * projection. The second is for a state. */
 static void set_rooms(struct steps *x)
 {
     x->product_bytes = aligned(x->piece_rows * grd_greatest(x->width, x->hidden) * x->itemsize);
     x->piece_bytes = x->product_bytes + aligned(x->piece_rows * grd_greatest(x->hidden, x->state) * x->itemsize);
 }
 
+/* Computes all steps of the sequences [begin, begin + piece_rows). */
 static void advance_piece(int64_t begin, int64_t end, void *context)
 {
     const struct steps *x = context;
@@ -220,7 +237,8 @@ static void advance_piece(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Copies the state of a part's rows before its step: the output of the step before for rows that had one, the initial state for the others. */
+/* Copies the states before step k of the sequences in `part` to ret_state. The state of a sequence is the output of the step before if the
+ * sequence had that step, otherwise the initial state. */
 static void copy_previous(const struct steps *x, int64_t k, int64_t first, const struct part *part, char *ret_state)
 {
     struct part earlier = {0};
@@ -231,6 +249,7 @@ static void copy_previous(const struct steps *x, int64_t k, int64_t first, const
     copy_rows(x, row_at(x, ret_state, n, x->state), row_at(x, x->in[G_HX], first + n, x->state), part->rows - n);
 }
 
+/* Computes the gradients of all steps, from the last to the first, for the sequences [begin, begin + piece_rows). */
 static void return_piece(int64_t begin, int64_t end, void *context)
 {
     const struct steps *x = context;
@@ -264,7 +283,8 @@ static void return_piece(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs all pieces, from a plan whose weights are [inner, columns] with the given strides. */
+/* Runs `task` for all sequences, in parallel. First sets the members of x that depend on memory: data of tensors, scratch memory, and the weights
+ * (w_hr may be NULL), which are copied if that is faster. */
 static void run_pieces(const struct grd_plan *p, struct steps *x, const char *w_hh, const char *w_hr, grd_task *task)
 {
     char *in[GRD_PLAN_READS], *out[GRD_MAX_RESULTS];
@@ -303,6 +323,7 @@ static bool check_batch_sizes(grd_dims batch_sizes, int64_t batch, int64_t total
                      (long long)batch, (long long)total);
 }
 
+/* Raises RuntimeError if `t` is not NULL and differs from the given sizes or from the dtype of `like`. */
 static bool check_part(const grd_tensor *t, const grd_tensor *like, grd_dims sizes, const char *name)
 {
     if (t == NULL || (t->dtype == like->dtype && grd_same_sizes(t, sizes)))
@@ -311,16 +332,17 @@ static bool check_part(const grd_tensor *t, const grd_tensor *like, grd_dims siz
                      grd_dtype_type_name((grd_dtype)like->dtype), grd_list_text(grd_sizes(t)), grd_dtype_type_name((grd_dtype)t->dtype));
 }
 
-/* Returns the rows of a piece. One piece serves if there is little to do, and few if each reads much of the weight. */
+/* Returns the number of sequences per task. If there is little work, one task has all sequences. If the weight is large, there are few tasks, because
+ * each task reads the weight from memory at each step. */
 static int64_t piece_rows_of(const struct steps *x)
 {
     if ((double)x->total * (double)x->width * (double)x->state < PIECE_WORK)
         return x->batch;
     const int64_t most = x->width * x->state * x->itemsize > LARGE_WEIGHT ? grd_greatest(MOST_ROWS, x->batch / LARGE_PIECES) : MOST_ROWS;
-    return grd_least(x->batch, grd_greatest(1, round_up(grd_least(x->batch / 2, most), PIECE_ROWS)));
+    return grd_least(x->batch, grd_greatest(1, grd_round_up(grd_least(x->batch / 2, most), PIECE_ROWS)));
 }
 
-/* Checks what both plans have in common, and divides the work. */
+/* Checks the arguments that the forward and the backward plan share, and divides the work. */
 static bool plan_steps(struct grd_plan *p, const char *mode, const grd_tensor *hx, const grd_tensor *w_hh, const grd_tensor *w_hr,
                        grd_dims batch_sizes, int64_t total, bool backwards)
 {
@@ -358,7 +380,7 @@ static bool plan_steps(struct grd_plan *p, const char *mode, const grd_tensor *h
     return true;
 }
 
-/* Sets how the products read the weights, and the memory of the run. */
+/* Sets the layout of the weights, and requests scratch memory. */
 static bool plan_weights(struct grd_plan *p, struct weight recurrent, struct weight projection)
 {
     struct steps *x = steps_of(p);
@@ -370,6 +392,7 @@ static bool plan_weights(struct grd_plan *p, struct weight recurrent, struct wei
     return true;
 }
 
+/* Returns the sizes of the cell state: (batch, hidden) for an LSTM, and (0) for other cells. */
 static grd_dims cell_sizes(const struct steps *x)
 {
     return grd_dims_from(x->cell_sizes, x->kind->cell == GRD_RNN_LSTM ? 2 : 1);

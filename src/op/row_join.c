@@ -1,4 +1,4 @@
-/* See row_join.h. */
+/* Writes rows of bytes that are concatenations of rows of several tensors, for cat() and roll(). */
 #include "op/row_join.h"
 
 #include "base/parallel.h"
@@ -6,9 +6,11 @@
 #include "op/copy.h"
 #include "kernel/map.h"
 
-/* Short parts are written for so many rows at a time that those stay in the cache. */
+/* Number of bytes of the rows that join_columns() writes as one block, so that these rows stay in the first-level cache. */
 enum { ROWS_BYTES = 16 * 1024 };
 
+/* Writes the rows [begin, end) in blocks of a few rows. In each block it copies the rows of the first source tensor, then those of the second, and so
+ * on. */
 static void join_columns(const struct grd_row_join *join, int64_t begin, int64_t end)
 {
     const struct grd_joined_rows *rows = &join->rows;
@@ -25,6 +27,7 @@ static void join_columns(const struct grd_row_join *join, int64_t begin, int64_t
     }
 }
 
+/* Writes the rows [begin, end) of the result. `context` is the struct grd_row_join. */
 static void join_some(int64_t begin, int64_t end, void *context)
 {
     const struct grd_row_join *join = context;

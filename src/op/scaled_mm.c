@@ -1,5 +1,5 @@
-/* Products of float8 matrices with scales: an element stands for its value times the scale of its matrix, or of its row of mat_a or column of
- * mat_b. The values are multiplied in float32, where they and their products are exact, and the sums are scaled. Schema: schema/linalg.toml. */
+/* Multiplies float8 matrices with scales. Each element is multiplied by the scale of its matrix, or of its row of mat_a or column of mat_b. float8
+ * elements are multiplied in float32, where they and their products are exact, and the sums are then scaled. Schema: schema/linalg.toml. */
 #include <stdio.h>
 
 #include "core/dtype.h"
@@ -16,7 +16,7 @@ static bool is_float8(grd_dtype dtype)
     return dtype == GRD_FLOAT8_E4M3FN || dtype == GRD_FLOAT8_E5M2;
 }
 
-/* Raises the error of scales that do not fit; a missing scale is NULL. */
+/* Raises the error for scales of a wrong dtype or size, and returns false. A missing scale is NULL. */
 static bool refuse_scaling(const grd_tensor *mat_a, const grd_tensor *mat_b, const grd_tensor *scale_a, const grd_tensor *scale_b)
 {
     const grd_tensor *scales[] = {scale_a, scale_b};
@@ -40,13 +40,14 @@ static bool refuse_scaling(const grd_tensor *mat_a, const grd_tensor *mat_b, con
                      grd_dtype_type_name((grd_dtype)mat_b->dtype), dtype[1], sizes[1], strides[1]);
 }
 
+/* Raises the error that mat_a and mat_b cannot be multiplied, and returns false. `where` is appended to the error text. */
 static bool refuse_shapes(grd_error_code error, const grd_tensor *mat_a, const grd_tensor *mat_b, const char *where)
 {
     return grd_raise(error, "mat_a and mat_b shapes cannot be multiplied (%lldx%lld and %lldx%lld)%s", (long long)mat_a->sizes[0],
                      (long long)mat_a->sizes[1], (long long)mat_b->sizes[0], (long long)mat_b->sizes[1], where);
 }
 
-/* Returns the product, in float32, of matrices that were checked as those of _scaled_mm, with a bias that broadcasts. */
+/* Returns the product in float32 of matrices that have been checked. The scales and the bias broadcast to the result. */
 static grd_tensor *scaled_product(grd_tensor *mat_a, grd_tensor *mat_b, grd_tensor *scale_a, grd_tensor *scale_b, grd_tensor *bias)
 {
     grd_tensor *sums = grd_mm(grd_to(mat_a, .dtype = GRD_FLOAT32), grd_to(mat_b, .dtype = GRD_FLOAT32));
@@ -54,8 +55,9 @@ static grd_tensor *scaled_product(grd_tensor *mat_a, grd_tensor *mat_b, grd_tens
     return bias != NULL ? grd_add(scaled, bias) : scaled;
 }
 
-/* ---- Scales that say by their sizes what they scale ---------------------------------------------------------------------------------- */
+/* ---- _scaled_mm: the sizes of the scales say what they scale ------------------------------------------------------------------------- */
 
+/* True if the scale is a contiguous matrix with `rows` elements along dimension `along` and size 1 along the other dimension. */
 static bool scales_by_row(const grd_tensor *scale, int64_t rows, int along)
 {
     return scale->ndim == 2 && scale->sizes[along] == rows && scale->sizes[1 - along] == 1 && grd_has(scale, GRD_FLAG_CONTIGUOUS);
@@ -86,7 +88,7 @@ static bool check_scaled(const grd_tensor *mat_a, const grd_tensor *mat_b, const
 grd_tensor *op_hidden_scaled_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2, grd_tensor *scale_a, grd_tensor *scale_b,
                                 grd_tensor *bias, grd_tensor *scale_result, grd_dtype out_dtype, bool use_fast_accum)
 {
-    (void)use_fast_accum; /* sums are float32 in either case */
+    (void)use_fast_accum; /* no effect: sums are always computed in float32 */
     if (out != NULL && out_dtype != GRD_DTYPE_NONE && out_dtype != (grd_dtype)out->dtype)
         return grd_fail(GRD_ERROR_VALUE, "out_dtype must match output matrix type");
     if (!check_scaled(self, mat2, scale_a, scale_b, bias, scale_result))
@@ -98,9 +100,9 @@ grd_tensor *op_hidden_scaled_mm(grd_tensor *out, grd_tensor *self, grd_tensor *m
     return grd_composite_finish(out, NULL, grd_to(result, .dtype = dtype));
 }
 
-/* ---- Scales with a recipe ------------------------------------------------------------------------------------------------------------ */
+/* ---- _scaled_mm_v2: a recipe says what the scales scale ------------------------------------------------------------------------------ */
 
-/* True if both recipes are `wanted`, with one float32 scale each. */
+/* True if recipe_a and recipe_b, which say what the scales of each matrix scale, are both `wanted`, and each matrix has one float32 scale tensor. */
 static bool follows(int64_t wanted, grd_dims recipe_a, grd_dims recipe_b, grd_tensors scale_a, grd_tensors scale_b)
 {
     return recipe_a.n == 1 && recipe_b.n == 1 && recipe_a.data[0] == wanted && recipe_b.data[0] == wanted && scale_a.n == 1 &&

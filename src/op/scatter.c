@@ -1,9 +1,9 @@
-/* Writing single elements at places that an index names: scatter, scatter_add, and the reductions of what an index sends to one place:
- * scatter_reduce, index_reduce, scatter with a word for how. Sums are scatter_add's; products and extremes have loops of their own
+/* Writes single elements at positions given by an index (scatter, scatter_add), or reduces all elements with the same position (scatter_reduce,
+ * index_reduce, and scatter with the argument `reduce`). Sums use scatter_add. Products, minima and maxima have loops of their own
  * (kernel/cpu/index.c). Schema: schema/index.toml.
  *
- * Invariants: every index is checked before anything is written; the last of several values for one place stays, and sums are formed in the order
- * of the index. */
+ * Invariants: every index is checked before anything is written. If several elements have the same position, the last one is stored, and sums are
+ * computed in the order of the index. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #include "op/formula.h"
 #include "op/index_loops.h"
 
-/* ---- Elements ------------------------------------------------------------------------------------------------------------ */
+/* ---- scatter and scatter_add --------------------------------------------------------------------------------------------- */
 
 static bool check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src)
 {
@@ -46,6 +46,8 @@ static bool check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor 
                      own, (long long)dim, grd_list_text(grd_sizes(src)));
 }
 
+/* Plans that `kernel` writes elements of `src` to a copy of self, or to self, at the positions of `index` along dim. `as` is the dtype of the
+ * computation. */
 static bool plan_elements(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_loop_kernel *kernel,
                           grd_dtype as)
 {
@@ -82,9 +84,9 @@ grd_dims grd_used_sizes(grd_dims index, grd_dims src)
     return grd_dims_from(used, used != NULL ? src.n : 0);
 }
 
-/* ---- Products and extremes --------------------------------------------------------------------------------------------------------- */
+/* ---- Products, minima and maxima --------------------------------------------------------------------------------------------------- */
 
-/* Returns the reduction of that name; GRD_FOLDS if there is none. */
+/* Returns the reduction with the given name, or GRD_FOLDS if there is none. */
 static enum grd_fold fold_of(const char *name)
 {
     static const char *const names[GRD_FOLDS] = {"prod", "amax", "amin"};
@@ -94,7 +96,7 @@ static enum grd_fold fold_of(const char *name)
     return (enum grd_fold)fold;
 }
 
-/* Returns the dtype that the reduction is computed in. */
+/* Returns the dtype in which scatter_reduce with the reduction `fold` accumulates elements of `dtype`. */
 static grd_dtype fold_dtype(enum grd_fold fold, grd_dtype dtype)
 {
     switch (grd_category_of(dtype)) {

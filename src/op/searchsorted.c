@@ -1,4 +1,4 @@
-/* searchsorted, bucketize and isin. The loops are in kernel/cpu/order.c. */
+/* Implements searchsorted, bucketize and isin. The loops are in kernel/cpu/order.c. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -12,16 +12,19 @@
 #include "op/sizes.h"
 #include "op/checks.h"
 
+/* Number of searched values per task. */
 enum { GRAIN = 4096 };
 
 /* ---- searchsorted ----------------------------------------------------------------------------------------------------------------- */
 
+/* Finds the positions of the values [begin, end) of p->in[1] in the sorted lines of p->in[0]. A line is the elements along the last dimension. */
 static void search_some(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
     const struct grd_search_block *all = (const struct grd_search_block *)(const void *)p->state;
     const grd_tensor *sorted = p->in[0], *wanted = p->in[1];
-    const int64_t each = sorted->ndim == 1 ? wanted->numel : wanted->sizes[wanted->ndim - 1]; /* wanted numbers of a line */
+    /* Number of values that are searched in each sorted sequence; sequences lie along the last dimension. */
+    const int64_t each = sorted->ndim == 1 ? wanted->numel : wanted->sizes[wanted->ndim - 1];
     for (int64_t i = begin, next; i < end; i = next) {
         struct grd_search_block block = *all;
         const int64_t line = i / each * block.n;
@@ -95,6 +98,7 @@ void run_search(const struct grd_plan *p)
 
 /* ---- isin --------------------------------------------------------------------------------------------------------------------------- */
 
+/* Tests whether the elements [begin, end) of p->in[0] occur in p->in[1]. */
 static void find_some(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
@@ -104,10 +108,11 @@ static void find_some(int64_t begin, int64_t end, void *context)
                                             (bool *)p->results[0]->data + begin);
 }
 
-/* Plans isin. Unless they are few the test elements are sorted; scratch holds their values, places and items. */
+/* Plans isin(). Many test elements are sorted first, and scratch memory then holds the sorted values, their indices and the sort's work array. For a
+ * few elements, a linear search is faster. */
 bool plan_isin(struct grd_plan *p, grd_tensor *elements, grd_tensor *test_elements, bool assume_unique, bool invert)
 {
-    (void)assume_unique; /* has no effect: it would gain nothing */
+    (void)assume_unique; /* no effect: a promise that elements are unique would not make the search faster */
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){elements, test_elements}, 2);
     const int64_t n = test_elements->numel;
     if (dtype == GRD_DTYPE_NONE)

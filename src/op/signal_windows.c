@@ -1,4 +1,4 @@
-/* Windows of signals: what their formulas in schema/window.toml check. */
+/* Defines functions that the formulas of window functions in schema/window.toml call to check their arguments and to find the dtype of the result. */
 #include "core/dtype.h"
 #include "op/formula.h"
 

@@ -1,4 +1,4 @@
-/* See sizes.h. */
+/* Computes lists of sizes and dims, and numbers from such lists. See sizes.h. */
 #include "op/sizes.h"
 
 #include <string.h>

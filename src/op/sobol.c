@@ -1,4 +1,5 @@
-/* The operators of quasirandom.SobolEngine: what they check, and contiguous memory for the kernels. */
+/* Implements the operators that torch.quasirandom.SobolEngine uses. This file checks arguments, and gives the kernels contiguous copies of tensors on
+ * the CPU. */
 #include "kernel/sobol.h"
 
 #include "gen/uses/op/sobol.h"
@@ -27,26 +28,27 @@ static bool on_one_device(grd_tensor *a, grd_tensor *b)
     return grd_check_same_device((grd_tensors){.data = (grd_tensor *[]){a, b}, .n = 2});
 }
 
-/* RuntimeError: the arguments are no sequence, or the numbers of points do not fit into the bits of a coordinate. */
+/* Raises RuntimeError if the tensors have a wrong dtype, size or device. Raises ValueError if the sequence does not have n more points after the
+ * first num_generated, because a coordinate has GRD_SOBOL_BITS bits. */
 static bool check_walk(grd_tensor *point, int64_t n, grd_tensor *state, int64_t dimension, int64_t num_generated)
 {
     if (!check_state(state, dimension) || !check_integers(point, "quasi", grd_dims(dimension)) || !on_one_device(point, state))
         return false;
     return (n >= 0 && num_generated >= 0 && n < (INT64_C(1) << GRD_SOBOL_BITS) - num_generated) ||
-           grd_raise(GRD_ERROR_VALUE, "the Sobol sequence has 2^%d points, not %lld behind number %lld", GRD_SOBOL_BITS, (long long)n,
-                     (long long)num_generated);
+           grd_raise(GRD_ERROR_VALUE, "the Sobol sequence has 2^%d points; there are not %lld points after point %lld", GRD_SOBOL_BITS,
+                     (long long)n, (long long)num_generated);
 }
 
-/* ---- Contiguous integers on the cpu --------------------------------------------------------------------------------------------------- */
+/* ---- Contiguous integers on the CPU --------------------------------------------------------------------------------------------------- */
 
-/* Returns the contiguous elements of t; NULL for the meta device, and on failure. */
+/* Returns the elements of t, contiguous on the CPU. Returns NULL for a meta tensor, or on an error. */
 static const int64_t *read(grd_tensor *t)
 {
     grd_tensor *on_cpu = grd_is_meta(t) ? grd_failed : grd_contiguous(grd_to(t, .device = GRD_CPU));
     return grd_is_failed(on_cpu) ? NULL : (const int64_t *)on_cpu->data;
 }
 
-/* Returns the tensor that a kernel writes; on the meta device if t is. */
+/* Returns a contiguous copy of t on the CPU, for a kernel to write to. Returns a meta tensor if t is one. */
 static grd_tensor *copy_of(grd_tensor *t)
 {
     return grd_copy_(grd_new(grd_sizes(t), GRD_INT64, grd_is_meta(t) ? grd_device_of(t) : GRD_CPU), t);

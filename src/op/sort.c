@@ -1,6 +1,7 @@
-/* Sorting along a dimension: sort, topk, kthvalue, median, mode and the running extremes cummax and cummin. The loops are in kernel/cpu/order.c.
+/* Runs operators that sort along a dimension or select from the order: sort, topk, kthvalue, median, mode, and the running extremes cummax and
+ * cummin. The loops are in kernel/cpu/order.c. In this file, a line is the elements along that dimension.
  *
- * Invariant: a line is the work of one thread; lines are divided at fixed places. */
+ * Invariant: each line is computed by one thread, and lines are divided among threads at fixed positions. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -15,25 +16,33 @@
 #include "op/sizes.h"
 
 enum {
-    MANY = 32768,      /* integers that PyTorch sorts stably */
-    PARTS = 16,        /* at most so many pieces of work have scratch of their own */
-    LEAST_PART = 4096, /* least elements of such a piece */
+    MANY = 32768,      /* minimum length of an integer vector that PyTorch sorts stably even without stable=True */
+    PARTS = 16,        /* maximum number of tasks; each has its own scratch memory, so this limits the total */
+    LEAST_PART = 4096, /* minimum number of elements per task */
     CACHE_LINE = 64,
-    NEIGHBOURS = 1 << 17, /* bytes of lines that are copied at once: with their results they stay in a cache */
+    /* Bytes of lines (sequences along dim) that are copied at a time, so that they and their results stay in a cache. */
+    NEIGHBOURS = 1 << 17,
+    /* For cummax and cummin: maximum number of columns that a kernel call processes together. A column is the elements along dim. */
     COLUMNS = 512,
+    /* Elements per task of cummax and cummin. */
     GRAIN = 1 << 14
 };
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Finds `block.kept` values with their indices in each line of a tensor along one dimension. The kernel reads contiguous elements: other lines are
- * copied to scratch, adjacent ones by a transposition, and so are their results copied back. */
+/* What a plan passes to a run that finds `block.kept` values and their indices in each line, i.e. among the elements along `dim`. The kernel reads
+ * and writes contiguous elements. Lines that are not contiguous are therefore copied to scratch memory, several adjacent lines at a time by a
+ * transposition, and their results are copied back from scratch memory. */
 struct lines {
-    struct grd_rank_block block;             /* the template of each line's block */
-    int64_t dim, beside;                     /* beside: the dimension along which the next line is found; -1: there is one line */
-    int64_t count, part, together;           /* lines in all, lines of a part, and lines that are found and copied at once */
-    int64_t in, values, indices, part_bytes; /* where copies are in the scratch of a part; in, values: -1 if there are none */
-    int64_t strides[GRD_MAX_DIMS];           /* strides of the results, in elements, for the dims of self */
+    struct grd_rank_block block; /* arguments of the kernel that are the same for all lines (sequences of elements along `dim`) */
+    /* dim: the dimension along which the lines lie, e.g. the sorted dimension; beside: the dimension along which the next line is found, or -1 if
+     * there is only one line. */
+    int64_t dim, beside;
+    int64_t count, part, together; /* count: number of lines; part: lines per task; together: lines that are processed at a time */
+    /* Byte offsets, in a task's scratch memory, of copies of lines (`in`) and of their results (`values`, `indices`); -1 if the kernel reads or
+     * writes the tensor itself. part_bytes: bytes of scratch memory per task. */
+    int64_t in, values, indices, part_bytes;
+    int64_t strides[GRD_MAX_DIMS]; /* strides of the results, in elements, for the dimensions of self */
     const struct grd_plan *plan;
 };
 
@@ -45,7 +54,7 @@ static struct lines *lines_of(const struct grd_plan *p)
 
 static bool prepare_lines(struct grd_plan *p);
 
-/* Plans what `block` says to do with each line along dim. The caller plans the results. */
+/* Plans that the kernel is called with `block` for each line of self, i.e. each sequence of elements along dim. The caller plans the results. */
 static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, struct grd_rank_block block)
 {
     struct lines *l = lines_of(p);
@@ -57,7 +66,8 @@ static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, 
     return grd_plan_reads(p, self);
 }
 
-/* Plans `kept` elements of each line, contiguous. Without `keepdim` the dimension, of which one element is kept, is dropped. */
+/* Plans two contiguous results, values and indices. Their sizes are those of self with `kept` along dim. If not `keepdim`, dimension dim is
+ * dropped, and `kept` must be 1. */
 static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, int64_t kept, bool keepdim)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -72,8 +82,8 @@ static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, i
     return grd_plan_result(p, dims, (grd_dtype)self->dtype) && grd_plan_result(p, dims, GRD_INT64);
 }
 
-/* Returns the dimension along which adjacent lines are found: the one other than dim with stride 1, or else the last other one; -1 if there is one
- * line. */
+/* Lines are sequences of elements along `dim`. Returns the dimension along which adjacent lines are found: a dimension with stride 1 if there is
+ * one besides `dim`, otherwise the last other dimension. Returns -1 if there is only one line. */
 static int64_t find_beside(const grd_tensor *self, int64_t dim)
 {
     int64_t beside = -1;
@@ -83,7 +93,7 @@ static int64_t find_beside(const grd_tensor *self, int64_t dim)
     return beside;
 }
 
-/* Returns where `more` bytes begin in a block of so many bytes, and adds them. */
+/* Reserves `more` bytes at the end of a buffer of *bytes bytes, rounded up to cache lines. Returns their offset. */
 static int64_t take(int64_t *bytes, int64_t more)
 {
     const int64_t at = *bytes;
@@ -91,7 +101,8 @@ static int64_t take(int64_t *bytes, int64_t more)
     return at;
 }
 
-/* Chooses what is copied, from the strides of self and the results, and divides the lines into parts. */
+/* Decides from the strides of self and of the results whether lines (sequences of elements along l->dim) and their results are copied, and divides
+ * the lines into tasks. Plans the scratch memory. */
 static bool prepare_lines(struct grd_plan *p)
 {
     struct lines *l = lines_of(p);
@@ -112,12 +123,12 @@ static bool prepare_lines(struct grd_plan *p)
     l->together = transposes ? CACHE_LINE / size : 1;
     while ((transposes || !gathers) && l->together * PARTS < l->count && 2 * l->together * n * size <= NEIGHBOURS)
         l->together *= 2;
-    int64_t part = (l->count - 1) / PARTS + 1; /* lines */
+    int64_t part = (l->count - 1) / PARTS + 1; /* number of lines (sequences of n elements along dim) per task */
     if (part < LEAST_PART / n)
         part = LEAST_PART / n;
     l->part = ((part - 1) / l->together + 1) * l->together;
     if ((double)n * (double)l->together > 0x1p48) {
-        p->scratch_bytes = SIZE_MAX; /* refused when memory is allocated */
+        p->scratch_bytes = SIZE_MAX; /* too large, so that the allocation raises the error */
         return true;
     }
     l->part_bytes = 0;
@@ -129,14 +140,16 @@ static bool prepare_lines(struct grd_plan *p)
     return true;
 }
 
-/* Some adjacent lines along `beside`: where the first and its results are. */
+/* Describes `lines` adjacent lines, i.e. sequences of elements along the sorted dimension. `in`, `values` and `indices` are the addresses of the
+ * first line and of its results. */
 struct neighbours {
     int64_t lines;
     const char *in;
     char *values, *indices;
 };
 
-/* Returns the adjacent lines from number `line` on, at most l->together and those before `last`. */
+/* Returns adjacent lines, the first of which has number `line`. A line is the elements of self along l->dim. At most l->together lines are
+ * returned, all of which have numbers less than `last`. */
 static struct neighbours find_lines(const struct lines *l, int64_t line, int64_t last)
 {
     const grd_tensor *self = l->plan->in[0];
@@ -161,7 +174,7 @@ static struct neighbours find_lines(const struct lines *l, int64_t line, int64_t
     return found;
 }
 
-/* Copies some lines to scratch, one after the other. */
+/* Copies the adjacent lines `some` (sequences of elements along l->dim) to `to`, where each line is contiguous and follows the line before. */
 static void gather_lines(const struct lines *l, const struct neighbours *some, char *to)
 {
     const grd_tensor *self = l->plan->in[0];
@@ -173,13 +186,14 @@ static void gather_lines(const struct lines *l, const struct neighbours *some, c
                                                                         (const int64_t[]){size, stride}, NULL);
 }
 
-/* Copies results in scratch, of elements of `size` bytes, to where they belong. */
+/* Copies the results of `lines` adjacent lines (sequences along l->dim), with elements of `size` bytes, from scratch memory to the result tensor. */
 static void scatter_lines(const struct lines *l, int64_t lines, char *to, const char *from, int64_t size)
 {
     const int64_t kept = l->block.kept;
     grd_kernels->transpose[grd_index_size(size)](kept, lines, to, l->strides[l->dim] * size, from, kept * size, false);
 }
 
+/* Computes the results of tasks [begin, end). A task has l->part lines, i.e. sequences of elements along l->dim. */
 static void do_lines(int64_t begin, int64_t end, void *context)
 {
     const struct lines *l = context;
@@ -223,7 +237,7 @@ void run_rank(const struct grd_plan *p)
 
 /* ---- sort, topk ------------------------------------------------------------------------------------------------------------------------ */
 
-/* True where PyTorch uses its radix sort: for many integers in one dimension. */
+/* True if PyTorch uses radix sort, which is stable. It does so to sort a long integer vector in ascending order. */
 static bool is_always_stable(const grd_tensor *self, bool descending)
 {
     return self->ndim == 1 && self->numel >= MANY && !descending && grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_INTEGER;
@@ -245,7 +259,7 @@ bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descendin
     return plan_lines_along(p, self, dim, block) && grd_plan_like(p, self, (grd_dtype)self->dtype) && grd_plan_like(p, self, GRD_INT64);
 }
 
-/* Equal elements come in PyTorch's order (kernel/rank.h). */
+/* Plans topk(). Equal elements are returned in the same order as in PyTorch (kernel/rank.h). */
 bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted)
 {
     (void)sorted; /* the result is always sorted */
@@ -257,10 +271,10 @@ bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, boo
            plan_kept(p, self, dim, k, true);
 }
 
-/* ---- Single elements of the order ------------------------------------------------------------------------------------------------------ */
+/* ---- kthvalue, median, mode ------------------------------------------------------------------------------------------------------------ */
 
-/* Plans one element of each line: the k-th smallest, the median or the mode. Ties go to the element that a stable sort would put there or, for the
- * mode, to the last one. */
+/* Plans one element along dim: the k-th smallest, the median or the mode. Among equal elements, the index is that of a stable sort or, for the
+ * mode, the last one. */
 bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim, const char *name)
 {
     struct grd_rank_block block = {.kind = GRD_RANK_KTH, .kept = 1, .flipped = true};
@@ -285,20 +299,23 @@ bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, b
     return plan_lines_along(p, self, dim, block) && plan_kept(p, self, dim, 1, keepdim);
 }
 
-/* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
+/* ---- cummax, cummin ----------------------------------------------------------------------------------------------------------------------- */
 
-/* A contiguous tensor viewed as [outer, n, inner]; a strip is up to COLUMNS neighbours of inner. */
+/* What the plan of cummax or cummin passes to its run. A contiguous tensor is treated as [outer, n, inner], and a strip is up to COLUMNS adjacent
+ * elements along `inner`. */
 struct extremes {
-    struct grd_extremes_block block; /* the template of each strip's block */
+    struct grd_extremes_block block; /* arguments of the kernel that are the same for all strips */
     int64_t inner;
     const struct grd_plan *plan;
 };
 
+/* Returns the number of strips of at most COLUMNS elements into which the dimension `inner` is divided. */
 static int64_t strips_of(int64_t inner)
 {
     return (inner - 1) / COLUMNS + 1;
 }
 
+/* Computes the running extremes of the strips [begin, end). A strip is up to COLUMNS adjacent elements along `inner`. */
 static void do_strips(int64_t begin, int64_t end, void *context)
 {
     const struct extremes *e = context;

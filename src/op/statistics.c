@@ -1,6 +1,6 @@
-/* Statistics and integrals of samples: quantiles, covariance, and what the trapezoidal rule asks of its arguments. Schema: schema/statistics.toml.
+/* Computes quantiles and covariance, and checks the arguments of the trapezoidal rule. Schema: schema/statistics.toml.
  *
- * All are composites, which are differentiated by their parts. */
+ * All these operators are composed of other operators, which are differentiated one by one. */
 #include <string.h>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 
 /* ---- Quantiles --------------------------------------------------------------------------------------------------------------------- */
 
-/* Elements of the longest line: float32 cannot hold every rank of a longer one. */
+/* Maximum number of elements along the reduced dimension. With more elements, float32 could not represent every rank exactly. */
 static const int64_t LONGEST = INT64_C(1) << 24;
 
 static bool check_quantile(grd_tensor *self, grd_tensor *q)
@@ -38,8 +38,9 @@ grd_tensor *grd_quantile_fraction(grd_tensor *self, double q)
     return grd_full((grd_dims){0}, grd_float(q), .dtype = (grd_dtype)self->dtype, .device = grd_device_of(self));
 }
 
-/* Returns the positions of the quantiles in sorted lines; fractions lie between two elements. NaN is at the end of a line. With `ignore_nan` the
- * line counts as that much shorter; otherwise all its quantiles are NaN. */
+/* Returns the positions of the quantiles q in sorted lines, i.e. along the last dimension. A fraction means a position between two elements. NaNs are
+ * at the end of a sorted line. If `ignore_nan`, the NaNs do not count as elements, otherwise the position in a line with a NaN is the line's last
+ * element, which is NaN. */
 static grd_tensor *ranks_of(grd_tensor *lines, grd_tensor *q, bool ignore_nan)
 {
     if (ignore_nan) {
@@ -50,7 +51,8 @@ static grd_tensor *ranks_of(grd_tensor *lines, grd_tensor *q, bool ignore_nan)
     return grd_where(grd_isnan(grd_narrow(lines, -1, last, 1)), grd_number(grd_int(last)), grd_mul_scalar(q, grd_int(last)));
 }
 
-/* Returns the elements of sorted lines at the ranks. */
+/* Returns the elements at the positions `ranks` along the last dimension of `lines`, which is sorted along it. If a rank is not an integer,
+ * `interpolation` says how the value is found from the two elements next to it. */
 static grd_tensor *at_ranks(grd_tensor *lines, grd_tensor *ranks, const char *interpolation)
 {
     const bool linear = strcmp(interpolation, "linear") == 0, midpoint = strcmp(interpolation, "midpoint") == 0;
@@ -71,7 +73,8 @@ static grd_tensor *at_ranks(grd_tensor *lines, grd_tensor *ranks, const char *in
     return grd_gather(lines, -1, grd_to(ranks, .dtype = GRD_INT64));
 }
 
-/* `lines` has the lines as its last dimension; the dimension of self that they were has size 1, all dimensions if self is one line. */
+/* Computes quantiles along `dim`, or of all elements if `dim` is None. Returns grd_failed on an error. `lines` is self with the elements of each
+ * quantile along a new last dimension, and with size 1 in place of the reduced dimensions. */
 grd_tensor *op_hidden_quantile(grd_tensor *self, grd_tensor *q, grd_scalar dim, bool keepdim, const char *interpolation, bool ignore_nan)
 {
     int64_t along = 0, sizes[GRD_MAX_DIMS + 1];
@@ -120,7 +123,7 @@ static bool check_not_negative(const char *name, grd_tensor *weights)
            grd_raise(GRD_ERROR_RUNTIME, "cov(): %s cannot be negative", name);
 }
 
-/* Multiplies both weights; NULL if none are given. */
+/* Checks the weights, and sets *ret_weights to their product, or to NULL if none are given. */
 static bool take_weights(grd_tensor *fweights, grd_tensor *aweights, int64_t observations, grd_tensor **ret_weights)
 {
     *ret_weights = fweights != NULL ? fweights : aweights;
@@ -130,7 +133,8 @@ static bool take_weights(grd_tensor *fweights, grd_tensor *aweights, int64_t obs
     if (aweights != NULL &&
         !check_weights("aweights", "floating point", aweights, grd_dtype_is_floating((grd_dtype)aweights->dtype), observations))
         return false;
-    if (!check_not_negative("fweights", fweights) || !check_not_negative("aweights", aweights)) /* checked last, since it reads data */
+    /* The values of the weights are checked last, since this check has to read the data. */
+    if (!check_not_negative("fweights", fweights) || !check_not_negative("aweights", aweights))
         return false;
     if (fweights != NULL && aweights != NULL)
         *ret_weights = grd_mul(fweights, aweights);

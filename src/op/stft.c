@@ -1,4 +1,4 @@
-/* Short-time Fourier transforms and their inverse, in public operators. Schema: schema/fft.toml. */
+/* Computes stft and istft by calls of other operators. Schema: schema/fft.toml. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,22 +9,24 @@
 #include "core/tensor.h"
 #include "op/formula.h"
 
-/* The arguments of stft or istft, for the texts of errors. */
+/* Arguments of stft or istft, which appear in the text of their errors. */
 struct call {
     const char *name;
     const grd_tensor *self, *window;
     int64_t n_fft, hop, length;
     bool is_inverse, center, normalized;
     grd_scalar onesided, return_complex;
-    grd_scalar last; /* align_to_window or, for istft, `length` */
+    grd_scalar last; /* the last argument of the call: align_to_window for stft, `length` for istft */
 };
 
+/* Returns the value of a scalar, or `otherwise` if it is None. */
 static int64_t given_or(grd_scalar s, int64_t otherwise)
 {
     return s.kind != GRD_SCALAR_NONE ? grd_scalar_int64(s) : otherwise;
 }
 
-/* Writes the type as PyTorch's errors do, e.g. "torch.FloatTensor"; "CPUBoolType" for dtypes that old PyTorch had not. */
+/* Appends the tensor's type as PyTorch's errors name it, e.g. "torch.FloatTensor". Types without such a legacy name are written as e.g.
+ * "CPUBoolType". */
 static void add_type(struct grd_text *text, const grd_tensor *t)
 {
     static const bool has_old_name[GRD_DTYPE_COUNT] = {
@@ -38,7 +40,8 @@ static void add_option(struct grd_text *text, const char *name, grd_scalar value
     grd_text_add(text, value.kind == GRD_SCALAR_NONE ? ", %s=None" : ", %s=%lld", name, (long long)given_or(value, 0));
 }
 
-/* Raises RuntimeError with the text of the call, and what is wrong with it. */
+/* Raises RuntimeError with a text that repeats the call and states the reason, which `format` and the following arguments give. Returns
+ * grd_failed. */
 static grd_tensor *refuse(const struct call *c, const char *format, ...)
 {
     struct grd_text text = {0};
@@ -73,7 +76,7 @@ static grd_tensor *refuse(const struct call *c, const char *format, ...)
     return grd_failed;
 }
 
-/* Returns the window with zeros on both sides, n_fft elements; NULL stays NULL if none are needed. */
+/* Returns the window padded with zeros on both sides to n_fft elements. If window is NULL and no padding is needed, it returns NULL. */
 static grd_tensor *centered_window(const struct call *c, grd_tensor *window, grd_dtype dtype)
 {
     const int64_t left = (c->n_fft - c->length) / 2;
@@ -86,7 +89,7 @@ static grd_tensor *centered_window(const struct call *c, grd_tensor *window, grd
 
 /* ---- stft -------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the signal with a border on both sides of the last dimension. */
+/* Returns the signal padded on both sides of the last dimension. */
 static grd_tensor *bordered(grd_tensor *self, int64_t left, int64_t right, const char *mode)
 {
     int64_t sizes[GRD_MAX_DIMS], n = 0;

@@ -1,5 +1,5 @@
-/* Elements by their indices: take, put and take_along_dim. Composites; unless the schema has a gradient, each is differentiated through the
- * operators it calls. Schema: schema/arrange.toml. */
+/* Computes take and take_along_dim by calls of other operators, and checks the arguments of put. Where the schema has no gradient formula, autograd
+ * records the operators that are called. Schema: schema/arrange.toml. */
 #include <string.h>
 
 #include "gen/uses/op/take.h"
@@ -43,7 +43,7 @@ bool grd_put_check(const grd_tensor *self, const grd_tensor *index, const grd_te
                (long long)source->numel, (long long)index->numel);
 }
 
-/* Returns t expanded to the shape that it and `other` broadcast to, except along `dim`, where each keeps its own size. */
+/* Returns t expanded to the shape to which t and `other` broadcast. Along `dim` it keeps the size of t. */
 static grd_tensor *spread_but(grd_tensor *t, const grd_tensor *other, int64_t dim)
 {
     int64_t own[GRD_MAX_DIMS], its[GRD_MAX_DIMS], sizes[GRD_MAX_DIMS], n;

@@ -1,4 +1,5 @@
-/* linalg.tensorinv and linalg.tensorsolve, which are equations of matrices with reshaped operands; and vander. Schema: schema/lu.toml. */
+/* Computes linalg.tensorinv and linalg.tensorsolve, which reshape their arguments to matrices and solve equations. Also computes vander. Schema:
+ * schema/lu.toml. */
 #include <string.h>
 
 #include "gen/uses/op/tensor_equations.h"
@@ -6,7 +7,7 @@
 #include "core/tensor.h"
 #include "op/formula.h"
 
-/* RuntimeError: the matrices to be inverted are not square. */
+/* Raises RuntimeError if the matrices to be inverted are not square. `dimensions` is the name of the index in the error text. */
 static bool check_product(int64_t columns, int64_t rows, const char *dimensions)
 {
     return columns == rows || grd_raise(GRD_ERROR_RUNTIME,
@@ -47,7 +48,7 @@ grd_tensor *op_linalg_tensorsolve(grd_tensor *self, grd_tensor *other, grd_dims 
     return grd_reshape(grd_linalg_solve(grd_reshape(moved, grd_dims(rows, rows)), grd_reshape(other, grd_dims(-1))), sizes);
 }
 
-/* Returns powers 0 to n - 1 of each element, along a new last dimension. */
+/* Returns the powers 0 to n - 1 of each element, along a new last dimension. */
 static grd_tensor *powers_of(grd_tensor *x, int64_t n)
 {
     int64_t sizes[GRD_MAX_DIMS];

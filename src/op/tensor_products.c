@@ -1,4 +1,4 @@
-/* Products of tensors other than those of matrices: cross, kron and tensordot. Composites. Schema: schema/arrange.toml. */
+/* Computes cross, kron and tensordot by calls of other operators. Schema: schema/arrange.toml. */
 #include <string.h>
 
 #include "gen/uses/op/tensor_products.h"
@@ -9,7 +9,7 @@
 #include "op/plan.h"
 #include "op/index_loops.h"
 
-/* Returns the first dimension of size 3, the default of cross. */
+/* Returns the first dimension of size 3, which is the default of cross(). Raises RuntimeError if there is none. */
 static int64_t dimension_of_three(const grd_tensor *t)
 {
     for (int64_t i = 0; i < t->ndim; i++)
@@ -51,11 +51,11 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
         sizes[i] = grd_wrapping_product(left[2 * i], right[2 * i + 1]);
     }
     grd_tensor *product = grd_mul(grd_reshape(self, grd_dims_from(left, 2 * n)), grd_reshape(other, grd_dims_from(right, 2 * n)));
-    /* The product of a batch tensor may have another memory order. */
+    /* Under vmap the product may have a memory format whose dimensions a view could not merge, so it is made contiguous first. */
     return grd_unsafe_view(grd_is_batch(product) ? grd_contiguous(product) : product, grd_dims_from(sizes, n));
 }
 
-/* Sums over a contracted dimension if the other tensor has size 1 there. */
+/* If *a or *b has size 1 along its contracted dimension, replaces the other tensor by its sum along its own contracted dimension. */
 static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t dim_b)
 {
     int64_t i, j;

@@ -1,4 +1,4 @@
-/* A tensor cut into views along a dimension: tensor_split, and the check of hsplit, vsplit and dsplit. The other splits are in view.c. */
+/* Computes tensor_split, and checks the arguments of hsplit, vsplit and dsplit. The other operators that split a tensor into views are in view.c. */
 #include <string.h>
 
 #include "gen/uses/op/tensor_split.h"
@@ -8,7 +8,7 @@
 #include "op/formula.h"
 #include "op/plan.h"
 
-/* Returns the views between the given indices of a dimension, and from and to its ends. */
+/* Returns the views of self that are separated at the given indices of `dim`. The first view starts at 0, and the last one ends at the end. */
 static grd_tensors cut(grd_tensor *self, grd_dims places, int64_t dim)
 {
     if (self->ndim == 0)

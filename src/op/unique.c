@@ -1,6 +1,7 @@
-/* Distinct elements and slices: unique, unique_consecutive.
+/* Computes unique and unique_consecutive, which find the distinct elements of a tensor or the distinct slices along a dimension.
  *
- * As in PyTorch they have no derivative: which of equal elements is taken would be arbitrary. So the parts that they are made of are not recorded. */
+ * As in PyTorch, these operators have no derivative, because it would depend on which of several equal elements is returned. Therefore autograd does
+ * not record the operators that are called here. */
 #include <string.h>
 
 #include "gen/binary_kernels.h"
@@ -16,12 +17,13 @@
 #include "op/copy.h"
 #include "op/sizes.h"
 
-/* Rows, each one element or the elements of a slice; equal rows are adjacent. */
+/* Describes the distinct rows that were found. A row is one element, or the elements of a slice, and equal rows are adjacent. */
 struct distinct {
     const char *rows;
-    const int64_t *places; /* the original index of each row; only for the inverse */
+    const int64_t *places; /* original index of each row; NULL if the inverse, which is computed from these indices, is not wanted */
     int64_t size;          /* bytes of a row */
-    const int64_t *starts; /* beginnings of runs of equal rows, and the end of the last run */
+    const int64_t *starts; /* index of the first row of each run of equal rows; then, as one more element, the number of rows */
+    /* Number of distinct rows. */
     int64_t runs;
 };
 
@@ -50,6 +52,7 @@ void run_distinct(const struct grd_plan *p)
     grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB].block(counts->numel, (char *const[]){counts->data, starts + step, starts}, NULL);
 }
 
+/* Returns the elements of an int64 tensor. */
 static const int64_t *int64s(const grd_tensor *t)
 {
     return (const int64_t *)(const void *)t->data;
@@ -57,7 +60,7 @@ static const int64_t *int64s(const grd_tensor *t)
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the order in which rows are ascending: sorted stably by each column, from the last to the first. */
+/* Returns the indices that sort the rows lexicographically. Rows are sorted stably by each column, from the last column to the first. */
 static grd_tensor *sorted_order(grd_tensor *rows)
 {
     grd_tensor *order = grd_arange_end(grd_int(rows->sizes[0]));
@@ -68,14 +71,15 @@ static grd_tensor *sorted_order(grd_tensor *rows)
     return order;
 }
 
-/* Returns t's elements as n rows; a complex element is two real ones, so that rows are ordered by the real part first. */
+/* Returns t as n rows of `length` elements. A complex element becomes two real ones, so that rows are ordered by the real part first. */
 static grd_tensor *as_rows(grd_tensor *t, int64_t n, int64_t length)
 {
     grd_tensor *rows = grd_reshape(t, grd_dims(n, length));
     return is_complex(t) ? grd_reshape(grd_view_as_real(rows), grd_dims(n, 2 * length)) : rows;
 }
 
-/* Finds the distinct rows: all of them in order, or runs of adjacent ones. */
+/* Finds the distinct rows and describes them in the plan's state. Writes their number to *ret_runs. Returns false on an error. If `in_order`, all
+ * rows are sorted first, otherwise only adjacent rows are compared. */
 static bool find_rows(struct grd_plan *p, grd_tensor *rows, bool in_order, int64_t *ret_runs)
 {
     if (grd_pending())
@@ -96,7 +100,7 @@ static bool find_rows(struct grd_plan *p, grd_tensor *rows, bool in_order, int64
 
 /* ---- Elements --------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the elements in order, in new memory, without their indices. NULL with the error raised on failure. */
+/* Returns the elements of self in ascending order, in new memory, without their indices. Returns NULL, with the error raised, on failure. */
 static const void *sorted_elements(grd_tensor *self)
 {
     const grd_tensor *elements = grd_contiguous_as(self, GRD_DTYPE_NONE);
@@ -105,7 +109,8 @@ static const void *sorted_elements(grd_tensor *self)
     return grd_pending() ? NULL : grd_kernels->order[self->dtype]->sort(n, elements->data, to, spare);
 }
 
-/* Finds the distinct real elements: all of them in order, or runs of adjacent ones. */
+/* Finds the distinct elements of a real tensor and describes them in the plan's state. Writes their number to *ret_runs. Returns false on an
+ * error. If `in_order`, all elements are sorted first, otherwise only adjacent elements are compared. */
 static bool find_real_elements(struct grd_plan *p, grd_tensor *self, bool in_order, bool inverse, int64_t *ret_runs)
 {
     grd_tensor *ordered[2] = {grd_failed, grd_failed};
@@ -124,6 +129,7 @@ static bool find_real_elements(struct grd_plan *p, grd_tensor *self, bool in_ord
     return true;
 }
 
+/* Finds the distinct elements, and plans the three results: values, inverse and counts. */
 static bool find_elements(struct grd_plan *p, grd_tensor *self, bool in_order, bool inverse, bool counts)
 {
     int64_t runs = 0;
@@ -144,7 +150,8 @@ bool check_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool retur
 
 /* ---- Slices ----------------------------------------------------------------------------------------------------------------- */
 
-/* Finds the distinct slices along dim: all of them in order, or runs of adjacent ones. */
+/* Finds the distinct slices along dim, and plans the results. If `in_order`, all slices are sorted first, otherwise only adjacent slices are
+ * compared. */
 static bool find_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, bool in_order)
 {
     const int64_t n = self->sizes[dim], length = n > 0 ? self->numel / n : 0;
@@ -157,12 +164,13 @@ static bool find_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, bool 
     sizes[dim] = 1;
     grd_shape_contiguous_strides(grd_dims_from(sizes, self->ndim), strides);
     sizes[dim] = runs;
-    strides[dim] = length; /* the slices lie one after the other */
+    strides[dim] = length; /* slices are contiguous, and one follows the other */
     return grd_plan_strided(p, grd_dims_from(sizes, self->ndim), strides, (grd_dtype)self->dtype) &&
            grd_plan_result(p, grd_dims(n), GRD_INT64) && grd_plan_result(p, grd_dims(runs), GRD_INT64);
 }
 
-/* Wraps dim. RuntimeError: the tensor is empty in a dimension other than dim. */
+/* Writes dim to *ret_dim, with a negative dim converted to the dimension's number. Returns false with an error if dim is out of range or if a
+ * dimension other than dim is empty (RuntimeError). */
 static bool check_slices(const grd_tensor *self, int64_t dim, int64_t *ret_dim)
 {
     int64_t empty = 0;
@@ -180,7 +188,8 @@ static bool check_slices(const grd_tensor *self, int64_t dim, int64_t *ret_dim)
 
 bool plan_unique_dim(struct grd_plan *p, grd_tensor *self, int64_t dim, bool sorted, bool return_inverse, bool return_counts)
 {
-    (void)sorted, (void)return_inverse, (void)return_counts; /* all results are always computed, in order */
+    /* All three results are always computed, and the slices are always sorted. */
+    (void)sorted, (void)return_inverse, (void)return_counts;
     return check_slices(self, dim, &dim) && plan_distinct(p, self, "unique_dim");
 }
 

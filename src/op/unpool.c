@@ -1,4 +1,5 @@
-/* Fractional max pooling (windows at random places) and max_unpool. Composites, each recorded as one node. Schema: schema/pooling.toml. */
+/* Computes fractional_max_pool, whose windows are at random positions, and max_unpool by calls of other operators. Autograd does not record these
+ * calls, but one node with the gradient formula of schema/pooling.toml. */
 #include <string.h>
 
 #include "gen/uses/op/unpool.h"
@@ -8,7 +9,7 @@
 #include "gradus/library.h"
 #include "op/formula.h"
 
-/* ---- Windows at random places ---------------------------------------------------------------------------------------------------------- */
+/* ---- Fractional max pooling ------------------------------------------------------------------------------------------------------------ */
 
 static bool check_windows(const char *name, const grd_tensor *self, grd_dims kernel, grd_dims output, const grd_tensor *samples, int64_t n)
 {
@@ -43,8 +44,8 @@ static bool check_windows(const char *name, const grd_tensor *self, grd_dims ker
     return true;
 }
 
-/* Returns where the windows begin along one axis, (batch, channels, windows): floor((o + u) * alpha) - floor(u * alpha) for a random u; the last
- * one ends at the end. */
+/* Returns the start indices of the windows along one axis, with sizes (batch, channels, windows). Window o starts at floor((o + u) * alpha) - floor(u
+ * * alpha) for the random number u, and the last window ends at the end of the axis. */
 static grd_tensor *window_starts(grd_tensor *u, int64_t size, int64_t kernel, int64_t windows)
 {
     const grd_dtype dtype = (grd_dtype)u->dtype;
@@ -61,7 +62,7 @@ static grd_tensor *window_starts(grd_tensor *u, int64_t size, int64_t kernel, in
     return grd_cat(grd_tensors(starts, last), .dim = 2);
 }
 
-/* Returns numbers 0, 1, … along dimension `dim` of n dimensions, the others of size 1. */
+/* Returns the numbers 0 to count - 1 along dimension `dim` of a tensor with n dimensions, whose other sizes are 1. */
 static grd_tensor *along(int64_t count, int64_t dim, int64_t n, grd_device device)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -70,7 +71,8 @@ static grd_tensor *along(int64_t count, int64_t dim, int64_t n, grd_device devic
     return grd_reshape(grd_arange_end(grd_int(count), .device = device), grd_dims_from(sizes, n));
 }
 
-/* Returns the indices of the elements of all windows, (batch * channels, outputs, elements of a window). */
+/* Returns the indices of the elements of all windows, counted in row-major order within an image, with sizes (batch * channels, outputs, elements of
+ * a window). */
 static grd_tensor *window_places(const grd_tensor *self, grd_dims kernel, grd_dims output, grd_tensor *samples, int64_t n)
 {
     const int64_t first = self->ndim - n, batch = first == 2 ? self->sizes[0] : 1, channels = self->sizes[first - 1], dims = 2 + 2 * n;
@@ -78,7 +80,8 @@ static grd_tensor *window_places(const grd_tensor *self, grd_dims kernel, grd_di
     grd_tensor *places = NULL;
     samples = grd_narrow(grd_narrow(samples, 0, 0, batch), 1, 0, channels);
     for (int64_t i = 0; i < n && !grd_pending(); i++) {
-        const int64_t sample = n == 2 ? 1 - i : i; /* PyTorch has the width before the height, but the depth before both */
+        /* PyTorch's samples have the width before the height in 2-D, but the depth, height, width in 3-D. */
+        const int64_t sample = n == 2 ? 1 - i : i;
         grd_tensor *starts = window_starts(grd_select(samples, 2, sample), self->sizes[first + i], kernel.data[i], output.data[i]);
         for (int64_t k = 0; k < dims; k++)
             sizes[k] = k == 0 ? batch : k == 1 ? channels : k == 2 + i ? output.data[i] : 1;
@@ -91,6 +94,7 @@ static grd_tensor *window_places(const grd_tensor *self, grd_dims kernel, grd_di
     return grd_pending() ? grd_failed : grd_reshape(places, grd_dims(batch * channels, outputs, elements));
 }
 
+/* Computes fractional max pooling with n spatial dimensions, and writes the values and indices to `ret`. */
 static void pool_at_random(const char *name, grd_tensor *self, grd_dims kernel, grd_dims output, grd_tensor *samples, int64_t n,
                            grd_tensor **ret)
 {
@@ -126,7 +130,7 @@ void op_fractional_max_pool3d(grd_tensor *self, grd_dims kernel_size, grd_dims o
     pool_at_random("fractional_max_pool3d", self, kernel_size, output_size, random_samples, 3, ret);
 }
 
-/* ---- Max pooling undone ---------------------------------------------------------------------------------------------------------------- */
+/* ---- max_unpool ------------------------------------------------------------------------------------------------------------------------ */
 
 static bool check_places(const char *name, const grd_tensor *self, grd_tensor *indices, grd_dims output, int64_t n)
 {
@@ -156,6 +160,7 @@ static bool check_places(const char *name, const grd_tensor *self, grd_tensor *i
     return true;
 }
 
+/* Returns images of zeros, in which the elements of self are written at the given indices of each image. */
 static grd_tensor *unpooled(const char *name, grd_tensor *self, grd_tensor *indices, grd_dims output, int64_t n)
 {
     int64_t sizes[GRD_MAX_DIMS];

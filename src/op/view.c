@@ -1,11 +1,14 @@
-/* Views: the geometry of operators whose result shares storage with their argument.
+/* Plans views, i.e. determines sizes, strides and offset of results that share storage with the operator's argument.
  *
- * A view is planned as other operators are, but its plan says all: sizes, strides and offset. op_<name>, which makes the tensor, is generated
- * (gen/view_calls.h, at the end). Here, too, are the operators that put a gradient back where a view took it from: they plan the same view, of zeros.
- * Invariant: no element is read or written by a view. */
+ * A view has a plan but no run, because the plan determines everything: sizes, strides and offset. The functions op_<name>, which create the tensors,
+ * are generated (gen/view_calls.h, included at the end). This file also has the gradients of views, which write a gradient to the same view of a
+ * tensor of zeros.
+ *
+ * Invariant: a view reads and writes no elements. */
 #include <string.h>
 
 #include "gen/uses/op/view.h"
+#include "base/integer.h"
 #include "core/new.h"
 #include "core/resize.h"
 #include "core/shape.h"
@@ -16,7 +19,8 @@
 #include "op/plan.h"
 #include "op/view.h"
 
-/* Copies the dimensions of `t`. If they are few a fixed number is copied, which takes a few moves and no loop. */
+/* Copies the sizes and strides of `t` to the view v. If they are stored inline, a fixed number is copied, which compiles to a few moves without a
+ * loop. */
 GRD_INLINE void view_of(struct grd_view *v, const grd_tensor *t)
 {
     const size_t n = t->sizes == t->inline_dims ? GRD_INLINE_DIMS : t->ndim;
@@ -30,7 +34,7 @@ GRD_INLINE void view_of(struct grd_view *v, const grd_tensor *t)
     }
 }
 
-/* Copies the dimensions of `t` except those of a bit set. */
+/* Copies the sizes and strides of `t`, without the dimensions in the bit set `dims`, to the view v. */
 GRD_INLINE void view_without(struct grd_view *v, const grd_tensor *t, uint64_t dims)
 {
     grd_view_start(v, t, 0);
@@ -39,7 +43,7 @@ GRD_INLINE void view_without(struct grd_view *v, const grd_tensor *t, uint64_t d
             grd_view_append(v, t->sizes[i], t->strides[i]);
 }
 
-/* Moves the first element by `steps`. An empty tensor has no elements, and its strides may be anything: if that overflows, the offset stays. */
+/* Adds steps * stride to the offset. If the offset would overflow, which can happen only for an empty tensor, the offset stays unchanged. */
 static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
 {
     int64_t there;
@@ -48,6 +52,7 @@ static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
         v->offset = there;
 }
 
+/* Returns the view with its conjugate key inverted. */
 static grd_tensor *turned_round(grd_tensor *view)
 {
     if (!grd_is_failed(view))
@@ -55,6 +60,7 @@ static grd_tensor *turned_round(grd_tensor *view)
     return view;
 }
 
+/* Returns the tensor that v describes, a view of self. */
 static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
 {
     const grd_dims sizes = grd_dims_from(v->sizes, v->n), strides = grd_dims_from(v->strides, v->n);
@@ -69,13 +75,13 @@ static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
     return v->checked ? grd_new_view(self, sizes, strides, v->offset) : grd_new_part(self, sizes, strides, v->offset);
 }
 
-/* Makes the tensor itself the view of what it was; returns it. */
+/* Changes the sizes, strides and offset of `out` itself to those of the view. Returns `out`, or grd_failed on an error. */
 static inline grd_tensor *turned(grd_tensor *out, const struct grd_view *v)
 {
     return grd_set_geometry(out, grd_dims_from(v->sizes, v->n), grd_dims_from(v->strides, v->n), v->offset) ? out : grd_failed;
 }
 
-/* ---- All of it ----------------------------------------------------------------------------------------------------------- */
+/* ---- alias and detach ---------------------------------------------------------------------------------------------------- */
 
 static inline bool plan_alias(struct grd_view *v, grd_tensor *self)
 {
@@ -91,7 +97,7 @@ static inline bool plan_detach(struct grd_view *v, grd_tensor *self)
     return v->detached = plan_alias(v, self);
 }
 
-/* ---- Other sizes, same elements --------------------------------------------------------------------------------------- */
+/* ---- Views with other sizes ------------------------------------------------------------------------------------------- */
 
 static inline bool plan_view(struct grd_view *v, grd_tensor *self, grd_dims size)
 {
@@ -118,7 +124,7 @@ grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
     return grd_unsafe_view(grd_clone(self, .memory_format = "contiguous"), wanted);
 }
 
-/* Returns the sizes of `t` with dims [first, past) replaced by `others`. */
+/* Returns the sizes of `t` with the dims [first, past) replaced by `others`. `sizes` is the memory for the result. */
 static grd_dims replaced(const grd_tensor *t, int64_t first, int64_t past, grd_dims others, int64_t *sizes)
 {
     int64_t n = 0;
@@ -148,6 +154,8 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
     return grd_reshape(self, replaced(self, start_dim, end_dim + 1, grd_dims(product), sizes));
 }
 
+/* Writes the sizes of the new dimensions to ret_sizes, with -1 replaced by the inferred size. Raises RuntimeError if their product is not the size
+ * along dim. */
 static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64_t *ret_sizes)
 {
     int64_t size = grd_size_along(self, dim), product = 1, inferred = -1;
@@ -182,7 +190,7 @@ grd_tensor *op_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes)
     return grd_view(self, replaced(self, dim, dim + 1, grd_dims_from(parts, sizes.n), result));
 }
 
-/* An empty list squeezes nothing, an absent one everything. */
+/* Plans squeeze(). If `dim` is absent (dim.data is NULL), all dimensions of size 1 are removed. If `dim` is an empty list, none is removed. */
 static inline bool plan_squeeze(struct grd_view *v, grd_tensor *self, grd_dims dim)
 {
     uint64_t mask = 0;
@@ -212,8 +220,9 @@ static inline bool plan_unsqueeze(struct grd_view *v, grd_tensor *self, int64_t 
     return true;
 }
 
-/* ---- Other order of dimensions ------------------------------------------------------------------------------------------ */
+/* ---- Views with another order of dimensions ----------------------------------------------------------------------------- */
 
+/* Plans a view with the dimensions a and b exchanged. */
 static inline bool swap(struct grd_view *v, const grd_tensor *self, int64_t a, int64_t b)
 {
     view_of(v, self);
@@ -245,7 +254,8 @@ static inline bool plan_mT(struct grd_view *v, grd_tensor *self)
     return swap(v, self, self->ndim - 2, self->ndim - 1);
 }
 
-/* Wraps the dims. RuntimeError: one occurs twice; `what` is their name in the error, or NULL. */
+/* Converts the dims to dims counted from 0. Raises RuntimeError if a dim occurs twice. `what` is the argument's name for movedim's error; NULL means
+ * permute. */
 static bool wrap_each(int64_t ndim, grd_dims dims, const char *what, int64_t *ret_dims, uint64_t *ret_mask)
 {
     *ret_mask = 0;
@@ -319,8 +329,9 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
     return grd_permute(self, grd_dims_from(order, self->ndim));
 }
 
-/* ---- Repeated elements --------------------------------------------------------------------------------------------------- */
+/* ---- expand -------------------------------------------------------------------------------------------------------------- */
 
+/* Sets size and stride of dimension i of an expanded view. Raises RuntimeError if self does not expand to `size`. */
 static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct grd_view *v)
 {
     int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
@@ -368,7 +379,7 @@ static inline bool plan_expand(struct grd_view *v, grd_tensor *self, grd_dims si
     return !large || grd_shape_numel(grd_dims_from(v->size, size.n), &numel);
 }
 
-/* ---- Part of the elements -------------------------------------------------------------------------------------------------- */
+/* ---- Views of some of the elements ----------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline, cold)) bool refuse_index(const grd_tensor *self, int64_t dim, int64_t index)
 {
@@ -376,7 +387,7 @@ static __attribute__((noinline, cold)) bool refuse_index(const grd_tensor *self,
                      grd_list_text(grd_sizes(self)), (long long)dim);
 }
 
-/* Wraps an index from -size to size - 1. IndexError: it is out of range. */
+/* Converts an index from -size to size - 1 to an index from 0 to size - 1. Raises IndexError if the index is out of range. */
 static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index, int64_t *ret_index)
 {
     const int64_t size = self->sizes[dim];
@@ -391,7 +402,8 @@ GRD_INLINE bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, i
     if (!grd_wrap_dim(self, dim, &dim) || !wrap_index(self, dim, index, &index))
         return false;
     const int64_t rest = (int64_t)self->ndim - 1;
-    if (GRD_LIKELY(dim == 0 || dim == rest)) { /* the other dimensions are adjacent */
+    /* The sizes and strides of the remaining dimensions are adjacent in the arrays of self, so these arrays are used without a copy. */
+    if (GRD_LIKELY(dim == 0 || dim == rest)) {
         grd_view_start(v, self, rest);
         v->sizes = self->sizes + (dim == 0);
         v->strides = self->strides + (dim == 0);
@@ -402,21 +414,16 @@ GRD_INLINE bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, i
     return true;
 }
 
-static int64_t clamped(int64_t value, int64_t low, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
-/* Returns a bound as Python's slices read it: `absent` if there is none, counted from the end if negative, clamped. */
+/* Returns a slice bound as Python reads it: `absent` if it is None, counted from the end if it is negative, and clamped to [low, high]. */
 static inline int64_t slice_bound(const grd_scalar *bound, int64_t absent, int64_t size, int64_t low, int64_t high)
 {
     if (bound->kind == GRD_SCALAR_NONE)
         return absent;
     int64_t value = grd_scalar_int64(*bound);
-    return clamped(value < 0 ? value + size : value, low, high);
+    return grd_clamped(value < 0 ? value + size : value, low, high);
 }
 
-/* Returns the number of elements, and the first index; step is not 0. */
+/* Returns the number of elements of a slice, and its first index. step must not be 0. */
 static int64_t slice_range(int64_t size, const grd_scalar *start, const grd_scalar *end, int64_t step, int64_t *ret_first)
 {
     if (step > 0) {
@@ -441,7 +448,7 @@ GRD_INLINE bool plan_slice(struct grd_view *v, grd_tensor *self, int64_t dim, gr
     view_of(v, self);
     v->size[dim] = slice_range(self->sizes[dim], &start, &end, step, &first);
     advance(v, first, self->strides[dim]);
-    /* A step too large for a stride can only be that of a single element, whose stride is never used. */
+    /* If stride * step overflows, `step` exceeds the size along dim. The slice then has at most one element, so its stride is never used. */
     if (!__builtin_mul_overflow(self->strides[dim], step, &stride))
         v->stride[dim] = stride;
     return true;
@@ -455,7 +462,7 @@ GRD_INLINE bool plan_diagonal(struct grd_view *v, grd_tensor *self, int64_t offs
     if (dim1 == dim2)
         return grd_raise(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)given1, (long long)given2);
     int64_t rows = self->sizes[dim1], columns = self->sizes[dim2], size;
-    offset = clamped(offset, -rows, columns);
+    offset = grd_clamped(offset, -rows, columns);
     if (offset >= 0)
         size = rows < columns - offset ? rows : columns - offset;
     else
@@ -489,7 +496,7 @@ static inline bool plan_unfold(struct grd_view *v, grd_tensor *self, int64_t dim
     return true;
 }
 
-/* ---- Any geometry ----------------------------------------------------------------------------------------------------------- */
+/* ---- as_strided ------------------------------------------------------------------------------------------------------------- */
 
 static inline bool plan_as_strided(struct grd_view *v, grd_tensor *self, grd_dims size, grd_dims stride, grd_scalar storage_offset)
 {
@@ -504,19 +511,19 @@ static inline bool plan_as_strided(struct grd_view *v, grd_tensor *self, grd_dim
     return v->offset >= 0 || grd_raise(GRD_ERROR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)v->offset);
 }
 
-/* ---- Several views ---------------------------------------------------------------------------------------------------------- */
+/* ---- Operators that return several views ------------------------------------------------------------------------------------ */
 
-/* A dimension that is cut into parts. */
+/* Describes several views of one tensor, which divide its dimension `dim`. */
 struct views {
     int64_t n, dim;
-    int64_t each;         /* elements of a part; the last part has the rest */
-    const int64_t *sizes; /* elements of each part, or NULL */
-    bool single;          /* each part is one element, without the dimension */
+    int64_t each;         /* size of each view along dim; the last one may be smaller */
+    const int64_t *sizes; /* size of each view along dim; NULL if `each` is used */
+    bool single;          /* each view is one element along dim, and has no dimension `dim` */
 };
 
 static const grd_tensors no_tensors = {0, NULL};
 
-/* Returns the parts, marked as several views of one operator, which autograd refuses to write. */
+/* Returns the views that `vs` describes, flagged as several views that one operator has returned. Autograd refuses in-place changes of such views. */
 static grd_tensors made_several(grd_tensor *self, const struct views *vs)
 {
     int64_t room[2][GRD_MAX_DIMS];
@@ -609,15 +616,16 @@ grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
     return grd_split_with_sizes(self, grd_dims_from(memset(sizes, 0, (size_t)chunks * sizeof *sizes), chunks), .dim = along);
 }
 
-/* ---- Views written to ----------------------------------------------------------------------------------------------------------- */
+/* ---- Scatter operators, which write into a view of a copy ----------------------------------------------------------------------- */
 
-/* Returns a copy with the strides of the tensor, gaps included, as PyTorch's; contiguous if its elements share memory. */
+/* Returns a copy with the strides of self, as PyTorch does, even if there are gaps between elements. The copy is contiguous if elements of self share
+ * memory. */
 static grd_tensor *copied(grd_tensor *self)
 {
     return grd_shape_may_overlap(grd_sizes(self), self->strides) ? grd_clone(self) : grd_hidden_restrided(self, grd_strides(self));
 }
 
-/* Returns `made`, a tensor of its own, after writing src into a view of it. */
+/* Copies src to `part`, a view of `made`, and returns `made`. If the sizes of src and `part` differ, raises RuntimeError and returns grd_failed. */
 static grd_tensor *with_part(grd_tensor *made, grd_tensor *part, grd_tensor *src)
 {
     if (!grd_pending() && !grd_same_sizes(src, grd_sizes(part)))
@@ -649,7 +657,7 @@ int64_t grd_offset_within(grd_scalar storage_offset, int64_t offset)
 {
     int64_t within = 0;
     if (storage_offset.kind != GRD_SCALAR_NONE && __builtin_sub_overflow(grd_scalar_int64(storage_offset), offset, &within))
-        return INT64_MIN; /* outside of any storage */
+        return INT64_MIN; /* an offset outside of any storage, which is refused later */
     return within;
 }
 
@@ -662,7 +670,7 @@ grd_tensor *op_as_strided_scatter(grd_tensor *self, grd_tensor *src, grd_dims si
     return with_part(made, grd_as_strided(made, size, stride, .storage_offset = within), src);
 }
 
-/* ---- Gradients ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Gradients of views -------------------------------------------------------------------------------------------------------- */
 
 static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
 {
@@ -670,12 +678,14 @@ static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
                                                    grd_list_text(grd_sizes(grad)), grd_list_text(view));
 }
 
-/* The view that a gradient is written to, in the plan of an operator whose result is zeros elsewhere. */
+/* What the plan of a view's gradient passes to its run. The result is zeros, and the gradient is written to `view`, a view of the result. */
 struct written {
     struct grd_view view;
+    /* Memory for the sizes and strides of `view`. */
     int64_t room[2][GRD_MAX_DIMS];
 };
 
+/* Returns `view` of struct written, which is in the plan's state. Sets the view's pointers to the arrays of the struct. */
 static struct grd_view *written_view(const struct grd_plan *p)
 {
     struct written *w = (struct written *)(uintptr_t)p->state;
@@ -685,7 +695,8 @@ static struct grd_view *written_view(const struct grd_plan *p)
     return &w->view;
 }
 
-/* Plans zeros of `sizes`, and sets up `zeros` with their geometry, from which the generated plans go on. */
+/* Plans the result: a contiguous tensor of the given sizes, which run_view_backward() fills with zeros before it writes `grad` to the view. Sets
+ * `zeros` to the result's sizes and strides, without data, so that the caller can plan the view of it. */
 static bool plan_written(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *zeros)
 {
     int64_t numel;
@@ -719,7 +730,8 @@ int64_t grd_window_dim(grd_dims sizes, int64_t dimension)
     return !grd_shape_wrap_dim(dimension, sizes.n, &dimension) || sizes.n == 0 ? 0 : dimension + 1;
 }
 
-/* Adds one window position at a time: within a position no two elements share memory. */
+/* Returns the gradient of unfold(). Windows may overlap, so the gradient is added in one step per position in a window, for all windows together.
+ * Elements at the same position of different windows never share memory. */
 grd_tensor *op_hidden_unfold_backward(grd_tensor *grad, grd_dims sizes, int64_t dimension, int64_t size, int64_t step)
 {
     grd_tensor *zeros = grd_zeros(sizes, .dtype = (grd_dtype)grad->dtype, .device = grd_device_of(grad));

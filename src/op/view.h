@@ -1,22 +1,24 @@
-/* A view as planned: all that its operator says. The views themselves are made in view.c, with code that is generated (gen/view_calls.h). */
+/* Describes a planned view, i.e. everything that a view operator determines about its result. The tensors are created in view.c by generated code
+ * (gen/view_calls.h). */
 #ifndef GRD_OP_VIEW_H
 #define GRD_OP_VIEW_H
 
 #include "core/tensor.h"
 
 struct grd_view {
+    /* n: number of dimensions; offset: offset in the storage, in elements. */
     int64_t n, offset;
-    const int64_t *sizes, *strides; /* of n dimensions: the arrays below, or those of another tensor */
+    const int64_t *sizes, *strides; /* n sizes and strides: either the arrays below, or arrays of another tensor */
     int64_t *size,
-        *stride;     /* arrays of GRD_MAX_DIMS outside of this struct, so that the compiler can keep the struct itself in registers */
-    grd_dtype dtype; /* dtype in whose elements strides and offset are counted; NONE: the tensor's */
-    bool checked;    /* checked against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
-    bool detached;   /* has no history and no base, and states its dtype */
-    bool itself;     /* the tensor itself is returned */
-    bool turns;      /* is read as conjugated exactly if the tensor is not */
+        *stride;     /* arrays of GRD_MAX_DIMS elements outside of this struct, so that the compiler can keep the struct in registers */
+    grd_dtype dtype; /* dtype of the view, in whose elements strides and offset are counted; NONE: the dtype of the tensor */
+    bool checked;    /* true if the view must be checked against the storage; false if it is known to be inside of its tensor */
+    bool detached;   /* the view has no autograd history and no base tensor, and `dtype` is set */
+    bool itself;     /* the result is the tensor itself, not a view */
+    bool turns;      /* the conjugate (or negative) flag of the view is the opposite of the tensor's */
 };
 
-/* Begins a view of `t` whose n dimensions are still to be written. */
+/* Starts a view of `t` with n dimensions, whose sizes and strides the caller writes. */
 static inline void grd_view_start(struct grd_view *v, const grd_tensor *t, int64_t n)
 {
     v->n = n;
@@ -25,6 +27,7 @@ static inline void grd_view_start(struct grd_view *v, const grd_tensor *t, int64
     v->strides = v->stride;
 }
 
+/* Appends a dimension to a view. */
 static inline void grd_view_append(struct grd_view *v, int64_t size, int64_t stride)
 {
     v->size[v->n] = size;

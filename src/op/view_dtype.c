@@ -1,4 +1,4 @@
-/* view(dtype): the memory of a tensor viewed as elements of another dtype. */
+/* Plans view(dtype), which views the memory of a tensor as elements of another dtype. */
 #include "gen/uses/op/view_dtype.h"
 #include "core/dtype.h"
 #include "core/shape.h"
@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-/* If the element size changes: checks that the last dimension divides into elements of the new size. */
+/* Raises RuntimeError if self has no dimension, or the last one is not contiguous, so that its elements cannot be regrouped into elements of another
+ * size. */
 static bool check_last(const grd_tensor *self, const char *from, const char *to)
 {
     if (self->ndim == 0)
@@ -19,13 +20,16 @@ static bool check_last(const grd_tensor *self, const char *from, const char *to)
     return true;
 }
 
+/* Raises the error that a size, offset or stride, which `what` names and whose value is `value`, is not divisible by `ratio`. Always returns
+ * false. */
 static bool refuse_rest(const char *what, int64_t ratio, const char *from, const char *to, int64_t value)
 {
     return grd_raise(GRD_ERROR_RUNTIME, "%s must be divisible by %lld to view %s as %s (different element sizes), but got %lld", what,
                      (long long)ratio, from, to, (long long)value);
 }
 
-/* Checks that sizes, offset and strides divide by `ratio`, the number of elements that become one. */
+/* Raises RuntimeError if the last size, the offset or a stride is not divisible by `ratio`, the number of elements that become one element of the new
+ * dtype. */
 static bool check_divides(const grd_tensor *self, int64_t ratio, const char *from, const char *to)
 {
     char what[32];
@@ -42,7 +46,7 @@ static bool check_divides(const grd_tensor *self, int64_t ratio, const char *fro
     return true;
 }
 
-/* Returns a length counted in elements of the new size. */
+/* Converts a size, stride or offset from elements of the old size to elements of the new size. */
 static int64_t measure(int64_t length, int64_t old_size, int64_t new_size)
 {
     return old_size < new_size ? length / (new_size / old_size) : grd_wrapping_product(length, old_size / new_size);

@@ -1,6 +1,7 @@
-/* The gradient of as_strided, _restride: from one geometry to another through the memory that both describe.
+/* Computes _restride, the gradient of as_strided. _restride writes a tensor to memory with one geometry (sizes, strides and offset) and reads the
+ * memory with another geometry.
  *
- * Invariant: elements that share memory are added up, in row-major order. */
+ * Invariant: elements that share an address are added, in row-major order. */
 #include "gen/uses/op/view_gradient.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -12,7 +13,8 @@ static bool check_strided(grd_dims size, grd_dims stride)
     return size.n == stride.n || grd_raise(GRD_ERROR_RUNTIME, "mismatch in length of strides and shape");
 }
 
-/* Finds `base` and `span` such that the addresses of both geometries lie in [base, base + span). */
+/* Finds `base` and `span` such that all addresses, counted in elements, that the geometries a and b reach are in [base, base + span). Raises
+ * RuntimeError if an address is negative or overflows. */
 static bool span_of_both(grd_dims a, grd_dims a_strides, int64_t a_offset, grd_dims b, grd_dims b_strides, int64_t b_offset,
                          int64_t *ret_base, int64_t *ret_span)
 {
@@ -28,7 +30,8 @@ static bool span_of_both(grd_dims a, grd_dims a_strides, int64_t a_offset, grd_d
     return true;
 }
 
-/* Adds `self` into `memory` where elements may share an address: through a list of addresses, in row-major order. */
+/* Adds the elements of `self` to `memory` at the addresses that strides and offset give. Several elements may have the same address, so the addresses
+ * are computed as an index tensor, and elements are added in row-major order. */
 static void add_overlapping(grd_tensor *memory, grd_tensor *self, grd_dims strides, int64_t offset)
 {
     const grd_dims all = grd_dims(self->numel);

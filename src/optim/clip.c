@@ -1,4 +1,4 @@
-/* Gradients cut down, all together by their norm or each element by its value. */
+/* Clips gradients: scales all of them by their common norm, or clamps each element. */
 #include "base/error.h"
 #include "base/object.h"
 #include "core/tensor.h"
@@ -7,7 +7,8 @@
 #include "gradus/optim.h"
 #include "optim/optim.h"
 
-/* The gradients there are; absent (data NULL) on failure. */
+/* Returns a list of the gradients of those parameters that have one, in memory that the innermost scope owns. The list's data is NULL, with the
+ * error raised in the name of `function`, on failure. */
 static grd_tensors gradients_of(grd_tensors parameters, const char *function)
 {
     grd_tensors none = {0};
@@ -23,6 +24,7 @@ static grd_tensors gradients_of(grd_tensors parameters, const char *function)
     return grads != NULL && !grd_pending() ? grd_tensors_from(grads, n) : none;
 }
 
+/* Returns the norm of all gradients as one vector, a zero-dimensional tensor. It is computed as the norm of the norms of the single gradients. */
 static grd_tensor *total_norm(grd_tensors grads, grd_scalar order)
 {
     if (grads.n == 0)
@@ -35,6 +37,7 @@ static grd_tensor *total_norm(grd_tensors grads, grd_scalar order)
     return grd_norm(grd_stack(grd_tensors_from(norms, grads.n)), .p = order);
 }
 
+/* True if the total norm is finite; otherwise raises RuntimeError. */
 static bool is_finite(grd_tensor *total, grd_scalar order)
 {
     if (grd_item_int64(grd_isfinite(total)) != 0 || grd_pending())

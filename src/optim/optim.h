@@ -1,10 +1,10 @@
-/* Declarations that the files of src/optim share. */
+/* Declares the function that the files of src/optim share, which checks a list of parameters. */
 #ifndef GRD_OPTIM_OPTIM_H
 #define GRD_OPTIM_OPTIM_H
 
 #include "gradus/types.h"
 
-/* True if the list holds no NULL. False, with a TypeError that names the function, otherwise. */
+/* True if `parameters` is a list of tensors without NULL. Otherwise raises a TypeError that names `function`. */
 bool grd_optim_check_list(grd_tensors parameters, const char *function);
 
 #endif

@@ -1,9 +1,8 @@
-/* Optimizers: groups of parameters with their options and state, and the one call of a step operator per group.
- *
- * Lives here: what an optimizer keeps and who may change it. Not here: the arithmetic, which is in the operators of schema/optim.toml.
+/* Implements the optimizers. An optimizer has groups of parameters with their options and state, and calls an operator that updates the
+ * parameters of a group. The arithmetic is in these operators (schema/optim.toml).
  * Invariants
- * - The optimizer owns a reference of every parameter and of every tensor of its state; no parameter is there twice.
- * - Options are in range; bools are 0 or 1. */
+ * - The optimizer owns a reference to every parameter and to every tensor of its state. No parameter occurs twice.
+ * - Options are in their ranges. An option that is a bool is 0 or 1. */
 #include "optim/optim.h"
 
 #include <math.h>
@@ -23,7 +22,7 @@ enum { MAX_OPTIONS = 7, MAX_STATES = 4 };
 
 struct parameter {
     grd_tensor *tensor;
-    grd_tensor *state[MAX_STATES]; /* NULL: none yet */
+    grd_tensor *state[MAX_STATES]; /* owned; a state tensor is NULL until an update makes it or the user sets it */
 };
 
 struct group {
@@ -32,21 +31,22 @@ struct group {
     double options[MAX_OPTIONS];
 };
 
-/* One of the options of a kind of optimizer. */
+/* An option that a kind of optimizer has, such as the learning rate. */
 struct option {
     const char *name;
-    const char *noun;    /* what the error for a value out of range calls it */
-    double least, below; /* least <= value < below */
+    const char *noun;    /* the name of the option in the error for a value out of range */
+    double least, below; /* a value of the option must be at least `least` and less than `below` */
     bool is_bool;
 };
 
 struct kind {
     const char *name;
-    const struct option *options;         /* up to one without a name */
-    const char *const *states;            /* up to NULL */
-    bool (*check)(const double *options); /* what options must fulfil together; NULL: nothing */
+    const struct option *options;         /* the options, ending with one whose name is NULL */
+    const char *const *states;            /* names of the state tensors, ending with NULL */
+    bool (*check)(const double *options); /* checks options that depend on each other; NULL if there are none */
+    /* Updates the `n` parameters in `chosen`, which belong to `group`, with the gradients grads[0] to grads[n - 1]. */
     void (*step)(const struct kind *kind, struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n);
-    bool decoupled; /* weight decay apart from the gradients */
+    bool decoupled; /* true if weight decay changes the parameters directly and not the gradients (AdamW) */
 };
 
 struct grd_optimizer {
@@ -57,7 +57,8 @@ struct grd_optimizer {
 
 enum { PARAMETER = -1 };
 
-/* A state of the chosen parameters, or they themselves: a list, pooled; absent, with the error raised, on failure. */
+/* Returns a list, in memory that the innermost scope owns, of the state tensors with number `state` of the `n` parameters in `chosen`. For PARAMETER,
+ * it lists the parameters themselves. Returns an empty list, with MemoryError, on failure. */
 static grd_tensors list_of(struct parameter *const *chosen, int64_t n, int state)
 {
     grd_tensor **list = grd_pool_alloc((size_t)n * sizeof *list);
@@ -66,7 +67,7 @@ static grd_tensors list_of(struct parameter *const *chosen, int64_t n, int state
     return grd_tensors_from(list, list != NULL ? n : 0);
 }
 
-/* Takes a reference; what was there goes. */
+/* Replaces *state by a new reference to `value` and drops the old reference. *state and `value` may be NULL. */
 static void set_state(grd_tensor **state, grd_tensor *value)
 {
     grd_tensor *old = *state;
@@ -79,6 +80,7 @@ static void set_state(grd_tensor **state, grd_tensor *value)
 enum { LR, MOMENTUM, DAMPENING, SGD_DECAY, NESTEROV, SGD_MAXIMIZE };
 enum { MOMENTUM_BUFFER };
 
+/* False, with ValueError, for Nesterov momentum without momentum or with dampening; otherwise true. */
 static bool check_sgd(const double *o)
 {
     return (o[NESTEROV] != 0 && (o[MOMENTUM] <= 0 || o[DAMPENING] != 0))
@@ -91,7 +93,8 @@ static void call_sgd(const double *o, grd_tensors params, grd_tensors grads, grd
     grd_sgd_step(params, grads, buffers, o[LR], o[MOMENTUM], o[DAMPENING], o[SGD_DECAY], o[NESTEROV] != 0, o[SGD_MAXIMIZE] != 0, first);
 }
 
-/* Moves the parameters that have no buffer yet, with their gradients, behind the others; returns how many have one. */
+/* Reorders the lists `chosen` and `grads` so that the parameters without a momentum buffer, and their gradients, come last. Returns the number of
+ * parameters with a buffer. */
 static int64_t put_first_steps_last(struct parameter **chosen, grd_tensor **grads, int64_t n)
 {
     int64_t later = 0;
@@ -108,7 +111,8 @@ static int64_t put_first_steps_last(struct parameter **chosen, grd_tensor **grad
     return later;
 }
 
-/* Buffers that nobody has written yet: they become state when a step has. */
+/* Returns uninitialized momentum buffers for the `n` parameters in `chosen`. The buffers become state tensors after the first update has written
+ * them. */
 static grd_tensors new_buffers(struct parameter *const *chosen, int64_t n)
 {
     grd_tensor **list = grd_pool_alloc((size_t)n * sizeof *list);
@@ -153,6 +157,7 @@ static const struct kind sgd = {"SGD", sgd_options, sgd_states, check_sgd, step_
 enum { BETA1 = LR + 1, BETA2, EPS, ADAM_DECAY, AMSGRAD, ADAM_MAXIMIZE };
 enum { STEP, EXP_AVG, EXP_AVG_SQ, MAX_EXP_AVG_SQ };
 
+/* Makes those state tensors that the parameter does not have yet, filled with zeros. */
 static void start_adam(struct parameter *parameter, bool amsgrad)
 {
     for (int state = STEP; state < (amsgrad ? MAX_STATES : MAX_EXP_AVG_SQ) && !grd_pending(); state++) {
@@ -217,6 +222,7 @@ static bool is_valid(const struct option *option, double value)
     return grd_raise(GRD_ERROR_VALUE, "Invalid %s: %g", option->noun, value);
 }
 
+/* True if all options are in their ranges and fit together; otherwise raises ValueError. */
 static bool are_valid(const struct kind *kind, const double *options)
 {
     for (int i = 0; kind->options[i].name != NULL; i++)
@@ -234,6 +240,7 @@ static struct parameter *find_parameter(const grd_optimizer *optimizer, const gr
     return NULL;
 }
 
+/* True if the parameters can become a new group of the optimizer; otherwise raises ValueError. */
 static bool check_parameters(const grd_optimizer *optimizer, grd_tensors parameters)
 {
     if (parameters.n == 0)
@@ -251,7 +258,8 @@ static bool check_parameters(const grd_optimizer *optimizer, grd_tensors paramet
     return !grd_pending();
 }
 
-/* Of the public functions: false after an error, and with TypeError for NULL. */
+/* True if no error is pending and `pointer`, the argument called `argument` of the public function `function`, is not NULL. Raises TypeError for
+ * NULL. */
 static bool is_given(const void *pointer, const char *function, const char *argument)
 {
     return !grd_pending() && grd_given_pointer(pointer, function, argument);
@@ -269,13 +277,13 @@ static void free_group(struct group *group)
     grd_free(group->parameters, (size_t)group->n * sizeof *group->parameters);
 }
 
-/* Adds a group of checked parameters with checked options. */
+/* Adds a group of parameters to the optimizer. The caller has checked the parameters and options. False, with MemoryError, on failure. */
 static bool add_group(grd_optimizer *optimizer, grd_tensors parameters, const double *options)
 {
     struct group group = {.n = parameters.n, .parameters = grd_alloc_zeroed((size_t)parameters.n * sizeof *group.parameters)};
     if (group.parameters == NULL)
         return false;
-    memcpy(group.options, options, sizeof group.options); /* which may be those of a group that is about to move */
+    memcpy(group.options, options, sizeof group.options); /* copied first: `options` may be inside the array that grd_reserve moves */
     if (!grd_reserve(&optimizer->groups, optimizer->ngroups + 1, &optimizer->capacity, sizeof group)) {
         free_group(&group);
         return false;
@@ -354,6 +362,7 @@ void grd_optimizer_drop(grd_optimizer *optimizer)
 
 /* ---- Stepping ------------------------------------------------------------------------------------------------------------------------ */
 
+/* Updates all parameters of a group that have a gradient. */
 static void step_group(const struct kind *kind, struct group *group)
 {
     struct parameter **chosen = grd_pool_alloc((size_t)group->n * sizeof *chosen);
@@ -426,7 +435,7 @@ grd_tensor *grd_optimizer_parameter(const grd_optimizer *optimizer, int64_t grou
     return found != NULL && index >= 0 && index < found->n ? found->parameters[index].tensor : NULL;
 }
 
-/* The place of an option, or -1 with the error raised. */
+/* Returns the index of the option called `name`, or -1 with ValueError. */
 static int find_option(const struct kind *kind, const char *name, const char *function)
 {
     for (int i = 0; name != NULL && kind->options[i].name != NULL; i++)
@@ -470,7 +479,8 @@ const char *grd_optimizer_state_name(const grd_optimizer *optimizer, int64_t ind
     return index >= 0 ? *names : NULL;
 }
 
-/* Where a state of a parameter is; NULL with the error raised. */
+/* Returns the address of the state tensor called `name` of the parameter `tensor`. Returns NULL, with the error raised, if there is no such state
+ * or parameter. */
 static grd_tensor **find_state(const grd_optimizer *optimizer, const grd_tensor *tensor, const char *name, const char *function)
 {
     if (!is_given(optimizer, function, "optimizer") || !grd_given(tensor, function, "parameter"))
@@ -493,7 +503,8 @@ grd_tensor *grd_optimizer_get_state(const grd_optimizer *optimizer, const grd_te
     return state != NULL ? *state : NULL;
 }
 
-/* The copy of a value that becomes state: "step" is one number, the others are laid out as the parameter is. */
+/* Returns a copy of `value` in the form in which the state called `name` is stored. The state "step" is a zero-dimensional float32 tensor. Any
+ * other state has the sizes, dtype and strides of the parameter. */
 static grd_tensor *copy_of_state(const grd_tensor *parameter, const char *name, grd_tensor *value)
 {
     if (strcmp(name, "step") == 0)

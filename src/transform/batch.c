@@ -1,10 +1,13 @@
-/* Batch tensors: the one boxed kernel of the BATCH key, for all operators.
+/* Implements the boxed kernel of the BATCH key, which runs all operators on batch tensors. A batch tensor looks like one element of a batch. Its
+ * physical tensor has the batch as dimension 0.
  *
- * It replaces batch tensors by their physical tensors, whose dimension 0 is the batch, changes the arguments as the operator's rule says (enum grd_batch_rule,
- * struct grd_arg's role), calls the operator below, and makes batch tensors of the results. Nothing here knows an operator: formulas are in the schema.
+ * The kernel replaces batch tensors by their physical tensors, changes the other arguments as the operator's rule says (enum grd_batch_rule, enum
+ * grd_batch_role), calls the operator, and makes batch tensors of the results. No operator is named here; formulas for single operators are in
+ * the schema.
  * Invariants
- * - While the kernel runs, the BATCH key is excluded, so that what it calls is not batched again.
- * - An error that the operator below raises is that of a call for one element: see explain(). */
+ * - While the kernel runs, the BATCH key is excluded, so that the operators it calls are not batched again.
+ * - If the called operator fails, and a call for one element of the batch would fail too, the error is the one of the call for one element (see
+ *   explain()). */
 #include "transform/transform.h"
 
 #include <stdio.h>
@@ -19,6 +22,8 @@
 
 /* ---- Arguments and results ---------------------------------------------------------------------------------------------------- */
 
+/* Takes a tensor `t` of argument `i` into account: call->rank becomes at least its number of dimensions, and bit i of call->batched is set if `t`
+ * is a batch tensor. False, with the error raised, if `t` is a batch tensor of another call of vmap. */
 static bool see(struct grd_batch_call *call, int i, const grd_tensor *t)
 {
     call->rank = t->ndim > call->rank ? t->ndim : call->rank;
@@ -28,7 +33,8 @@ static bool see(struct grd_batch_call *call, int i, const grd_tensor *t)
     return grd_batch_usable(t);
 }
 
-/* Finds the batch tensors among the arguments. False where one cannot be used. */
+/* Finds the batch tensors among the arguments, and copies the arguments to call->values. False, with the error raised, if a batch tensor belongs
+ * to another call of vmap. */
 static bool look(struct grd_batch_call *call)
 {
     for (int i = 0; i < call->op->nargs; i++) {
@@ -99,6 +105,8 @@ bool grd_batch_raise_inplace(const char *name, const char *suffix)
 
 /* ---- The call for one element ---------------------------------------------------------------------------------------------------- */
 
+/* Returns a tensor on the meta device with the sizes, strides and dtype of `t`. For a batch tensor these are the sizes, strides and dtype of one
+ * element of the batch. */
 static grd_tensor *element_of(grd_tensor *t)
 {
     grd_tensor *element = grd_new_strided(grd_sizes(t), grd_strides(t), (grd_dtype)t->dtype, GRD_META);
@@ -106,7 +114,8 @@ static grd_tensor *element_of(grd_tensor *t)
     return element;
 }
 
-/* Has the operator check the call for one element, on the meta device. What has no kernel there is not checked. */
+/* True if the operator accepts the call for one element of the batch. To find this out, the operator is run on the meta device, without data. If
+ * it has no kernel for the meta device, the call is not checked and the result is true. */
 static bool check_element(const struct grd_batch_call *call)
 {
     grd_value elements[GRD_MAX_ARGS], results[GRD_MAX_RESULTS];
@@ -130,7 +139,8 @@ static bool check_element(const struct grd_batch_call *call)
     return !grd_pending();
 }
 
-/* After a failure: where the call for one element fails too, its error says so in the sizes and dims that the caller knows. Always false. */
+/* Chooses the error to report after a failure. If the call for one element of the batch fails too, its error is kept, because it names the sizes
+ * and dims that the caller knows. Otherwise the first error is kept. Always returns false. */
 static bool explain(const struct grd_batch_call *call)
 {
     if (grd_error_get() == GRD_ERROR_MEMORY)
@@ -142,11 +152,12 @@ static bool explain(const struct grd_batch_call *call)
     return false;
 }
 
-/* ---- Elementwise: dimensions lie above each other ----------------------------------------------------------------------------------- */
+/* ---- Elementwise operators: the dimensions of all tensors are aligned --------------------------------------------------------------- */
 
 /* Note [Dtypes of elements]
- * A tensor without dimensions is weaker in type promotion than one with some. A batch of such tensors has one below. Where that makes a difference, tensors without
- * dimensions are converted to the dtype that a call for one element computes in. */
+ * In type promotion a tensor with dimensions decides the dtype against a zero-dimensional tensor. But a batch of zero-dimensional tensors is
+ * stored as a physical tensor with one dimension, which would decide wrongly. Where this would change the dtype of the result, the physical
+ * tensors of zero-dimensional elements are converted to the dtype in which a call for one element of the batch computes. */
 static bool keep_dtypes(struct grd_batch_call *call)
 {
     grd_tensor *elements[GRD_MAX_ARGS], *below[GRD_MAX_ARGS];
@@ -173,6 +184,8 @@ static bool keep_dtypes(struct grd_batch_call *call)
     return !grd_pending();
 }
 
+/* Replaces batch tensors by physical tensors whose dimensions are aligned, so that they broadcast as single elements of the batch do. False, with
+ * the error raised, on failure. */
 static bool align(struct grd_batch_call *call)
 {
     if (call->out != NULL && (call->batched & 1) == 0)
@@ -187,16 +200,17 @@ static bool align(struct grd_batch_call *call)
 
 /* ---- Dims among the arguments -------------------------------------------------------------------------------------------------------- */
 
-/* The arguments of a call as they change by their roles. */
+/* The state of shift(), which changes the arguments of a call as their roles say (enum grd_batch_role). */
 struct shift {
     struct grd_batch_call *call;
-    int first;    /* the first tensor: its dims are counted */
-    int64_t ndim; /* that dims are wrapped by */
-    bool lifted;  /* elements without dimensions have got one */
-    int lists;
-    int64_t room[4][GRD_MAX_DIMS + 1];
+    int first;                         /* index of the first tensor argument, to which dims refer; -1 if there is none */
+    int64_t ndim;                      /* number of dimensions of one element of the batch, which is added to negative dims */
+    bool lifted;                       /* true if zero-dimensional elements of the batch were given a dimension */
+    int lists;                         /* number of rows of `room` that hold a changed list */
+    int64_t room[4][GRD_MAX_DIMS + 1]; /* memory for the list arguments of the call that are changed */
 };
 
+/* Returns the index of the first argument with the given role, or -1 if there is none. */
 static int find_role(const struct grd_op *op, enum grd_batch_role role)
 {
     for (int i = 0; i < op->nargs; i++)
@@ -205,6 +219,7 @@ static int find_role(const struct grd_op *op, enum grd_batch_role role)
     return -1;
 }
 
+/* True if some argument of the operator is a dim or a list of dims. */
 static bool has_dims(const struct grd_op *op)
 {
     for (int i = 0; i < op->nargs; i++)
@@ -226,7 +241,7 @@ static grd_tensor *tensor_at(const grd_value *value)
     return value->kind == GRD_KIND_TENSORS ? value->v.tensors.data[0] : value->v.tensor;
 }
 
-/* The argument keepdim; false where there is none. */
+/* Returns the value of the call's argument `keepdim`, or false if the operator has no such argument. */
 static bool keeps_dims(const struct grd_batch_call *call)
 {
     for (int i = 0; i < call->op->nargs; i++)
@@ -235,7 +250,8 @@ static bool keeps_dims(const struct grd_batch_call *call)
     return false;
 }
 
-/* All dimensions of an element become the first one; with keepdim the others stay, of size 1. */
+/* Handles an absent dim: reshapes each element of the batch to one dimension and makes `dim` this dimension. With keepdim, dimensions of size 1
+ * follow, so that the result has as many dimensions as the element. False, with the error raised, on failure. */
 static bool flatten(struct shift *s, grd_value *dim)
 {
     grd_value *value = &s->call->values[s->first];
@@ -248,6 +264,8 @@ static bool flatten(struct shift *s, grd_value *dim)
     return !grd_pending();
 }
 
+/* Changes *value from a dimension number of one element of the batch to that of the physical tensor, which has the batch as dimension 0. False,
+ * with IndexError, if the dimension is out of range. */
 static bool shift_dim(struct shift *s, grd_value *value)
 {
     int64_t dim;
@@ -267,6 +285,8 @@ static bool is_channels_last(const grd_value *format)
     return format->v.string != NULL && strncmp(format->v.string, "channels_last", strlen("channels_last")) == 0;
 }
 
+/* If the memory format is channels_last, checks the call for one element of the batch, and then lets the physical tensor have any format. False,
+ * with the error raised, if the call is invalid. */
 static bool shift_format(const struct shift *s, grd_value *value)
 {
     if (!is_channels_last(value))
@@ -275,6 +295,7 @@ static bool shift_format(const struct shift *s, grd_value *value)
     return check_element(s->call);
 }
 
+/* Changes a list argument as its role says (enum grd_batch_role). False, with the error raised, if the list is too long or a dim is out of range. */
 static bool shift_list(struct shift *s, grd_value *value, enum grd_batch_role role)
 {
     int64_t *list = s->room[s->lists++];
@@ -304,7 +325,8 @@ static bool shift_list(struct shift *s, grd_value *value, enum grd_batch_role ro
     return true;
 }
 
-/* Elements without dimensions get one. */
+/* Gives zero-dimensional elements of the batch a dimension of size 1, which is dimension 1 of the physical tensors. False, with the error raised,
+ * on failure. */
 static bool lift(struct shift *s)
 {
     for (int i = 0; i < s->call->op->nargs; i++) {
@@ -315,12 +337,14 @@ static bool lift(struct shift *s)
     return !grd_pending();
 }
 
+/* Removes dimension 1, which lift() has added, from the result `t`, if the result still has it. */
 static grd_tensor *lowered(grd_tensor *t)
 {
     return !grd_pending() && t->ndim > 1 && t->sizes[1] == 1 ? grd_squeeze(t, .dim = 1) : t;
 }
 
-/* False where a call for one element is refused. */
+/* Replaces batch tensors by physical tensors and changes the other arguments as their roles say. False, with the error raised, if the call for
+ * one element of the batch is invalid. */
 static bool shift(struct shift *s)
 {
     struct grd_batch_call *call = s->call;
@@ -331,7 +355,7 @@ static bool shift(struct shift *s)
     s->ndim = first == NULL ? 0 : first->ndim;
     const bool dims = has_dims(op);
     if (sizes >= 0 && dims)
-        s->ndim = call->args[sizes].v.dims.n; /* of the gradient of a view: the sizes of what was viewed */
+        s->ndim = call->args[sizes].v.dims.n; /* in the gradient of a view, dims refer to the viewed tensor, which has these sizes */
     if (((dims && s->ndim == 0) || op->batch == GRD_BATCH_TRAILING) && !check_element(call))
         return false;
     if (!grd_batch_unwrap(call, true))
@@ -352,7 +376,8 @@ static bool shift(struct shift *s)
 
 /* ---- The rules ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* The result of an operator in place is its first argument, which may require a gradient now. */
+/* Stores the results of the call as batch tensors in `ret_results`. For a call that writes to `out` the result is `out`; its dispatch keys are
+ * set again, because `out` may require a gradient since the call. False, with the error raised, on failure. */
 static bool finish(struct grd_batch_call *call, grd_value *ret_results)
 {
     if (call->out == NULL)
@@ -362,6 +387,7 @@ static bool finish(struct grd_batch_call *call, grd_value *ret_results)
     return true;
 }
 
+/* Returns the tensor that holds the whole batch of `out`, the tensor that the call writes. Returns NULL if there is no `out`. */
 static grd_tensor *physical_out(const struct grd_batch_call *call)
 {
     return call->out != NULL ? call->values[0].v.tensor : NULL;
@@ -414,7 +440,7 @@ static bool warn_of_loop(const struct grd_op *op)
     return grd_warn(text);
 }
 
-/* The arguments of element `index`. */
+/* Writes the arguments for element number `index` of the batch to `ret_args`. False, with the error raised, on failure. */
 static bool take_element(const struct grd_batch_call *call, int64_t index, grd_value *ret_args)
 {
     for (int i = 0; i < call->op->nargs; i++) {
@@ -433,6 +459,7 @@ static bool take_element(const struct grd_batch_call *call, int64_t index, grd_v
     return !grd_pending();
 }
 
+/* Runs the operator once for each element of the batch and stacks the results. False, with the error raised, on failure. */
 static __attribute__((noinline)) bool run_loop(struct grd_batch_call *call, grd_value *ret_results)
 {
     const struct grd_op *op = call->op;
@@ -455,11 +482,12 @@ static __attribute__((noinline)) bool run_loop(struct grd_batch_call *call, grd_
     return !grd_pending() && finish(call, ret_results);
 }
 
-/* ---- The kernel ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- The kernel ------------------------------------------------------------------------------------------------------------------------------- */
 
 static bool run(struct grd_batch_call *call, grd_value *ret_results);
 
-/* The batch tensor becomes the view of itself. */
+/* Runs an in-place view operator such as transpose_ on a batch tensor: runs the functional form (transpose), and then exchanges the contents of
+ * `out` and of the resulting view. False, with the error raised, on failure. */
 static bool run_view_in_place(struct grd_batch_call *call, grd_value *ret_results)
 {
     grd_tensor *const out = call->out;
@@ -497,6 +525,8 @@ static bool run(struct grd_batch_call *call, grd_value *ret_results)
     }
 }
 
+/* The fallback kernel of the BATCH key, which runs all operators under vmap. If no tensor of the call is a batch tensor, the operator runs
+ * directly, except that operators that draw random numbers follow the `randomness` of vmap. */
 static void call_batched(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const uint32_t exclude = grd_thread.exclude;

@@ -1,6 +1,7 @@
-/* Functions that the formulas for batch tensors call: formula.h says what each does. All are made of operators, on physical tensors, so that gradients are recorded.
+/* Implements the functions of formula.h, which the formulas for batch tensors call. The functions call operators on physical tensors (the batch
+ * is dimension 0), so that gradients are recorded.
  *
- * Invariant: they run inside the kernel of the BATCH key, with the key excluded. */
+ * Invariant: these functions run inside the kernel of the BATCH key, while the key is excluded. */
 #include "transform/formula.h"
 
 #include <string.h>
@@ -34,18 +35,19 @@ grd_tensor *grd_batch_rows(grd_tensor *t)
     return grd_reshape(t, grd_dims(t->sizes[0], grd_sizes_product(t->sizes + 1, t->ndim - 1)));
 }
 
-/* A list of n numbers in pooled memory; without elements when that cannot be had. */
+/* Returns memory for `n` int64 numbers. The innermost open scope frees it. Returns NULL, with MemoryError, on failure. */
 static int64_t *make_list(int64_t n)
 {
     return grd_pool_array(n, sizeof(int64_t));
 }
 
+/* Returns a grd_dims that points to the `n` numbers at `list`, which came from make_list. Returns an empty one if `list` is NULL. */
 static grd_dims made(const int64_t *list, int64_t n)
 {
     return list != NULL ? grd_dims_from(list, n) : (grd_dims){0};
 }
 
-/* A list with a number in front. */
+/* Returns a new list: the number `first`, followed by the list `rest`. */
 static grd_dims after(int64_t first, grd_dims rest)
 {
     int64_t *list = make_list(rest.n + 1);
@@ -113,7 +115,8 @@ grd_tensor *grd_batch_first(grd_tensor *t)
     return grd_select(t, 0, 0);
 }
 
-/* 0, 1, … of the batch, as a tensor of `rank` dimensions whose first it is. */
+/* Returns a tensor with the numbers 0, 1, ... of the elements of the batch, on the device of `like`. It has `rank` dimensions: the first is the
+ * batch, and the others have size 1. */
 static grd_tensor *numbers(int64_t rank, const grd_tensor *like)
 {
     int64_t sizes[GRD_MAX_DIMS + 1] = {grd_thread.level.size};
@@ -148,14 +151,16 @@ grd_tensor *grd_batch_index_select(grd_tensor *self, int64_t dim, grd_tensor *in
     return self->ndim > 1 || grd_pending() ? found : grd_squeeze(found, .dim = 1);
 }
 
-/* An advanced index of elements, as one of the physical tensor whose indexed dimensions have been moved behind the batch. */
+/* The index tensors of an advanced index under vmap, changed so that they index the physical tensor (batch in dimension 0) after its indexed
+ * dimensions were moved to positions 1, 2, ... */
 struct gathered {
-    int64_t n;                             /* of the indices */
-    int64_t rank;                          /* what they broadcast to has */
-    int64_t at;                            /* the dimension of an element's result where that begins */
-    int64_t from[GRD_MAX_DIMS];            /* the physical dims that are indexed */
-    int64_t to[GRD_MAX_DIMS];              /* 1, 2, … */
-    grd_tensor *indices[GRD_MAX_DIMS + 1]; /* the numbers of the batch first */
+    int64_t n;                             /* number of index tensors, without indices[0] */
+    int64_t rank;                          /* number of dimensions that the indices of one element of the batch broadcast to */
+    int64_t at;                            /* position of the first of these `rank` dimensions in the result for one element of the batch */
+    int64_t from[GRD_MAX_DIMS];            /* the indexed dims of the physical tensor, before they are moved */
+    int64_t to[GRD_MAX_DIMS];              /* the positions of these dims after the move: 1, 2, ... */
+    grd_tensor *indices[GRD_MAX_DIMS + 1]; /* indices[0] holds the numbers of the elements of the batch, and indices[1] to indices[n] the
+                                            * other index tensors */
 };
 
 static bool is_mask(const grd_tensor *t)
@@ -163,7 +168,8 @@ static bool is_mask(const grd_tensor *t)
     return t->dtype == GRD_BOOL || t->dtype == GRD_UINT8;
 }
 
-/* An index that is a mask is the same for all elements of the batch: it becomes indices of its dimensions. */
+/* Adds an index tensor for dim *dim of one element of the batch and increases *dim. A mask, which must be the same for all elements of the batch,
+ * is replaced by one index tensor for each of its dimensions. False, with the error raised, on failure. */
 static bool add_index(struct gathered *g, grd_tensor *index, int64_t *dim, const grd_tensor *self)
 {
     if (!is_mask(index)) {
@@ -190,6 +196,8 @@ static bool add_index(struct gathered *g, grd_tensor *index, int64_t *dim, const
     return !grd_pending();
 }
 
+/* Fills *g with indices for `self`, a physical tensor, made from `indices`, which index one element of the batch. `dims` lists the indexed
+ * dimensions of an element; if absent, these are the first ones. False, with the error raised, on failure. */
 static bool gather_indices(struct gathered *g, const grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
     int64_t dim = 0;
@@ -214,7 +222,8 @@ static bool gather_indices(struct gathered *g, const grd_tensor *self, grd_tenso
     return !grd_pending();
 }
 
-/* Moves the dimensions that the indices broadcast to, which are behind the batch, to where an element has them, or back. */
+/* Moves the dimensions of `t` that come from the index tensors. They are moved from positions 1, 2, ... to their position in the result, or with
+ * `back` in the opposite direction. */
 static grd_tensor *move_indexed(const struct gathered *g, grd_tensor *t, bool back)
 {
     int64_t front[GRD_MAX_DIMS], placed[GRD_MAX_DIMS];
@@ -235,7 +244,8 @@ grd_tensor *grd_batch_index(grd_tensor *self, grd_tensors indices, grd_dims dims
     return move_indexed(&g, grd_index(moved, grd_tensors_from(g.indices, g.n + 1)), false);
 }
 
-/* The sizes of what index gives of an element. */
+/* Returns `values`, the argument of index_put, expanded to the sizes of the result of index() with the same indices. `moved` is the indexed
+ * tensor with its indexed dimensions moved to positions 1, 2, ... */
 static grd_tensor *expand_values(const struct gathered *g, const grd_tensor *moved, grd_tensor *values)
 {
     int64_t sizes[GRD_MAX_DIMS], indexed[GRD_MAX_DIMS], n = 0, ndim = 0;
@@ -292,13 +302,13 @@ grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim)
         rank = tensors.data[i]->ndim - 1 > rank ? tensors.data[i]->ndim - 1 : rank;
     for (int64_t i = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
-        if (rank == 1 || t->ndim != 2 || t->sizes[1] != 0) /* cat leaves out vectors without elements */
+        if (rank == 1 || t->ndim != 2 || t->sizes[1] != 0) /* cat() ignores vectors without elements */
             list[n++] = tensors.data[i];
     }
     return grd_cat(grd_tensors_from(list, n), .dim = grd_batch_dim(dim, rank));
 }
 
-/* The dimension of channels of an image of a convolution with weights of `rank` dimensions. */
+/* Returns the number of the channel dimension in an image of `ndim` dimensions, for a convolution whose weight has `rank` dimensions. */
 static int64_t channel_dim(int64_t ndim, int64_t rank)
 {
     return ndim - (rank - 2) - 1;
@@ -367,13 +377,13 @@ grd_dims grd_batch_product_sizes(const grd_tensor *a, const grd_tensor *b)
 
 /* ---- nll_loss ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* The physical dimension of the classes. */
+/* Returns the number of the class dimension in a tensor of `ndim` dimensions of which dimension 0 is the batch. */
 static int64_t class_dim(int64_t ndim)
 {
     return ndim == 2 ? 1 : 2;
 }
 
-/* The targets as an index of the classes; of ignored ones the first class. */
+/* Returns the targets as an index along the class dimension. A target equal to `ignore_index` becomes class 0. */
 static grd_tensor *class_index(grd_tensor *target, int64_t ndim, int64_t ignore_index)
 {
     return grd_unsqueeze(grd_masked_fill(target, grd_eq(target, grd_number(grd_int(ignore_index))), grd_int(0)), class_dim(ndim));

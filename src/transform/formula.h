@@ -1,67 +1,94 @@
-/* Functions that formulas for batch tensors (the `batch` lines of the schema) call besides operators: codegen/functions.py reads them here. Tensors
- * are physical ones, with the batch in front; sizes and dims are those of an element. Results are pooled. */
+/* Declares functions that formulas for batch tensors (the key `batch` of schema entries) call in addition to operators. codegen/functions.py
+ * reads the declarations of these functions in this file. Tensor arguments are physical tensors: dimension 0 is the batch of vmap. Sizes and dims
+ * are those of one element of the batch. The results are temporary tensors of the innermost open scope (grd_scope_open), which frees them. */
 #ifndef GRD_TRANSFORM_FORMULA_H
 #define GRD_TRANSFORM_FORMULA_H
 
 #include "core/tensor.h"
 
-/* Returns t with dimensions of size 1 inserted after the batch dimension, so that an element has at least `rank` dimensions. */
+/* Returns the physical tensor `t`, whose dimension 0 is the batch, with dimensions of size 1 inserted after dimension 0, so that one element of
+ * the batch has at least `rank` dimensions. */
 grd_tensor *grd_batch_aligned(grd_tensor *t, int64_t rank);
-/* Returns t, with a dimension of size 1 inserted after the batch dimension if an element is zero-dimensional. */
+/* Returns the physical tensor `t`, whose dimension 0 is the batch. If an element of the batch is zero-dimensional, a dimension of size 1 is
+ * inserted after dimension 0. */
 grd_tensor *grd_batch_lifted(grd_tensor *t);
-/* Returns t as a matrix with one row per element of the batch. */
+/* Returns the physical tensor `t`, whose dimension 0 is the batch, as a matrix with one row for each element of the batch. */
 grd_tensor *grd_batch_rows(grd_tensor *t);
-/* Returns the sizes with the batch size in front. grd_batch_dim and grd_batch_dims return the physical dims for dims of an element of `rank`
- * dimensions. */
+/* Returns `sizes` with the number of elements in the batch in front. */
 grd_dims grd_batch_sizes(grd_dims sizes);
-grd_dims grd_batch_repeats(grd_dims repeats); /* with a 1 in front */
+/* Returns `repeats` with a 1 for the batch dimension in front. */
+grd_dims grd_batch_repeats(grd_dims repeats);
+/* Returns the dimension of a physical tensor, whose dimension 0 is the batch, that corresponds to dimension `dim` of one element of the batch. An
+ * element has `rank` dimensions. Returns 0, with IndexError, if `dim` is out of range. */
 int64_t grd_batch_dim(int64_t dim, int64_t rank);
+/* Returns the dimensions of a physical tensor, whose dimension 0 is the batch, that correspond to the dimensions `dims` of one element of the
+ * batch. An element has `rank` dimensions. */
 grd_dims grd_batch_dims(grd_dims dims, int64_t rank);
-/* Returns all dims of t except the batch dimension. */
+/* Returns all dimensions of the physical tensor `t` except dimension 0, which is the batch. */
 grd_dims grd_batch_all(const grd_tensor *t);
-/* Returns the larger number of dimensions of an element of a and of b. */
+/* Returns the number of dimensions that one element of the batch has in `a` or in `b`, whichever is larger. */
 int64_t grd_batch_rank(const grd_tensor *a, const grd_tensor *b);
-/* Images of n dimensions of all elements as one batch of images, and results for those as they were; an element without a batch has its own. */
+/* If each element of vmap's batch is itself a batch of images (with channels and `n` more dimensions), returns `t` with both batch dimensions
+ * merged into one. If each element is one image, returns `t` unchanged. */
 grd_tensor *grd_batch_images(grd_tensor *t, int64_t n);
+/* Undoes grd_batch_images(t, n) for a result computed from it: separates the first dimension of `result` into two batch dimensions again, if they
+ * were merged. */
 grd_tensor *grd_batch_images_back(grd_tensor *result, const grd_tensor *t, int64_t n);
-/* Returns the vector, which has the same number of elements for each element of the batch, as a matrix with one row per element of the batch. */
+/* Returns `vector`, which holds the same number of entries for each element of the batch, as a matrix with one row for each element of the batch. */
 grd_tensor *grd_batch_split(grd_tensor *vector);
-/* grd_batch_is_shared is true if all elements of the batch are the same memory, grd_batch_is_constant if moreover no gradient is recorded.
- * grd_batch_first returns element 0 of the batch. */
+/* True if all elements of the batch share their memory (the stride of the batch dimension is 0), or if there is at most one element. */
 bool grd_batch_is_shared(const grd_tensor *t);
+/* True if all elements of the batch share their memory (grd_batch_is_shared) and no gradient is recorded for `t`. */
 bool grd_batch_is_constant(const grd_tensor *t);
+/* Returns element 0 of the batch, as a tensor without the batch dimension. */
 grd_tensor *grd_batch_first(grd_tensor *t);
 
-/* The index of index_add and others, a vector for each element, with the sizes of `like` but along physical dim `dim`, where it has its own: for
- * scatter. */
+/* Expands `index`, which holds a vector of indices for each element of the batch, as index_add takes it, to the sizes of `like`, as scatter takes
+ * it. In dimension `dim` of the physical tensor the result has the length of the vector. */
 grd_tensor *grd_batch_along(grd_tensor *index, const grd_tensor *like, int64_t dim);
+/* Returns index_select along dimension `dim` of `self`, whose dimension 0 is the batch, done for each element of the batch with its own indices. */
 grd_tensor *grd_batch_index_select(grd_tensor *self, int64_t dim, grd_tensor *index);
-/* index and index_put. RuntimeError: a mask that differs between the elements of the batch. */
+/* Returns index() for each element of the batch. `dims` are the indexed dims; if absent, the first ones. Raises RuntimeError for a mask that
+ * differs between the elements of the batch. */
 grd_tensor *grd_batch_index(grd_tensor *self, grd_tensors indices, grd_dims dims);
+/* Returns index_put() for each element of the batch. `dims` are the indexed dims; if absent, the first ones. Raises RuntimeError for a mask that
+ * differs between the elements of the batch. */
 grd_tensor *grd_batch_index_put(grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims);
-/* The rows of the weight that the indices name, and the gradient of that. */
+/* Returns embedding() for each element of the batch: the rows of the element's weight that its indices name. The rows for `padding_idx` have no
+ * gradient. */
 grd_tensor *grd_batch_embedding(grd_tensor *weight, grd_tensor *indices, int64_t padding_idx);
+/* Returns the gradient of grd_batch_embedding with respect to the weight. `sizes` are the sizes of one element's weight. */
 grd_tensor *grd_batch_embedding_gradient(grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx, bool scale);
+/* Returns cat() for each element of the batch, along dim `dim` of the elements. */
 grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim);
 
-/* A batch of convolutions is one with as many times the groups: images, or places, of a convolution of `rank` weight dimensions whose channels are
- * those of all elements one after the other; what comes out, given back to `count` elements; sizes likewise. */
+/* Returns `t` with the batch dimension merged into the channel dimension. `t` holds images for a convolution whose weight has `rank` dimensions.
+ * A batch of convolutions is computed as one convolution with as many times the groups, in which the channels of all elements of the batch follow
+ * one another. */
 grd_tensor *grd_batch_into_channels(grd_tensor *t, int64_t rank);
+/* Undoes grd_batch_into_channels for the result of the convolution: returns `t` with its channels divided between the `count` elements of the
+ * batch, as dimension 0. */
 grd_tensor *grd_batch_from_channels(grd_tensor *t, int64_t rank, int64_t count);
+/* Returns `sizes`, the sizes of an image, with `count` times as many channels. The image is for a convolution whose weight has `rank` dimensions. */
 grd_dims grd_batch_channel_sizes(grd_dims sizes, int64_t rank, int64_t count);
-/* The sizes, of which that at `dim` is `count` times as large; a list of numbers once for each element of the batch. */
+/* Returns `sizes` with the size of dimension `dim` multiplied by `count`. */
 grd_dims grd_batch_times(grd_dims sizes, int64_t dim, int64_t count);
+/* Returns the list `numbers` repeated once for each element of the batch. */
 grd_dims grd_batch_each(grd_dims numbers);
+/* Returns the number of dimensions of a convolution's weight. The list `weight` holds its sizes. */
 int64_t grd_conv_rank(grd_dims weight);
 
+/* Returns isin(elements, test_elements) for each element of the batch. */
 grd_tensor *grd_batch_isin(grd_tensor *elements, grd_tensor *test_elements, bool invert);
-/* The sizes of the product of two lists of matrices for each element of the batch. */
+/* Returns the sizes of the product of `a` and `b`, in which each element of vmap's batch is itself a batch of matrices. */
 grd_dims grd_batch_product_sizes(const grd_tensor *a, const grd_tensor *b);
 
-/* nll_loss: the weight of each target, 0 where it is ignored; -x * weight at the targets. `weight` may be NULL. */
+/* Returns for each target the weight of its class, for nll_loss. The weight is 0 for a target equal to `ignore_index`. `weight` is NULL if all
+ * weights are 1. */
 grd_tensor *grd_batch_class_weights(const grd_tensor *self, grd_tensor *target, grd_tensor *weight, int64_t ignore_index);
+/* Returns for each target the loss -self * weights at the target's class, for nll_loss. The loss is 0 for a target equal to `ignore_index`. */
 grd_tensor *grd_batch_class_losses(grd_tensor *self, grd_tensor *target, grd_tensor *weights, int64_t ignore_index);
-/* Losses reduced for each element of the batch. */
+/* Returns the losses of each element of the batch, reduced as `reduction` says: "none", "sum" or "mean". */
 grd_tensor *grd_batch_loss(grd_tensor *losses, const char *reduction);
 
 #endif

@@ -1,6 +1,6 @@
-/* The level of a thread, and batch tensors as the public API makes and takes them.
+/* Begins and ends the vmap of a thread, and converts between tensors and batch tensors for the public API. A call of vmap is called a level.
  *
- * Invariant: a batch tensor's level is that of the thread that uses it, or it is refused. */
+ * Invariant: a batch tensor can only be used in the level that made it; any other use raises an error. */
 #include "core/given.h"
 #include "core/new.h"
 #include "core/shape.h"
@@ -17,7 +17,7 @@ bool grd_batch_begin(int64_t size, grd_randomness randomness)
     if (grd_pending())
         return false;
     if (grd_thread.level.id != 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "vmap: a vmap inside of another one is not supported");
+        return grd_raise(GRD_ERROR_RUNTIME, "vmap: nested vmap is not supported");
     if (size < 0)
         return grd_raise(GRD_ERROR_VALUE, "grd_batch_begin: argument 'size' must not be negative, not %lld", (long long)size);
     if ((unsigned)randomness > GRD_RANDOMNESS_SAME)
@@ -56,17 +56,18 @@ bool grd_batch_usable(const grd_tensor *t)
            grd_raise(GRD_ERROR_RUNTIME, "vmap: a batch tensor is used outside of the vmap that made it");
 }
 
-/* True if the function may go on with a tensor inside a level. */
+/* True if the public function `function` can use `t` in this thread's current call of vmap. Otherwise raises an error. */
 static bool check(const grd_tensor *t, const char *function)
 {
     if (grd_pending() || !grd_given(t, function, "t"))
         return false;
     if (grd_thread.level.id == 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "%s: there is no vmap on this thread", function);
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: no vmap is active on this thread", function);
     return !grd_is_batch(t) || grd_batch_usable(t);
 }
 
-/* The operators of this file run below the level, on physical tensors. */
+/* Moves dimension `from` of a physical tensor, i.e. of the tensor that holds a whole batch, to position `to`. The BATCH key is excluded during
+ * the call, so that vmap's rules do not change the dimension numbers. */
 static grd_tensor *move(grd_tensor *t, int64_t from, int64_t to)
 {
     const uint32_t exclude = grd_thread.exclude;
@@ -96,10 +97,9 @@ grd_tensor *grd_batch(grd_tensor *t, int64_t dim)
     if (!check(t, "grd_batch"))
         return grd_failed;
     if (grd_is_batch(t))
-        return grd_fail(GRD_ERROR_RUNTIME,
-                        "grd_batch: argument 't' is a batch tensor already: a vmap inside of another one is not supported");
+        return grd_fail(GRD_ERROR_RUNTIME, "grd_batch: argument 't' is a batch tensor already: nested vmap is not supported");
     if (t->ndim == 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "grd_batch: a tensor without dimensions has none to be the batch");
+        return grd_fail(GRD_ERROR_RUNTIME, "grd_batch: a zero-dimensional tensor has no batch dimension");
     if (!grd_shape_wrap_dim(dim, t->ndim, &dim))
         return grd_failed;
     if (t->sizes[dim] != grd_thread.level.size)

@@ -1,6 +1,6 @@
-/* Operators that draw random numbers inside a level, by its randomness.
+/* Runs operators that draw random numbers inside vmap, as vmap's argument `randomness` says.
  *
- * Invariant: where all elements of a batch get the same numbers, they are drawn once, as they would be without a level. */
+ * Invariant: if all elements of a batch get the same numbers, the numbers are drawn once, as they would be without vmap. */
 #include "core/tensor.h"
 #include "transform/transform.h"
 
@@ -20,7 +20,8 @@ static bool has_tensors(const struct grd_op *op)
     return false;
 }
 
-/* A composite of operators that draw: its parts do, from batch tensors where each element is to have numbers of its own. */
+/* Runs a composite operator, i.e. one that only calls operators; these draw the random numbers. If each element of the batch is to get different
+ * numbers, all tensor arguments are first expanded to batch tensors. False, with the error raised, on failure. */
 static bool run_parts(struct grd_batch_call *call, grd_value *ret_results)
 {
     const struct grd_op *op = call->op;
@@ -35,7 +36,8 @@ static bool run_parts(struct grd_batch_call *call, grd_value *ret_results)
     return !grd_pending();
 }
 
-/* A new tensor: one of the batch's sizes, or as many as the batch has elements where no argument says sizes. */
+/* Makes a new tensor with different random numbers for each element of the batch. If an argument gives the sizes, one call draws the numbers of
+ * the whole batch. Otherwise the operator is called once for each element, and the results are stacked. False, with the error raised, on failure. */
 static bool make_different(struct grd_batch_call *call, grd_value *ret_results)
 {
     const struct grd_op *op = call->op;
@@ -62,7 +64,8 @@ static bool make_different(struct grd_batch_call *call, grd_value *ret_results)
     return !grd_pending() && grd_batch_wrap_results(op, ret_results);
 }
 
-/* Draws for one element, and writes that to all. */
+/* Fills a tensor in place with the same random numbers for all elements of the batch: draws the numbers for one element and copies them to all
+ * elements. False, with the error raised, on failure. */
 static bool fill_same(struct grd_batch_call *call, grd_value *ret_results)
 {
     const grd_tensor *self = call->out;
@@ -79,6 +82,7 @@ static bool fill_same(struct grd_batch_call *call, grd_value *ret_results)
     return !grd_pending();
 }
 
+/* Fills a tensor in place with different random numbers for each element of the batch. False, with the error raised, on failure. */
 static bool fill_different(struct grd_batch_call *call, grd_value *ret_results)
 {
     if ((call->batched & 1) == 0)

@@ -1,9 +1,9 @@
 /* Measures how far the float32 results of unary elementwise operators are from the correctly rounded ones, at the instruction-set level in use.
  *
- *   test_accuracy [NAME...]            every 4099th float, and floats around the points where functions change their form: takes seconds
- *   test_accuracy --every N [NAME...]  every Nth float; 1: all 2^32 of them
+ *   test_accuracy [NAME...]            tests every 4099th float, and the floats around multiples of 1/2 and around powers of 2; takes seconds
+ *   test_accuracy --every N [NAME...]  tests every Nth float; with N = 1 all 2^32 floats
  *
- * The operators and their bounds are the rows of the generated operator matrix whose `accuracy` is set (test.ulps in the schema). The reference is
+ * The operators and their bounds are the test cases of the operator matrix whose `accuracy` is set (test.ulps in the schema). The reference is
  * libm's function in float64 if there is one, else the operator itself in float64, which test_special_accuracy.py compares with mpmath. A bound is
  * a number of floats between a result and the correctly rounded one. A NaN instead of a number, an infinity instead of a finite number, the reverse
  * of both, and a zero of the wrong sign exceed every bound. */
@@ -30,10 +30,10 @@ static const struct reference {
 };
 
 struct worst {
-    double ulps;    /* the largest |y - f(x)| in ulps of f(x) */
+    double ulps;    /* the largest error |y - f(x)| of a result y, in ulps of f(x) */
     int64_t floats; /* the largest number of floats between y and the correctly rounded result */
-    uint64_t wrong; /* the number of results that are not the correctly rounded ones */
-    float x, y;     /* the argument and result with the largest `floats`, then the largest `ulps` */
+    uint64_t wrong; /* number of results that are not correctly rounded */
+    float x, y;     /* the argument and the result with the largest `floats`, and among these with the largest `ulps` */
     double exact;
 };
 
@@ -44,7 +44,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Returns an integer that counts floats in increasing order: neighbouring floats have consecutive numbers, and both zeros have 0. */
+/* Returns the number of x in the increasing order of all floats. Neighbouring floats have consecutive numbers, and both zeros have number 0. */
 static int64_t place_of(float x)
 {
     int32_t bits;
@@ -80,13 +80,13 @@ static void compare(struct worst *worst, float x, float y, double exact)
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The bits of the floats to test: those in `listed`, or if that is NULL every step-th number from 0. */
+/* The floats to test, as bit patterns: the `count` patterns in `listed`, or if `listed` is NULL, the first `count` multiples of `step`. */
 struct inputs {
     const uint32_t *listed;
     uint64_t count, step;
 };
 
-/* Adds the floats around x and around -x to the list. Returns its new length. */
+/* Adds the bit patterns of the floats around x and around -x to `list`, which has n entries. Returns its new length. */
 static uint64_t add_around(uint32_t *list, uint64_t n, float x)
 {
     uint32_t bits;
@@ -119,9 +119,9 @@ static struct inputs sample(void)
 
 struct job {
     const struct test_case *test;
-    double (*reference)(double x); /* NULL: the reference is the operator in float64 */
+    double (*reference)(double x); /* NULL if the reference is the operator in float64 */
     struct inputs inputs;
-    atomic_uint_fast64_t next; /* the next block of inputs, to be taken by a thread */
+    atomic_uint_fast64_t next; /* number of the first input of the next block that a thread takes */
     atomic_bool failed;
 };
 
@@ -133,7 +133,8 @@ struct worker {
     double wide[BLOCK];
 };
 
-/* Runs the operator with x instead of the sample's tensor; returns false if it failed. */
+/* Calls the operator of the sample with x instead of the sample's tensor. Stores the address of the result's elements in *ret_data. Returns false if
+ * the call failed. */
 static bool call(const struct test_case *test, grd_tensor *x, const void **ret_data)
 {
     const grd_op *op = grd_op_find(test->op);
@@ -186,7 +187,7 @@ static void *work(void *worker)
     return NULL;
 }
 
-/* Tests an operator and prints a line about it; returns false if it exceeds its bound. */
+/* Tests an operator and prints a line with its errors. Returns false if the call failed or an error exceeds the operator's bound. */
 static bool check(const struct test_case *test, struct inputs inputs, struct worker **workers, int nworkers)
 {
     struct job job = {.test = test, .inputs = inputs};
@@ -245,7 +246,7 @@ int main(int argc, char **argv)
     const struct inputs inputs = step > 0 ? (struct inputs){NULL, ((UINT64_C(1) << 32) - 1) / step + 1, step} : sample();
     if (inputs.count == 0)
         return 1;
-    grd_set_num_threads(1); /* this program starts threads itself, so the library must not */
+    grd_set_num_threads(1); /* this program starts one thread per processor itself, so the library's threads would be too many */
     printf("%s, %llu floats\n", grd_isa(), (unsigned long long)inputs.count);
     int tested = 0, beyond = 0;
     for (const struct test_case *test = test_cases; test->op != NULL; test++)

@@ -1,5 +1,5 @@
-/* Shared by the tests of operators defined at run time: definitions, kernels, comparison of derivatives with finite differences, refused
- * definitions. */
+/* Provides the tests of operators defined at run time with example definitions and kernels, and with functions that compare derivatives with
+ * finite differences and that check that a definition is refused. */
 #ifndef GRD_TEST_AUTOGRAD_DEFINE_H
 #define GRD_TEST_AUTOGRAD_DEFINE_H
 
@@ -47,7 +47,7 @@ static inline void multiply(const grd_op *op, grd_keyset keys, grd_tensor *out, 
     give(ret_results, args[1].v.tensor != NULL ? grd_mul(args[0].v.tensor, args[1].v.tensor) : grd_clone(args[0].v.tensor));
 }
 
-/* A kernel that doubles a float64 tensor in a C loop, which autograd cannot differentiate. */
+/* A kernel that doubles a float64 tensor in a C loop, which autograd cannot differentiate, and counts its calls in `context`. */
 static inline void twice(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -64,7 +64,7 @@ static inline void square(const grd_op *op, grd_keyset keys, grd_tensor *out, co
     give(ret_results, grd_mul(args[0].v.tensor, args[0].v.tensor));
 }
 
-/* A kernel that runs the schema operator that `context` points to, so that a test defines nothing but the derivative. */
+/* A kernel that calls another operator, to which `context` points, so that a test only has to define the derivative. */
 static inline void same_as(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)keys, (void)out;
@@ -138,7 +138,8 @@ static inline void refused(const grd_definition *definition, grd_error_code code
     grd_error_clear();
 }
 
-/* Operators are never freed, so a test that defines some is not checked for leaks. A test of memory compares the statistics itself. */
+/* An entry for a test that defines operators. Operators are never freed, so the test is not checked for leaks. A test of memory compares the
+ * memory statistics itself. */
 #define DEFINES(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
 
 #endif

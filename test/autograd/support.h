@@ -1,4 +1,4 @@
-/* Shared by the tests of this folder: making and reading tensors, checks of error texts, and a check that no memory is leaked. */
+/* Provides the autograd tests with functions that make and read tensors, that check error texts, and that check that a test leaks no memory. */
 #ifndef GRD_TEST_AUTOGRAD_SUPPORT_H
 #define GRD_TEST_AUTOGRAD_SUPPORT_H
 
@@ -69,8 +69,8 @@ static inline void expect_values(grd_tensor *t, int n, const double *values)
 #define EXPECT_VALUES(t, ...)                                                                                                              \
     expect_values((t), (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__})
 
-/* State of a test between setup and teardown: its scope, and the memory in use before it, which the teardown compares with the memory in use after
- * it. */
+/* The state that `setup` passes to `teardown`. `scope` is the scope around the test. `before` holds the memory statistics before the test, which
+ * `teardown` compares with the statistics after it. */
 struct test_state {
     grd_scope scope;
     grd_memory_stats before;
@@ -102,7 +102,8 @@ static inline int teardown(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* Allocates the pool, error text and hook table of the thread, which are created on first use and kept, before a test counts memory. */
+/* Makes the thread allocate its list of temporary tensors, its error text and its hook table before a test counts memory, because the thread keeps
+ * them after first use. */
 static inline int warm_up(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Custom functions: functions whose backward is given by the caller. */
+/* Tests custom functions (torch.autograd.Function in PyTorch), whose forward and backward are callbacks written by the user. */
 #include "support.h"
 
-/* Computes x^2 * factor; the context points to the factor. */
+/* Forward of a custom function that computes x^2 * factor. The context of the function points to the factor. */
 static void square_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     grd_custom_save(call, inputs[0]);
@@ -24,7 +24,7 @@ static grd_tensor *apply1(const grd_custom_function *function, grd_tensor *x)
     return result;
 }
 
-static void test_square(void **state)
+static void test_a_custom_function_computes_values_and_gradients(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = apply1(&square, x);
@@ -36,7 +36,7 @@ static void test_square(void **state)
     expect_error("SquareBackward: Trying to backward through the graph a second time");
 }
 
-static void test_without_gradient(void **state)
+static void test_without_gradients_only_forward_runs(void **state)
 {
     (void)state;
     grd_tensor *y = apply1(&square, VECTOR(1, 2));
@@ -46,7 +46,7 @@ static void test_without_gradient(void **state)
     assert_false(grd_requires_grad(apply1(&square, leaf3())));
 }
 
-static void test_second_order(void **state)
+static void test_custom_functions_can_be_differentiated_twice(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *g, *gg;
@@ -68,7 +68,7 @@ static void exp_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
     ret_grads[0] = grd_mul(grad_outputs[0], grd_custom_saved(call, 0));
 }
 
-static void test_saved_output(void **state)
+static void test_a_custom_function_may_save_its_output(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL, NULL, NULL, NULL};
@@ -83,7 +83,7 @@ static void test_saved_output(void **state)
                  "expected version 0");
 }
 
-/* A function of two inputs and two outputs; the second output is marked non-differentiable. */
+/* Forward of a function of two inputs and two outputs. It marks the second output non-differentiable. */
 static void two_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     ret_outputs[0] = grd_add(inputs[0], inputs[1]);
@@ -100,7 +100,7 @@ static void two_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
     ret_grads[0] = grad_outputs[0];
 }
 
-static void test_two_outputs(void **state)
+static void test_a_non_differentiable_output_gets_no_gradient(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Two", two_forward, two_backward, 2, 2, NULL, NULL, NULL, NULL};
@@ -126,7 +126,7 @@ static void double_backward(grd_custom_call *call, grd_tensor *const *grad_outpu
 
 static const grd_custom_function twice = {"Twice", double_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL};
 
-static void test_dirty(void **state)
+static void test_a_custom_function_may_write_an_input_in_place(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -148,7 +148,7 @@ static void same_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_t
     ret_outputs[0] = inputs[0];
 }
 
-static void test_input_returned(void **state)
+static void test_a_returned_input_becomes_a_new_tensor(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL};
@@ -174,7 +174,7 @@ static void raising_backward(grd_custom_call *call, grd_tensor *const *grad_outp
     grd_error_set(GRD_ERROR_VALUE, "no gradient today");
 }
 
-static void test_errors(void **state)
+static void test_errors_in_backward_name_the_custom_function(void **state)
 {
     (void)state;
     const grd_custom_function wrong = {"Wrong", square_forward, wrong_backward, 1, 1, &factor, NULL, NULL, NULL};
@@ -197,8 +197,8 @@ static void inner_backward(grd_custom_call *call, grd_tensor *const *grad_output
     ret_grads[0] = grd_mul(grad_outputs[0], g);
 }
 
-/* As in checkpointing, the backward computes the function again and differentiates it. */
-static void test_backward_inside_backward(void **state)
+/* As in checkpointing, the backward function computes the forward again and differentiates it. */
+static void test_a_custom_backward_may_run_another_backward(void **state)
 {
     (void)state;
     double one = 1;
@@ -210,7 +210,7 @@ static void test_backward_inside_backward(void **state)
 
 /* ---- Errors in custom functions -------------------------------------------------------------------------------------------------- */
 
-/* Saves NULL and x alternately until the list of saved tensors has to grow. */
+/* Saves NULL and its input alternately, six tensors in all, so that the list of saved tensors has to grow. */
 static void many_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     for (int i = 0; i < 6; i++)
@@ -228,7 +228,7 @@ static void many_backward(grd_custom_call *call, grd_tensor *const *grad_outputs
     ret_grads[0] = grd_mul(grad_outputs[0], grd_mul(grd_custom_saved(call, 1), grd_custom_saved(call, 5)));
 }
 
-static void test_many_saved(void **state)
+static void test_many_tensors_and_null_can_be_saved(void **state)
 {
     (void)state;
     const grd_custom_function function = {NULL, many_forward, many_backward, 1, 1, NULL, NULL, NULL, NULL};
@@ -258,7 +258,7 @@ static void many_inputs_backward(grd_custom_call *call, grd_tensor *const *grad_
 }
 
 /* The function has more inputs than a 64-bit mask has bits, so the flags of the inputs that need gradients need several words. */
-static void test_many_inputs(void **state)
+static void test_a_custom_function_may_have_130_inputs(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Sum", many_inputs_forward, many_inputs_backward, MANY, 1, NULL, NULL, NULL, NULL};
@@ -275,7 +275,8 @@ static void test_many_inputs(void **state)
             assert_null(grd_grad_of(inputs[i]));
 }
 
-static int too_late; /* which of the forward-only calls the backward makes */
+static int
+    too_late; /* selects the forbidden call that late_backward makes: one that only forward may make, or one with an index out of range */
 
 static void late_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
 {
@@ -290,7 +291,7 @@ static void late_backward(grd_custom_call *call, grd_tensor *const *grad_outputs
     ret_grads[0] = grad_outputs[0];
 }
 
-static void test_backward_is_too_late(void **state)
+static void test_save_and_mark_are_refused_in_backward(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -316,7 +317,8 @@ static void nothing_forward(grd_custom_call *call, grd_tensor *const *inputs, gr
     (void)ret_outputs;
 }
 
-/* Marks tensors that may not be marked: an output as dirty, or an input as non-differentiable. */
+/* Forward that marks a tensor wrongly, which must be refused. If the context points to true, it marks an output as dirty, although only inputs can
+ * be. Otherwise it marks an input as non-differentiable, although only outputs can be. */
 static void marks_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     ret_outputs[0] = grd_clone(inputs[0]);
@@ -343,7 +345,7 @@ static void fails_to_apply(const grd_custom_function *function, grd_tensor *x, c
     expect_whole_error(text);
 }
 
-static void test_forwards_that_are_refused(void **state)
+static void test_invalid_custom_forwards_are_refused(void **state)
 {
     (void)state;
     bool dirty = true, constant = false;
@@ -366,7 +368,7 @@ static void test_forwards_that_are_refused(void **state)
                    "Twice: a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
-static void test_no_backward(void **state)
+static void test_a_custom_function_without_backward_raises_in_backward(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Oneway", square_forward, NULL, 1, 1, &factor, NULL, NULL, NULL};
@@ -377,14 +379,14 @@ static void test_no_backward(void **state)
     assert_null(grd_grad_of(x));
 }
 
-/* Writes its second input, which is a view, in place. */
+/* Forward that multiplies its second input in place by the first one, marks it as dirty, and returns it. */
 static void second_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     grd_custom_mark_dirty(call, inputs[1]);
     ret_outputs[0] = grd_mul_(inputs[1], inputs[0]);
 }
 
-static void test_a_dirty_view_comes_first(void **state)
+static void test_a_view_written_in_place_must_be_the_first_input(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Second", second_forward, NULL, 2, 1, NULL, NULL, NULL, NULL};
@@ -394,7 +396,7 @@ static void test_a_dirty_view_comes_first(void **state)
     expect_whole_error("Second: Functions which modify views in-place must take the view first and return a single Variable");
 }
 
-static void test_an_input_handed_back_is_not_written(void **state)
+static void test_a_returned_input_cannot_be_written_in_place(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL};
@@ -413,7 +415,7 @@ static int released;
 static void count_release(void *context)
 {
     (void)context;
-    assert_true(grd_ok()); /* no error is pending while the release function of a context runs */
+    assert_true(grd_ok()); /* a pending error is set aside while a release function runs */
     released++;
 }
 
@@ -424,7 +426,7 @@ static void sum_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 
 static const grd_custom_function sums = {.name = "Sums", .backward = sum_backward, .inputs = 2, .release = count_release};
 
-/* Records a custom call with two tensors, both copies of x, as outputs 0 and 2; output 1 is NULL. */
+/* Records a custom call whose outputs 0 and 2 are copies of x and whose output 1 is NULL. */
 static grd_custom_call *begin_and_end(grd_tensor *x, grd_tensor **outputs)
 {
     grd_custom_call *call = grd_custom_begin(&sums, (grd_tensor *[]){x, NULL});
@@ -441,7 +443,7 @@ static grd_custom_call *begin_and_end(grd_tensor *x, grd_tensor **outputs)
     return call;
 }
 
-static void test_two_halves(void **state)
+static void test_custom_begin_and_end_record_a_call(void **state)
 {
     (void)state;
     released = 0;
@@ -451,7 +453,7 @@ static void test_two_halves(void **state)
     assert_ptr_equal(grd_node_custom_call(grd_grad_fn(outputs[2]), count_release), call);
     assert_null(grd_node_custom_call(grd_grad_fn(outputs[2]), NULL));
     assert_null(grd_node_custom_call(grd_grad_fn(grd_clone(x)), count_release));
-    grd_backward(grd_sum(outputs[2])); /* output 0 gets a gradient of zeros, because grads are materialized */
+    grd_backward(grd_sum(outputs[2])); /* output 0 gets a gradient of zeros, because of grd_custom_materialize_grads */
     EXPECT_VALUES(grd_grad_of(x), 1, 2, 3);
     assert_ptr_equal(grd_custom_saved(call, 0), grd_failed);
     expect_error("Trying to backward through the graph a second time");
@@ -460,7 +462,7 @@ static void test_two_halves(void **state)
     assert_int_equal(released, 1);
 }
 
-static void test_a_context_is_released_on_failure(void **state)
+static void test_the_context_of_a_failed_call_is_released(void **state)
 {
     (void)state;
     released = 0;
@@ -479,7 +481,7 @@ static void test_a_context_is_released_on_failure(void **state)
     assert_int_equal(released, 3);
 }
 
-static void test_an_input_handed_back_without_gradient(void **state)
+static void test_a_returned_input_without_gradient_becomes_a_view(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL};
@@ -509,8 +511,8 @@ static void see_release(void *context)
     count_release(context);
 }
 
-/* When the last tensor of a node is freed, the context may take over the reference to the node. It drops the reference later. */
-static void test_a_context_owns_its_node(void **state)
+/* When the last tensor that refers to a node is freed, the context may take over the reference to the node and drop it later. */
+static void test_a_context_may_take_over_its_node(void **state)
 {
     (void)state;
     released = 0;
@@ -555,7 +557,7 @@ static int contexts_of(grd_tensor *t)
     return n;
 }
 
-static void test_contexts_that_a_tensor_keeps_alone(void **state)
+static void test_visit_contexts_finds_contexts_owned_by_one_tensor(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -566,9 +568,9 @@ static void test_contexts_that_a_tensor_keeps_alone(void **state)
     scope = grd_scope_open();
     begin_and_end(x, outputs);
     y = grd_keep(grd_neg(outputs[0]));
-    assert_int_equal(contexts_of(y), 0); /* the scope holds a reference to y, too */
+    assert_int_equal(contexts_of(y), 0); /* 0 because the scope holds a second reference to y */
     grd_scope_close(scope);
-    assert_int_equal(contexts_of(x), 0); /* the graph holds a reference to x, too */
+    assert_int_equal(contexts_of(x), 0); /* 0 because the graph holds a second reference to x */
     assert_int_equal(contexts_of(y), 1);
     scope = grd_scope_open();
     grd_hook_node(grd_grad_fn(y), true, NULL, NULL, NULL);
@@ -584,7 +586,8 @@ static void test_contexts_that_a_tensor_keeps_alone(void **state)
     int n = 0;
     assert_int_equal(grd_node_visit_contexts(node, count_context, &n), 0);
     assert_int_equal(n, 2);
-    /* Now only the graph owns the leaf and its hook, but by two references (saved tensor and edge), so the visit skips the leaf. */
+    /* Now only the graph owns the leaf x and its hook. The graph holds two references to x (a saved tensor and an edge). The visit only enters
+     * tensors with one reference, so it does not count the hook. */
     grd_drop(x);
     n = 0;
     grd_node_visit_contexts(node, count_context, &n);
@@ -597,27 +600,27 @@ static void test_contexts_that_a_tensor_keeps_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_square),
-        TEST(test_without_gradient),
-        TEST(test_second_order),
-        TEST(test_saved_output),
-        TEST(test_two_outputs),
-        TEST(test_dirty),
-        TEST(test_input_returned),
-        TEST(test_errors),
-        TEST(test_backward_inside_backward),
-        TEST(test_many_saved),
-        TEST(test_many_inputs),
-        TEST(test_backward_is_too_late),
-        TEST(test_forwards_that_are_refused),
-        TEST(test_no_backward),
-        TEST(test_a_dirty_view_comes_first),
-        TEST(test_an_input_handed_back_is_not_written),
-        TEST(test_two_halves),
-        TEST(test_a_context_is_released_on_failure),
-        TEST(test_an_input_handed_back_without_gradient),
-        TEST(test_a_context_owns_its_node),
-        TEST(test_contexts_that_a_tensor_keeps_alone),
+        TEST(test_a_custom_function_computes_values_and_gradients),
+        TEST(test_without_gradients_only_forward_runs),
+        TEST(test_custom_functions_can_be_differentiated_twice),
+        TEST(test_a_custom_function_may_save_its_output),
+        TEST(test_a_non_differentiable_output_gets_no_gradient),
+        TEST(test_a_custom_function_may_write_an_input_in_place),
+        TEST(test_a_returned_input_becomes_a_new_tensor),
+        TEST(test_errors_in_backward_name_the_custom_function),
+        TEST(test_a_custom_backward_may_run_another_backward),
+        TEST(test_many_tensors_and_null_can_be_saved),
+        TEST(test_a_custom_function_may_have_130_inputs),
+        TEST(test_save_and_mark_are_refused_in_backward),
+        TEST(test_invalid_custom_forwards_are_refused),
+        TEST(test_a_custom_function_without_backward_raises_in_backward),
+        TEST(test_a_view_written_in_place_must_be_the_first_input),
+        TEST(test_a_returned_input_cannot_be_written_in_place),
+        TEST(test_custom_begin_and_end_record_a_call),
+        TEST(test_the_context_of_a_failed_call_is_released),
+        TEST(test_a_returned_input_without_gradient_becomes_a_view),
+        TEST(test_a_context_may_take_over_its_node),
+        TEST(test_visit_contexts_finds_contexts_owned_by_one_tensor),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -1,12 +1,12 @@
-/* Operators defined at run time: calls, kernels for dispatch keys, gradient functions (first and second derivatives compared with finite
- * differences), the texts of errors, allocation failures, threads. Formulas are tested in test_define_formula.c. */
+/* Tests operators defined at run time: calls, kernels for dispatch keys, gradient functions, whose first and second derivatives are compared with
+ * finite differences, error texts, allocation failures and threads. Gradient formulas are tested in test_define_formula.c. */
 #include <pthread.h>
 
 #include "define.h"
 
 /* ---- Kernels ------------------------------------------------------------------------------------------------------------------- */
 
-/* Computes self ** 3 * scale with operators. */
+/* Kernel that computes self ** 3 * scale with calls of operators. */
 static void cube(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
@@ -22,7 +22,7 @@ static void twice_meta(const grd_op *op, grd_keyset keys, grd_tensor *out, const
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------------------ */
 
-static void test_a_definition_is_an_operator_like_any_other(void **state)
+static void test_a_defined_operator_can_be_found_and_called(void **state)
 {
     (void)state;
     const int64_t before = grd_op_count();
@@ -53,7 +53,7 @@ static void test_a_definition_is_an_operator_like_any_other(void **state)
     expect_error("t1::cube: argument 'scale' (position 2) must be Scalar, not str");
 }
 
-static void test_a_composite_serves_devices_and_is_differentiated_through_its_parts(void **state)
+static void test_a_composite_runs_on_any_device_and_is_differentiated(void **state)
 {
     (void)state;
     const grd_op *op = define("t2::cube(Tensor self, *, Scalar scale=1) -> Tensor", NULL, NULL, cube);
@@ -66,7 +66,7 @@ static void test_a_composite_serves_devices_and_is_differentiated_through_its_pa
     check_gradients(op, grd_tensors(double_leaf()), nothing);
 }
 
-static void test_kernels_for_keys(void **state)
+static void test_kernels_are_registered_for_dispatch_keys(void **state)
 {
     (void)state;
     static int runs;
@@ -85,7 +85,7 @@ static void test_kernels_for_keys(void **state)
     expect_ok();
 }
 
-static void test_a_kernel_for_a_key_comes_before_the_composite(void **state)
+static void test_a_kernel_for_a_key_precedes_the_composite(void **state)
 {
     (void)state;
     static int runs;
@@ -124,7 +124,8 @@ static void write_view_of_own(const grd_op *op, grd_keyset keys, grd_tensor *out
     give(ret_results, grd_t(grd_mul(args[0].v.tensor, args[0].v.tensor)));
 }
 
-/* Returns a list of one tensor: the first tensor of the argument itself, or, with a context, the transpose of a copy of it. */
+/* Kernel that returns a list with one tensor, which must be refused. The tensor is the first one of the argument, or if `context` is not NULL, a
+ * transposed view of a copy. */
 static void write_list(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -134,7 +135,7 @@ static void write_list(const grd_op *op, grd_keyset keys, grd_tensor *out, const
     ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {1, list}};
 }
 
-static void test_lists_that_a_kernel_writes_are_looked_at(void **state)
+static void test_invalid_kernel_result_lists_are_refused(void **state)
 {
     (void)state;
     static const char *const errors[] = {"t22::f0: result 0 of the kernel shares memory with argument 'tensors'; return a copy",
@@ -153,7 +154,7 @@ static void test_lists_that_a_kernel_writes_are_looked_at(void **state)
     }
 }
 
-static void test_what_a_kernel_writes_is_looked_at(void **state)
+static void test_invalid_kernel_results_are_refused(void **state)
 {
     (void)state;
     const grd_op *empty = define("t5::nothing(Tensor self) -> Tensor", "self", "grad", write_nothing);
@@ -172,7 +173,8 @@ static void test_what_a_kernel_writes_is_looked_at(void **state)
     call1(view, double_leaf());
     expect_error("t5::view: result 0 of the kernel shares memory with argument 'self'; return a copy");
 
-    /* The result is the transpose of a temporary, but must not be a view of it: a write in place would then lose the result's history. */
+    /* The kernel returns the transpose of a temporary. The operator's result must not be a view of the temporary, because a write in place would then
+     * lose the result's history. */
     const grd_op *own = define("t5::own(Tensor self) -> Tensor", "self", "t(grad) * 2 * self", write_view_of_own);
     grd_tensor *x = double_leaf(), *y = call1(own, x);
     assert_null(grd_view_base(y));
@@ -184,7 +186,7 @@ static void test_what_a_kernel_writes_is_looked_at(void **state)
 
 /* ---- Gradient functions --------------------------------------------------------------------------------------------------------------- */
 
-/* The gradient of x * y * scale, which reads both tensors. */
+/* The gradient function of x * y * scale, which reads the saved tensors x and y. It counts its calls in the context. */
 static void product_gradient(const grd_gradient *g, grd_value *ret_grads)
 {
     grd_tensor *scaled = grd_mul(g->grads.data[0], grd_number(g->args[2].v.scalar));
@@ -201,7 +203,7 @@ static void scaled_product(const grd_op *op, grd_keyset keys, grd_tensor *out, c
     give(ret_results, grd_mul(grd_mul(args[0].v.tensor, args[1].v.tensor), grd_number(args[2].v.scalar)));
 }
 
-/* The gradient of exp, which reads only the result. */
+/* The gradient function of exp, which reads only the saved result. */
 static void exp_gradient(const grd_gradient *g, grd_value *ret_grads)
 {
     assert_int_equal(g->args[0].kind, GRD_KIND_NONE);
@@ -219,7 +221,7 @@ static void no_gradient(const grd_gradient *g, grd_value *ret_grads)
     (void)g, (void)ret_grads;
 }
 
-static void test_gradients_as_functions(void **state)
+static void test_gradients_can_be_given_as_functions(void **state)
 {
     (void)state;
     static int runs;
@@ -263,7 +265,8 @@ static void test_gradients_as_functions(void **state)
 
 /* ---- Saved values ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Computes weight * (sum of a list). Its gradient reads every kind of argument: a tensor, a list, a string and a generator. */
+/* Kernel that computes weight times the sum of a list of tensors. The operator's gradient function reads a saved tensor, list, string and
+ * generator. */
 static void weighted(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
@@ -297,7 +300,7 @@ static grd_tensor *call_weighted(const grd_op *op, grd_tensor *weight, grd_tenso
     return result.v.tensor;
 }
 
-static void test_lists_texts_and_generators_are_saved(void **state)
+static void test_lists_strings_and_generators_are_saved_for_backward(void **state)
 {
     (void)state;
     static grd_tensor *grads[2];
@@ -323,7 +326,7 @@ static void test_lists_texts_and_generators_are_saved(void **state)
     grd_backward(once);
     grd_backward(once);
     expect_error("backward through the graph a second time");
-    /* Note [Saved and overwritten]: x is overwritten with a result whose node has saved x. */
+    /* x is overwritten with a result whose node has saved x. See Note [Saved and overwritten]. */
     grd_add_(x, call_weighted(op, weight, grd_tensors(y, x)));
     grd_backward(grd_sum(x));
     expect_error("has been modified by an inplace operation");
@@ -331,7 +334,7 @@ static void test_lists_texts_and_generators_are_saved(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, blocks);
 }
 
-/* Returns [exp(x), 2 * exp(x)]. */
+/* Kernel that returns the list [exp(x), 2 * exp(x)]. */
 static void exponentials(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -341,8 +344,8 @@ static void exponentials(const grd_op *op, grd_keyset keys, grd_tensor *out, con
     ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {2, list}};
 }
 
-/* A list of results that is saved by its own node can be differentiated twice. */
-static void test_lists_of_results_are_saved(void **state)
+/* The node of a call saves the list of its own results. These results must still be differentiable twice. */
+static void test_a_list_of_results_is_saved_for_double_backward(void **state)
 {
     (void)state;
     static grd_tensor *list[2];
@@ -370,7 +373,7 @@ static void test_lists_of_results_are_saved(void **state)
 
 /* ---- Refused definitions ---------------------------------------------------------------------------------------------------------------- */
 
-static void test_definitions_that_are_refused(void **state)
+static void test_invalid_definitions_are_refused(void **state)
 {
     (void)state;
     refused(NULL, GRD_ERROR_TYPE, "grd_define_operator: argument 'definition' must not be NULL");
@@ -381,7 +384,7 @@ static void test_definitions_that_are_refused(void **state)
             "schema: expected ')' at character 21 of \"t::cube(Tensor self -> Tensor\"");
     define("t14::one(Tensor self) -> Tensor", NULL, NULL, cube);
     refused(&(grd_definition){.schema = "t14::one(Tensor x) -> Tensor", .gradients = {{"x", "grad"}}}, GRD_ERROR_RUNTIME,
-            "there is an operator 't14::one' already");
+            "operator 't14::one' is already defined");
     refused(&(grd_definition){.schema = "t14::f(Tensor x) -> Tensor", .gradients = {{"x", "grad"}}, .gradient = no_gradient},
             GRD_ERROR_VALUE, "grd_define_operator: the gradient is either formulas or a function, not both");
     refused(&(grd_definition){.schema = "t14::f(Tensor x, int n) -> Tensor", .gradients = {{"n", "grad"}}}, GRD_ERROR_VALUE,
@@ -398,7 +401,7 @@ static void test_definitions_that_are_refused(void **state)
 
 /* ---- Allocation failures ------------------------------------------------------------------------------------------------------------------ */
 
-static void test_allocations_that_fail(void **state)
+static void test_a_definition_survives_failed_allocations(void **state)
 {
     (void)state;
     const grd_definition definition = {
@@ -414,7 +417,7 @@ static void test_allocations_that_fail(void **state)
     const grd_memory_stats before = grd_memory_get_stats();
     const int64_t count = grd_op_count();
     int n = 1;
-    /* For each n, first all allocations from the n-th on fail, then the n-th alone. */
+    /* For each n, first all allocations from the n-th on fail, and then only the n-th one. */
     for (bool forever = true;; n += !forever, forever = !forever) {
         grd_memory_fail_at(n, forever);
         const grd_op *op = grd_define_operator(&good);
@@ -427,12 +430,12 @@ static void test_allocations_that_fail(void **state)
         assert_null(grd_op_find("t17::f"));
         assert_int_equal(grd_op_count(), count);
     }
-    assert_true(n >= 6); /* at least the operator, derivative, formula, strings and nodes are allocated */
+    assert_true(n >= 6); /* a definition allocates at least the operator, the derivative, the formula, its strings and its nodes */
     expect_ok();
 }
 
-/* Allocation failures while a call is recorded and while its formula is evaluated: one error, no leak, and the next backward works. */
-static void test_allocations_that_fail_in_backward(void **state)
+/* Allocations fail while a call is recorded or while its formula is evaluated. Each failure is one MemoryError, and the next backward works. */
+static void test_backward_survives_failed_allocations(void **state)
 {
     (void)state;
     const grd_op *op = define("t18::square(Tensor self, str mode='abc') -> Tensor", "self",
@@ -461,7 +464,9 @@ static void test_allocations_that_fail_in_backward(void **state)
 
 enum { THREADS = 8, EACH = 12 };
 
-/* Thread function: defines operators of its own and one that every thread tries to define, and calls whichever it finds. */
+/* Thread function: defines operators with names of this thread, and tries to define operators with names that all threads share, of which only one
+ * thread's definition succeeds. Then calls operators of both kinds. Returns 1 plus the number of shared names that this thread defined, or NULL if
+ * a check failed. */
 static void *define_and_call(void *number)
 {
     const int thread = (int)(intptr_t)number % THREADS;
@@ -493,7 +498,7 @@ static void *define_and_call(void *number)
     return (void *)(won + 1);
 }
 
-static void test_threads_define_and_call(void **state)
+static void test_threads_define_and_call_operators(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
@@ -507,26 +512,26 @@ static void test_threads_define_and_call(void **state)
         assert_non_null(result);
         won += (intptr_t)result - 1;
     }
-    assert_int_equal(won, EACH); /* each shared name has one definition */
+    assert_int_equal(won, EACH); /* all threads tried to define each shared name, and exactly one succeeded */
     assert_int_equal(grd_op_count(), before + EACH * (THREADS + 1));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        DEFINES(test_a_definition_is_an_operator_like_any_other),
-        DEFINES(test_a_composite_serves_devices_and_is_differentiated_through_its_parts),
-        DEFINES(test_kernels_for_keys),
-        DEFINES(test_a_kernel_for_a_key_comes_before_the_composite),
-        DEFINES(test_what_a_kernel_writes_is_looked_at),
-        DEFINES(test_lists_that_a_kernel_writes_are_looked_at),
-        DEFINES(test_gradients_as_functions),
-        DEFINES(test_lists_texts_and_generators_are_saved),
-        DEFINES(test_lists_of_results_are_saved),
-        DEFINES(test_definitions_that_are_refused),
-        DEFINES(test_allocations_that_fail),
-        DEFINES(test_allocations_that_fail_in_backward),
-        DEFINES(test_threads_define_and_call),
+        DEFINES(test_a_defined_operator_can_be_found_and_called),
+        DEFINES(test_a_composite_runs_on_any_device_and_is_differentiated),
+        DEFINES(test_kernels_are_registered_for_dispatch_keys),
+        DEFINES(test_a_kernel_for_a_key_precedes_the_composite),
+        DEFINES(test_invalid_kernel_results_are_refused),
+        DEFINES(test_invalid_kernel_result_lists_are_refused),
+        DEFINES(test_gradients_can_be_given_as_functions),
+        DEFINES(test_lists_strings_and_generators_are_saved_for_backward),
+        DEFINES(test_a_list_of_results_is_saved_for_double_backward),
+        DEFINES(test_invalid_definitions_are_refused),
+        DEFINES(test_a_definition_survives_failed_allocations),
+        DEFINES(test_backward_survives_failed_allocations),
+        DEFINES(test_threads_define_and_call_operators),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -1,5 +1,5 @@
-/* Gradient formulas of operators defined at run time: formulas of the schema, the formula language, lists and several results. First and second
- * derivatives are compared with finite differences and with the schema's operators. Also the texts of errors. */
+/* Tests gradient formulas of operators defined at run time: the formula language, lists, several results, and error texts. First and second
+ * derivatives are compared with finite differences and with those of built-in operators. */
 #include "define.h"
 
 static const grd_op *define_as(const char *name, const char *schema, const grd_gradient_formula *gradients, int n)
@@ -30,7 +30,7 @@ static void same_derivatives(const grd_op *a, const grd_op *b, grd_tensor *x, gr
     assert_true(grd_allclose(second[0], second[1], 1e-10, 1e-10, false));
 }
 
-static void test_formulas_of_the_schema(void **state)
+static void test_formulas_give_the_derivatives_of_built_in_operators(void **state)
 {
     (void)state;
     const grd_op *tanh =
@@ -56,8 +56,8 @@ static void test_formulas_of_the_schema(void **state)
     check_gradients(pow, grd_tensors(double_leaf(), double_leaf()), nothing);
 }
 
-/* Every construct of the language besides operator calls is used so that a wrong value gives a wrong gradient. */
-static void test_the_language(void **state)
+/* Each expression has the value 2 and is a factor of a gradient, so that a construct that is evaluated wrongly gives a wrong gradient. */
+static void test_every_construct_of_the_formula_language_is_evaluated(void **state)
 {
     (void)state;
     static const char *const twos[] = {
@@ -161,7 +161,7 @@ static void test_the_language(void **state)
     }
 }
 
-/* An operator with two results, a list argument, an argument without gradient and one that may be None. */
+/* Kernel of an operator with two results, a * b and a - b * b. */
 static void divide(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
@@ -170,7 +170,7 @@ static void divide(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
     ret_results[1] = tensor_value(grd_sub(a, grd_mul(b, b)));
 }
 
-static void test_several_results(void **state)
+static void test_formulas_for_operators_with_several_results(void **state)
 {
     (void)state;
     const grd_op *op = grd_define_operator(&(grd_definition){
@@ -195,7 +195,7 @@ static void join(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_v
     give(ret_results, grd_cat(args[0].v.tensors, .dim = args[1].v.integer));
 }
 
-/* Returns a list of two copies. */
+/* Kernel that returns a list of two copies of its argument. */
 static void copies(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -205,7 +205,7 @@ static void copies(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
     ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {2, list}};
 }
 
-static void test_lists(void **state)
+static void test_formulas_for_list_arguments_and_results(void **state)
 {
     (void)state;
     const grd_op *op =
@@ -234,7 +234,7 @@ static void test_lists(void **state)
     }
 }
 
-static void test_arguments_without_a_formula(void **state)
+static void test_arguments_without_a_formula_have_no_derivative(void **state)
 {
     (void)state;
     const grd_op *op = grd_define_operator(&(grd_definition){
@@ -256,7 +256,7 @@ static void test_arguments_without_a_formula(void **state)
     expect_error("t10::scale: the derivative for 'other' is not implemented");
 }
 
-static void test_an_operator_without_a_gradient(void **state)
+static void test_backward_refuses_an_operator_without_gradient(void **state)
 {
     (void)state;
     static int runs;
@@ -269,8 +269,8 @@ static void test_an_operator_without_a_gradient(void **state)
     expect_error("derivative for t11::twice is not implemented");
 }
 
-/* Only arguments that a formula names are saved; the others may be written in place before backward. */
-static void test_what_is_saved(void **state)
+/* A call saves only the arguments that a formula names. Other arguments may be written in place before backward. */
+static void test_only_tensors_named_in_a_formula_are_saved(void **state)
 {
     (void)state;
     const grd_op *op = define("t12::mul(Tensor self, Tensor other) -> Tensor", "self", "grad * other", multiply);
@@ -289,7 +289,7 @@ static void test_what_is_saved(void **state)
     expect_error("has been modified by an inplace operation");
 }
 
-/* Returns a float result and an integer result; the integer one has no gradient. */
+/* Kernel that returns a float result and an integer result. The integer result has no gradient. */
 static void values_and_signs(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
                              void *context)
 {
@@ -298,12 +298,12 @@ static void values_and_signs(const grd_op *op, grd_keyset keys, grd_tensor *out,
     ret_results[1] = tensor_value(grd_to(grd_sign(args[0].v.tensor), .dtype = GRD_INT64));
 }
 
-static void test_a_result_without_a_gradient(void **state)
+static void test_formulas_may_not_use_an_undefined_gradient(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
         {"grad * self + grad_signs * self", "argument 'self' (position 1) is missing"},
-        {"grad * sum(ones(shape(grad_signs)))", "the formula takes a fact of the gradient of a result that has none"},
+        {"grad * sum(ones(shape(grad_signs)))", "the formula reads the shape, dtype or device of an undefined gradient"},
     };
     for (int i = 0; i < 2; i++) {
         char schema[80];
@@ -318,8 +318,8 @@ static void test_a_result_without_a_gradient(void **state)
     }
 }
 
-/* Neither parsing nor evaluating a deeply nested formula overflows the stack. */
-static void test_long_and_deep_formulas(void **state)
+/* Deeply nested and very long formulas are refused, because parsing them recursively could overflow the stack. */
+static void test_long_and_deeply_nested_formulas_are_refused(void **state)
 {
     (void)state;
     enum { N = 100000 };
@@ -348,7 +348,7 @@ static void test_long_and_deep_formulas(void **state)
 
 /* ---- Refused formulas ------------------------------------------------------------------------------------------------------------------- */
 
-static void test_formulas_that_are_refused(void **state)
+static void test_invalid_formulas_are_refused(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -432,8 +432,9 @@ static void test_formulas_that_are_refused(void **state)
     assert_null(grd_op_find("t15::f"));
 }
 
-/* The first formula saves 16 values, four of each tensor (its presence, shape, strides and offset), which is the limit. One more is refused. */
-static void test_formulas_that_save_too_much(void **state)
+/* The first formula saves 16 values, namely the presence, shape, strides and offset of four tensors. This is the limit, so the second formula,
+ * which saves one value more, is refused. */
+static void test_formulas_save_at_most_16_values(void **state)
 {
     (void)state;
     char formula[1024] = "grad";
@@ -454,17 +455,17 @@ static void test_formulas_that_save_too_much(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        DEFINES(test_formulas_of_the_schema),
-        DEFINES(test_the_language),
-        DEFINES(test_several_results),
-        DEFINES(test_lists),
-        DEFINES(test_arguments_without_a_formula),
-        DEFINES(test_an_operator_without_a_gradient),
-        DEFINES(test_what_is_saved),
-        DEFINES(test_formulas_that_are_refused),
-        DEFINES(test_formulas_that_save_too_much),
-        DEFINES(test_a_result_without_a_gradient),
-        DEFINES(test_long_and_deep_formulas),
+        DEFINES(test_formulas_give_the_derivatives_of_built_in_operators),
+        DEFINES(test_every_construct_of_the_formula_language_is_evaluated),
+        DEFINES(test_formulas_for_operators_with_several_results),
+        DEFINES(test_formulas_for_list_arguments_and_results),
+        DEFINES(test_arguments_without_a_formula_have_no_derivative),
+        DEFINES(test_backward_refuses_an_operator_without_gradient),
+        DEFINES(test_only_tensors_named_in_a_formula_are_saved),
+        DEFINES(test_invalid_formulas_are_refused),
+        DEFINES(test_formulas_save_at_most_16_values),
+        DEFINES(test_formulas_may_not_use_an_undefined_gradient),
+        DEFINES(test_long_and_deeply_nested_formulas_are_refused),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -1,5 +1,5 @@
-/* Backward on devices registered at run time: their nodes run on a thread of the device, cpu nodes on the calling thread; errors are reported to the
- * caller; gradients are copied between devices. The memory of the device used here cannot be read by the cpu (protected.h). */
+/* Tests backward on a device registered at run time, whose memory the cpu cannot read (see protected.h). Nodes of the device run on the device's
+ * thread, cpu nodes on the calling thread. Errors are reported to the caller, and gradients are copied between devices. */
 #include "support.h"
 
 #include <pthread.h>
@@ -10,11 +10,11 @@
 
 /* ---- The device --------------------------------------------------------------------------------------------------------------- */
 static grd_device fake;
-static atomic_int on_caller, elsewhere; /* number of kernels that ran on the calling thread and on other threads */
+static atomic_int on_caller, elsewhere; /* number of calls of `noting` on the calling thread, and on other threads */
 static pthread_t caller;
-static const char *failing; /* the operator whose kernel fails on another thread */
+static const char *failing; /* the operator whose kernel fails on threads other than the caller's; NULL for none */
 
-/* Kernel of every operator of the device: counts the call by its thread, then computes on the cpu. */
+/* Kernel of every operator of the device. It counts calls on the calling thread and on other threads, and computes on the cpu. */
 static void noting(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const bool there = pthread_equal(pthread_self(), caller) == 0;
@@ -56,7 +56,7 @@ static void expect_values_there(grd_tensor *t, double a, double b, double c)
 }
 
 /* ---- Tests ------------------------------------------------------------------------------------------------------------------------ */
-static void test_runs_on_its_own_thread(void **state)
+static void test_backward_on_a_device_runs_on_the_device_s_thread(void **state)
 {
     (void)state;
     start();
@@ -70,14 +70,14 @@ static void test_runs_on_its_own_thread(void **state)
     assert_true(elsewhere >= 4);
 }
 
-/* Node hook that stores the thread that the node ran on. */
+/* Node hook that stores the thread on which the node ran in `context`. */
 static void note_thread(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node, (void)grad_outputs, (void)grads, (void)n;
     *(pthread_t *)context = pthread_self();
 }
 
-static void test_mixed_with_cpu(void **state)
+static void test_cpu_nodes_run_on_the_calling_thread(void **state)
 {
     (void)state;
     start();
@@ -94,7 +94,7 @@ static void test_mixed_with_cpu(void **state)
     assert_false(pthread_equal(fake_thread, caller));
 }
 
-static void test_many_branches(void **state)
+static void test_many_branches_between_cpu_and_device_are_summed(void **state)
 {
     (void)state;
     start();
@@ -110,7 +110,7 @@ static void test_many_branches(void **state)
     expect_values(grd_grad_of(x), 3, expected);
 }
 
-static void test_captures_there(void **state)
+static void test_grad_returns_gradients_of_device_tensors(void **state)
 {
     (void)state;
     start();
@@ -122,7 +122,7 @@ static void test_captures_there(void **state)
     assert_null(grd_grad_of(x));
 }
 
-static void test_error_comes_back(void **state)
+static void test_an_error_on_the_device_s_thread_reaches_the_caller(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -140,7 +140,7 @@ static void test_error_comes_back(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
 }
 
-static void test_gradients_cross_devices(void **state)
+static void test_gradients_are_copied_between_devices(void **state)
 {
     (void)state;
     start();
@@ -151,13 +151,13 @@ static void test_gradients_cross_devices(void **state)
     grd_set_grad(there, NULL);
     grd_backward(grd_sum(grd_to(grd_mul(there, there), .device = GRD_CPU, .dtype = GRD_FLOAT64)));
     expect_values_there(grd_grad_of(there), 8, 10, 12);
-    /* The cpu tensor is copied into a part of a tensor of the device. */
+    /* The cpu tensor x is copied into one row of a tensor on the device. */
     grd_set_grad(x, NULL);
     grd_tensor *target = grd_zeros(grd_dims(2, 3), .device = fake);
     grd_copy_(grd_select(target, 0, 1), x);
     grd_backward(grd_sum(grd_mul(target, target)));
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
-    /* A zero-dimensional cpu tensor may be combined with tensors of any device; its gradient is copied back to the cpu. */
+    /* A zero-dimensional cpu tensor may be combined with tensors of any device. Its gradient is copied back to the cpu. */
     grd_tensor *factor = grd_set_requires_grad(grd_scalar_tensor(grd_float(3)), true);
     grd_backward(grd_sum(grd_mul(there, factor)));
     EXPECT_VALUES(grd_grad_of(factor), 15);
@@ -176,7 +176,7 @@ static grd_tensors through_the_device(grd_tensor *const *inputs, int n, void *co
     return grd_tensors_from(outputs + (context != NULL), 1);
 }
 
-static void test_gradcheck(void **state)
+static void test_gradcheck_through_a_device(void **state)
 {
     (void)state;
     start();
@@ -202,7 +202,7 @@ static void *pass_of_thread(void *context)
     return ok ? context : NULL;
 }
 
-static void test_passes_at_once(void **state)
+static void test_threads_run_backward_on_one_device(void **state)
 {
     (void)state;
     start();
@@ -221,8 +221,14 @@ static void test_passes_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_runs_on_its_own_thread), TEST(test_mixed_with_cpu), TEST(test_many_branches),           TEST(test_captures_there),
-        TEST(test_error_comes_back),       TEST(test_passes_at_once), TEST(test_gradients_cross_devices), TEST(test_gradcheck),
+        TEST(test_backward_on_a_device_runs_on_the_device_s_thread),
+        TEST(test_cpu_nodes_run_on_the_calling_thread),
+        TEST(test_many_branches_between_cpu_and_device_are_summed),
+        TEST(test_grad_returns_gradients_of_device_tensors),
+        TEST(test_an_error_on_the_device_s_thread_reaches_the_caller),
+        TEST(test_threads_run_backward_on_one_device),
+        TEST(test_gradients_are_copied_between_devices),
+        TEST(test_gradcheck_through_a_device),
     };
     return cmocka_run_group_tests_name("devices", tests, add_device, NULL);
 }

@@ -1,11 +1,12 @@
-/* The backward engine: shapes of graphs, accumulation, several outputs, unused inputs, freeing, errors during backward, threads. */
+/* Tests the backward engine: graphs of several shapes, accumulation, several outputs, unused inputs, freed graphs, errors during backward and
+ * threads. */
 #include "core/shortcuts.h"
 #include "core/tensor.h"
 #include "support.h"
 
 #include <pthread.h>
 
-static void test_chain(void **state)
+static void test_backward_through_a_chain_of_operators(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -13,7 +14,7 @@ static void test_chain(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2 * exp(1), 4 * exp(4), 6 * exp(9));
 }
 
-static void test_diamond(void **state)
+static void test_backward_through_a_diamond_sums_gradients(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *a = grd_sin(x), *b = grd_mul(a, a), *c = grd_mul(a, x);
@@ -26,7 +27,7 @@ static void test_diamond(void **state)
     expect_values(grd_grad_of(x), 3, expected);
 }
 
-static void test_shared_input(void **state)
+static void test_gradients_of_a_repeated_input_are_summed(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_add(x, x);
@@ -36,7 +37,7 @@ static void test_shared_input(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2048, 2048, 2048);
 }
 
-static void test_accumulates_over_passes(void **state)
+static void test_gradients_accumulate_over_backward_passes(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -51,7 +52,7 @@ static void test_accumulates_over_passes(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
 }
 
-static void test_gradient_of_output_is_not_stolen(void **state)
+static void test_the_caller_s_grad_output_is_not_modified(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *g = VECTOR(5, 6, 7), *y = grd_clone(x);
@@ -64,7 +65,7 @@ static void test_gradient_of_output_is_not_stolen(void **state)
     EXPECT_VALUES(grd_grad_of(x), 6, 7, 8);
 }
 
-static void test_two_leaves_get_their_own_gradient(void **state)
+static void test_two_leaves_do_not_share_gradient_memory(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = leaf3();
@@ -75,7 +76,7 @@ static void test_two_leaves_get_their_own_gradient(void **state)
     EXPECT_VALUES(grd_grad_of(y), 2, 2, 2);
 }
 
-static void test_gradient_has_layout_of_leaf(void **state)
+static void test_a_gradient_has_the_strides_of_its_leaf(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(grd_clone(grd_t(grd_rand(grd_dims(3, 4)))), true);
@@ -86,7 +87,7 @@ static void test_gradient_has_layout_of_leaf(void **state)
     assert_int_equal(grd_stride(grd_grad_of(x), 1), 4);
 }
 
-static void test_million_nodes(void **state)
+static void test_backward_through_a_million_nodes(void **state)
 {
     (void)state;
     grd_tensor *x = grd_keep(grd_set_requires_grad(grd_ones(GRD_NO_DIMS), true)), *y = grd_keep(grd_clone(x));
@@ -103,9 +104,9 @@ static void test_million_nodes(void **state)
     grd_drop(x);
 }
 
-/* Each node saves its input, whose grad_fn is the previous node, so the chain runs through saved tensors as well as edges. Freeing must not
- * recurse. */
-static void test_million_nodes_freed_without_backward(void **state)
+/* Each node saves its input, whose grad_fn is the previous node. So the chain of nodes runs through saved tensors as well as through edges, and
+ * freeing it recursively would overflow the stack. */
+static void test_a_chain_of_a_million_nodes_is_freed_without_recursion(void **state)
 {
     (void)state;
     grd_tensor *x = grd_keep(grd_set_requires_grad(grd_ones(GRD_NO_DIMS), true)), *y = grd_keep(grd_clone(x));
@@ -121,7 +122,7 @@ static void test_million_nodes_freed_without_backward(void **state)
     expect_ok();
 }
 
-static void test_wide_graph(void **state)
+static void test_backward_through_a_node_of_200_inputs(void **state)
 {
     (void)state;
     enum { WIDTH = 200 };
@@ -134,7 +135,7 @@ static void test_wide_graph(void **state)
     EXPECT_VALUES(grd_grad_of(x), sum, sum, sum);
 }
 
-static void test_several_outputs(void **state)
+static void test_backward_from_several_outputs(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *a = grd_mul(x, x), *b = grd_sin(a);
@@ -143,7 +144,7 @@ static void test_several_outputs(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2 + 4 * cos(1), 4 + 8 * cos(4), 6 + 12 * cos(9));
 }
 
-static void test_same_output_twice(void **state)
+static void test_backward_from_one_output_given_twice(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_sum(grd_mul(x, x));
@@ -151,7 +152,7 @@ static void test_same_output_twice(void **state)
     EXPECT_VALUES(grd_grad_of(x), 4, 8, 12);
 }
 
-static void test_leaf_is_output(void **state)
+static void test_backward_from_a_leaf(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(grd_ones(GRD_NO_DIMS), true);
@@ -159,7 +160,7 @@ static void test_leaf_is_output(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1);
 }
 
-static void test_grad_of_inputs(void **state)
+static void test_grad_returns_gradients_of_chosen_tensors(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = leaf3(), *h = grd_mul(x, y), *loss = grd_sum(grd_mul(h, h)), *grads[3];
@@ -171,7 +172,7 @@ static void test_grad_of_inputs(void **state)
     assert_null(grd_grad_of(y));
 }
 
-static void test_unused(void **state)
+static void test_grad_refuses_unused_inputs_unless_allowed(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = leaf3(), *loss = grd_sum(grd_mul(x, x)), *grads[2];
@@ -186,7 +187,7 @@ static void test_unused(void **state)
     expect_error("One of the differentiated Tensors does not require grad");
 }
 
-static void test_double_backward(void **state)
+static void test_create_graph_allows_higher_derivatives(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_sum(grd_mul(grd_mul(x, x), x)), *g, *gg, *ggg;
@@ -200,8 +201,8 @@ static void test_double_backward(void **state)
     assert_false(grd_requires_grad(ggg));
 }
 
-/* exp saves its own result. Without its grad_fn restored, the second derivative would be lost. */
-static void test_double_backward_through_result(void **state)
+/* exp saves its own result. If the saved result had lost its grad_fn, the second derivative would be missing. */
+static void test_double_backward_through_a_saved_output(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *g, *gg;
@@ -210,7 +211,7 @@ static void test_double_backward_through_result(void **state)
     EXPECT_VALUES(gg, 2 * exp(2), 2 * exp(4), 2 * exp(6));
 }
 
-static void test_backward_with_graph(void **state)
+static void test_backward_with_create_graph_records_the_gradient(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *gg;
@@ -222,7 +223,7 @@ static void test_backward_with_graph(void **state)
     grd_set_grad(x, NULL);
 }
 
-static void test_freed_graph(void **state)
+static void test_backward_through_a_freed_graph_is_refused(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_sum(grd_mul(x, x));
@@ -235,7 +236,7 @@ static void test_freed_graph(void **state)
         "been freed).");
 }
 
-static void test_bad_calls(void **state)
+static void test_backward_refuses_invalid_outputs_and_gradients(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_mul(x, x);
@@ -252,7 +253,7 @@ static void test_bad_calls(void **state)
     expect_error("got 2 tensors and 1 gradients");
 }
 
-static void test_broadcast_gradients(void **state)
+static void test_gradients_are_summed_to_the_shape_before_broadcasting(void **state)
 {
     (void)state;
     grd_tensor *a = grd_set_requires_grad(grd_ones(grd_dims(2, 1)), true), *b = leaf3();
@@ -262,7 +263,7 @@ static void test_broadcast_gradients(void **state)
     assert_int_equal(grd_ndim(grd_grad_of(a)), 2);
 }
 
-static void test_dtype_of_gradients(void **state)
+static void test_a_gradient_has_the_dtype_of_its_leaf(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *d = grd_set_requires_grad(grd_ones(grd_dims(3), .dtype = GRD_FLOAT64), true);
@@ -273,7 +274,7 @@ static void test_dtype_of_gradients(void **state)
     EXPECT_VALUES(grd_grad_of(d), 1, 2, 3);
 }
 
-static void test_pending_error_stops(void **state)
+static void test_backward_does_nothing_while_an_error_is_pending(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_sum(x);
@@ -283,8 +284,8 @@ static void test_pending_error_stops(void **state)
     assert_null(grd_grad_of(x));
 }
 
-/* While the formula grad * (1 + result * result) is evaluated, temporaries are dropped after their last use, so at most two are alive at once. */
-static void test_temporaries_of_a_formula(void **state)
+/* The gradient of tan is grad * (1 + result * result). Each temporary is dropped after its last use, so at most two exist at the same time. */
+static void test_temporaries_of_a_gradient_formula_are_freed_early(void **state)
 {
     (void)state;
     enum { N = 1 << 20, BYTES = N * sizeof(float) };
@@ -300,8 +301,8 @@ static void test_temporaries_of_a_formula(void **state)
     assert_true(more >= 2 * BYTES && more < 2 * BYTES + BYTES / 2);
 }
 
-/* Each allocation of a backward pass fails once. The pass ends with an error, without a crash and without a leak, which the teardown checks. */
-static void test_failing_allocations(void **state)
+/* Each allocation of a backward pass fails once. The pass then ends with MemoryError and without a leak, which the teardown checks. */
+static void test_backward_survives_failed_allocations(void **state)
 {
     (void)state;
     int failures = 0;
@@ -322,7 +323,7 @@ static void test_failing_allocations(void **state)
     assert_true(failures > 3);
 }
 
-static void test_failing_allocations_while_recording(void **state)
+static void test_recording_survives_failed_allocations(void **state)
 {
     (void)state;
     int failures = 0;
@@ -366,7 +367,7 @@ static void *work(void *context)
     return NULL;
 }
 
-static void test_threads_share_a_leaf(void **state)
+static void test_threads_accumulate_into_one_leaf(void **state)
 {
     (void)state;
     grd_tensor *shared = leaf3();
@@ -398,7 +399,7 @@ static void *backward_shared(void *context)
     return NULL;
 }
 
-static void test_threads_share_a_graph(void **state)
+static void test_threads_run_backward_through_one_graph(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *loss = grd_sum(grd_exp(grd_mul(x, VECTOR(0, 0, 0))));
@@ -415,7 +416,8 @@ static void test_threads_share_a_graph(void **state)
     EXPECT_VALUES(grd_grad_of(x), 0, 0, 0);
 }
 
-/* Thread function: runs backward and frees the graph if the thread's index is a multiple of 4, else keeps it. */
+/* Thread function: runs backward through a graph that all threads share. Only threads with an index that is a multiple of 4 free the graph. Sets
+ * job->ok if backward succeeds or reports that the graph is already freed. */
 static void *backward_once(void *context)
 {
     grd_scope scope = grd_scope_open();
@@ -427,8 +429,9 @@ static void *backward_once(void *context)
     return NULL;
 }
 
-/* Some threads free a graph that others run. Each thread either computes its gradients completely or gets the error for a freed graph. */
-static void test_threads_free_a_shared_graph(void **state)
+/* Some threads free a graph through which other threads run backward. Each thread either computes its gradients completely or gets the error for a
+ * freed graph. */
+static void test_threads_may_free_a_graph_that_others_use(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -448,7 +451,7 @@ static void test_threads_free_a_shared_graph(void **state)
     }
 }
 
-static void test_complex_outputs(void **state)
+static void test_complex_outputs_need_a_complex_grad_output(void **state)
 {
     (void)state;
     grd_tensor *z = grd_set_requires_grad(grd_ones(GRD_NO_DIMS, .dtype = GRD_COMPLEX64), true);
@@ -461,8 +464,8 @@ static void test_complex_outputs(void **state)
                        "grad_output[0] has a dtype of float32 and output[0] has a dtype of complex64.");
 }
 
-/* With `inputs`, only the inputs get gradients; an input that is no leaf must retain its gradient. */
-static void test_backward_into_inputs(void **state)
+/* With the option `inputs`, only these tensors get gradients, and those that are not leaves retain their gradients. */
+static void test_backward_with_inputs_accumulates_only_into_them(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *w = leaf3(), *h = grd_mul(x, w), *loss = grd_sum(grd_mul(h, h));
@@ -496,7 +499,7 @@ static const char *trace_here(void)
     return text;
 }
 
-static void test_anomaly_mode(void **state)
+static void test_anomaly_mode_reports_nan_and_the_forward_call(void **state)
 {
     (void)state;
     bool check_nan = false;
@@ -532,38 +535,38 @@ static void test_anomaly_mode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_chain),
-        TEST(test_diamond),
-        TEST(test_shared_input),
-        TEST(test_accumulates_over_passes),
-        TEST(test_gradient_of_output_is_not_stolen),
-        TEST(test_two_leaves_get_their_own_gradient),
-        TEST(test_gradient_has_layout_of_leaf),
-        TEST(test_million_nodes),
-        TEST(test_million_nodes_freed_without_backward),
-        TEST(test_wide_graph),
-        TEST(test_several_outputs),
-        TEST(test_same_output_twice),
-        TEST(test_leaf_is_output),
-        TEST(test_grad_of_inputs),
-        TEST(test_unused),
-        TEST(test_double_backward),
-        TEST(test_double_backward_through_result),
-        TEST(test_backward_with_graph),
-        TEST(test_freed_graph),
-        TEST(test_bad_calls),
-        TEST(test_broadcast_gradients),
-        TEST(test_dtype_of_gradients),
-        TEST(test_pending_error_stops),
-        TEST(test_temporaries_of_a_formula),
-        TEST(test_failing_allocations),
-        TEST(test_failing_allocations_while_recording),
-        TEST(test_threads_share_a_leaf),
-        TEST(test_complex_outputs),
-        TEST(test_threads_share_a_graph),
-        TEST(test_threads_free_a_shared_graph),
-        TEST(test_backward_into_inputs),
-        TEST(test_anomaly_mode),
+        TEST(test_backward_through_a_chain_of_operators),
+        TEST(test_backward_through_a_diamond_sums_gradients),
+        TEST(test_gradients_of_a_repeated_input_are_summed),
+        TEST(test_gradients_accumulate_over_backward_passes),
+        TEST(test_the_caller_s_grad_output_is_not_modified),
+        TEST(test_two_leaves_do_not_share_gradient_memory),
+        TEST(test_a_gradient_has_the_strides_of_its_leaf),
+        TEST(test_backward_through_a_million_nodes),
+        TEST(test_a_chain_of_a_million_nodes_is_freed_without_recursion),
+        TEST(test_backward_through_a_node_of_200_inputs),
+        TEST(test_backward_from_several_outputs),
+        TEST(test_backward_from_one_output_given_twice),
+        TEST(test_backward_from_a_leaf),
+        TEST(test_grad_returns_gradients_of_chosen_tensors),
+        TEST(test_grad_refuses_unused_inputs_unless_allowed),
+        TEST(test_create_graph_allows_higher_derivatives),
+        TEST(test_double_backward_through_a_saved_output),
+        TEST(test_backward_with_create_graph_records_the_gradient),
+        TEST(test_backward_through_a_freed_graph_is_refused),
+        TEST(test_backward_refuses_invalid_outputs_and_gradients),
+        TEST(test_gradients_are_summed_to_the_shape_before_broadcasting),
+        TEST(test_a_gradient_has_the_dtype_of_its_leaf),
+        TEST(test_backward_does_nothing_while_an_error_is_pending),
+        TEST(test_temporaries_of_a_gradient_formula_are_freed_early),
+        TEST(test_backward_survives_failed_allocations),
+        TEST(test_recording_survives_failed_allocations),
+        TEST(test_threads_accumulate_into_one_leaf),
+        TEST(test_complex_outputs_need_a_complex_grad_output),
+        TEST(test_threads_run_backward_through_one_graph),
+        TEST(test_threads_may_free_a_graph_that_others_use),
+        TEST(test_backward_with_inputs_accumulates_only_into_them),
+        TEST(test_anomaly_mode_reports_nan_and_the_forward_call),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -1,5 +1,5 @@
-/* Forward mode: levels, dual tensors, tangents of in-place operators and views, forward over reverse, custom functions. The operator matrix checks
- * that every operator's tangents are right. */
+/* Tests forward-mode differentiation: dual levels, dual tensors, tangents of in-place operators and views, forward over reverse, and custom
+ * functions. The operator matrix checks the tangents of every operator. */
 #include "support.h"
 
 static grd_tensor *dual3(void)
@@ -24,7 +24,7 @@ static int end(void **state)
 #define FORWARD_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 /* ---- Levels ---------------------------------------------------------------------------------------------------------------------- */
-static void test_one_level_at_a_time(void **state)
+static void test_forward_mode_levels_do_not_nest(void **state)
 {
     (void)state;
     assert_false(grd_enter_dual_level());
@@ -36,7 +36,7 @@ static void test_one_level_at_a_time(void **state)
     expect_whole_error("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
 }
 
-static void test_the_end_of_a_level_is_the_end_of_its_tangents(void **state)
+static void test_tangents_end_with_their_level(void **state)
 {
     (void)state;
     grd_tensor *x = dual3(), *y = grd_mul(x, x);
@@ -50,7 +50,7 @@ static void test_the_end_of_a_level_is_the_end_of_its_tangents(void **state)
     EXPECT_VALUES(grd_tangent(y), 10, 80, 270);
 }
 
-static void test_what_cannot_be_dual(void **state)
+static void test_make_dual_refuses_invalid_tensors(void **state)
 {
     (void)state;
     assert_null(grd_tangent(VECTOR(1)));
@@ -68,7 +68,7 @@ static void test_what_cannot_be_dual(void **state)
     expect_whole_error("grd_make_dual: argument 'primal' must be a tensor, not NULL");
 }
 
-static void test_unpacking(void **state)
+static void test_the_primal_of_a_dual_tensor_has_no_tangent(void **state)
 {
     (void)state;
     grd_tensor *x = dual3(), *value = grd_primal(x);
@@ -78,7 +78,7 @@ static void test_unpacking(void **state)
     assert_null(grd_tangent(grd_detach(x)));
 }
 
-static void test_printing(void **state)
+static void test_a_dual_tensor_is_printed_with_its_tangent(void **state)
 {
     (void)state;
     char *text = grd_to_string(dual3());
@@ -87,7 +87,7 @@ static void test_printing(void **state)
 }
 
 /* ---- In place -------------------------------------------------------------------------------------------------------------------- */
-static void test_in_place(void **state)
+static void test_in_place_operators_update_the_tangent(void **state)
 {
     (void)state;
     grd_tensor *x = dual3();
@@ -102,7 +102,7 @@ static void test_in_place(void **state)
     EXPECT_VALUES(grd_tangent(x), 0, 0, 0);
 }
 
-static void test_a_plain_tensor_becomes_dual(void **state)
+static void test_writing_a_dual_tensor_into_another_makes_it_dual(void **state)
 {
     (void)state;
     grd_tensor *y = VECTOR(5, 5, 5);
@@ -112,7 +112,7 @@ static void test_a_plain_tensor_becomes_dual(void **state)
     EXPECT_VALUES(grd_tangent(y), 0, 0, 0);
 }
 
-static void test_views_share_tangents(void **state)
+static void test_views_share_the_tangent_of_their_base(void **state)
 {
     (void)state;
     grd_tensor *x = dual3(), *part = grd_slice(x, .start = grd_int(1));
@@ -126,7 +126,7 @@ static void test_views_share_tangents(void **state)
     EXPECT_VALUES(grd_tangent(grd_sum(grd_mul(base, base))), 2 * (1 * 10 + 4 * 40 + 6 * 60));
 }
 
-static void test_out_is_refused(void **state)
+static void test_out_with_a_dual_input_is_refused(void **state)
 {
     (void)state;
     grd_exp_out(VECTOR(0, 0, 0), dual3());
@@ -134,8 +134,8 @@ static void test_out_is_refused(void **state)
 }
 
 /* ---- Forward mode together with reverse mode ------------------------------------------------------------------------------------- */
-/* For f = sum(exp(x) * x) the gradient exp(x) (1 + x) has the tangent exp(x) (2 + x) v. */
-static void test_forward_over_reverse(void **state)
+/* For f = sum(exp(x) * x) the gradient is exp(x) (1 + x), and its tangent in the direction v is exp(x) (2 + x) v. */
+static void test_a_gradient_of_a_dual_tensor_has_a_tangent(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *v = VECTOR(10, 20, 30), *dual = grd_make_dual(x, v), *grad;
@@ -147,7 +147,7 @@ static void test_forward_over_reverse(void **state)
     }
 }
 
-static void test_forward_over_reverse_in_place(void **state)
+static void test_forward_over_reverse_through_in_place_operators(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *dual = grd_make_dual(x, VECTOR(10, 20, 30)), *grad;
@@ -159,8 +159,8 @@ static void test_forward_over_reverse_in_place(void **state)
     EXPECT_VALUES(grd_tangent(grad), 20, 4 * exp(4) * 20, 4 * exp(6) * 30);
 }
 
-/* The tangent 2 x v of x^2 is recorded, so it can be differentiated by x and by v. */
-static void test_reverse_over_forward(void **state)
+/* The computation of the tangent 2 x v of x^2 is recorded, so the tangent can be differentiated with respect to x and v. */
+static void test_a_tangent_can_be_differentiated(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *v = grd_set_requires_grad(VECTOR(10, 20, 30), true), *dual = grd_make_dual(x, v);
@@ -169,8 +169,9 @@ static void test_reverse_over_forward(void **state)
     EXPECT_VALUES(grd_grad_of(v), 2, 4, 6);
 }
 
-/* The saved result of tanh has a tangent whose history leads back to the node that saved the result. Ending the level must break this cycle. */
-static void test_no_cycle_outlives_its_level(void **state)
+/* tanh saves its result, whose tangent has a graph that leads back to the node of tanh. Exiting the dual level must break this cycle of
+ * references, or the teardown finds a leak. */
+static void test_exiting_a_level_breaks_reference_cycles_of_tangents(void **state)
 {
     (void)state;
     grd_tensor *dual = grd_make_dual(leaf3(), VECTOR(1, 1, 1));
@@ -194,7 +195,7 @@ static void cube_jvp(grd_custom_call *call, grd_tensor *const *tangents, grd_ten
     ret_tangents[0] = grd_mul_scalar(grd_mul(tangents[0], grd_mul(x, x)), grd_int(*(int *)grd_custom_context(call)));
 }
 
-static void test_custom_function(void **state)
+static void test_custom_functions_compute_tangents_with_jvp(void **state)
 {
     (void)state;
     int factor = 3;
@@ -212,20 +213,20 @@ static void test_custom_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FORWARD_TEST(test_one_level_at_a_time),
-        FORWARD_TEST(test_the_end_of_a_level_is_the_end_of_its_tangents),
-        FORWARD_TEST(test_what_cannot_be_dual),
-        FORWARD_TEST(test_unpacking),
-        FORWARD_TEST(test_printing),
-        FORWARD_TEST(test_in_place),
-        FORWARD_TEST(test_a_plain_tensor_becomes_dual),
-        FORWARD_TEST(test_views_share_tangents),
-        FORWARD_TEST(test_out_is_refused),
-        FORWARD_TEST(test_forward_over_reverse),
-        FORWARD_TEST(test_forward_over_reverse_in_place),
-        FORWARD_TEST(test_reverse_over_forward),
-        FORWARD_TEST(test_no_cycle_outlives_its_level),
-        FORWARD_TEST(test_custom_function),
+        FORWARD_TEST(test_forward_mode_levels_do_not_nest),
+        FORWARD_TEST(test_tangents_end_with_their_level),
+        FORWARD_TEST(test_make_dual_refuses_invalid_tensors),
+        FORWARD_TEST(test_the_primal_of_a_dual_tensor_has_no_tangent),
+        FORWARD_TEST(test_a_dual_tensor_is_printed_with_its_tangent),
+        FORWARD_TEST(test_in_place_operators_update_the_tangent),
+        FORWARD_TEST(test_writing_a_dual_tensor_into_another_makes_it_dual),
+        FORWARD_TEST(test_views_share_the_tangent_of_their_base),
+        FORWARD_TEST(test_out_with_a_dual_input_is_refused),
+        FORWARD_TEST(test_a_gradient_of_a_dual_tensor_has_a_tangent),
+        FORWARD_TEST(test_forward_over_reverse_through_in_place_operators),
+        FORWARD_TEST(test_a_tangent_can_be_differentiated),
+        FORWARD_TEST(test_exiting_a_level_breaks_reference_cycles_of_tangents),
+        FORWARD_TEST(test_custom_functions_compute_tangents_with_jvp),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -1,4 +1,4 @@
-/* Tests of the gradient checkers: they accept correct gradients, and their errors name what is wrong. */
+/* Tests grd_gradcheck and grd_gradgradcheck, which must accept correct gradients and refuse wrong ones with an error that names the mistake. */
 #include "support.h"
 
 static grd_tensor *outputs_slot[2];
@@ -70,7 +70,7 @@ static grd_tensor *leaf(const double *values, grd_dims sizes, grd_dtype dtype)
 
 static const double numbers[] = {0.3, -1.2, 0.7, 1.9, -0.4, 0.8, 1.1, -0.9};
 
-static void test_accepts(void **state)
+static void test_gradcheck_accepts_correct_gradients(void **state)
 {
     (void)state;
     grd_tensor *x = leaf(numbers, grd_dims(2, 2), GRD_FLOAT64), *y = leaf(numbers + 2, grd_dims(2), GRD_FLOAT64);
@@ -84,7 +84,7 @@ static void test_accepts(void **state)
     assert_null(grd_grad_of(x));
 }
 
-static void test_strided_input(void **state)
+static void test_gradcheck_accepts_strided_inputs(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(grd_detach(grd_t(grd_from_data(numbers, grd_dims(4, 2), GRD_FLOAT64))), true);
@@ -92,7 +92,7 @@ static void test_strided_input(void **state)
     assert_true(grd_gradcheck(product, grd_tensors(x, y), NULL, NULL));
 }
 
-static void test_complex(void **state)
+static void test_gradcheck_accepts_complex_inputs(void **state)
 {
     (void)state;
     grd_tensor *x = leaf(numbers, grd_dims(2), GRD_COMPLEX128), *y = leaf(numbers + 4, grd_dims(2), GRD_COMPLEX128);
@@ -103,7 +103,7 @@ static void test_complex(void **state)
         fail_msg("%s", grd_error_message());
 }
 
-static void test_in_place(void **state)
+static void test_gradcheck_accepts_in_place_operators(void **state)
 {
     (void)state;
     grd_tensor *x = leaf(numbers, grd_dims(3), GRD_FLOAT64);
@@ -111,7 +111,7 @@ static void test_in_place(void **state)
         fail_msg("%s", grd_error_message());
 }
 
-static void test_refuses(void **state)
+static void test_gradcheck_refuses_wrong_gradients_and_invalid_inputs(void **state)
 {
     (void)state;
     grd_tensor *x = leaf(numbers, grd_dims(2), GRD_FLOAT64);
@@ -128,7 +128,7 @@ static void test_refuses(void **state)
     expect_error("input 0 has elements that share memory");
 }
 
-static void test_tolerances(void **state)
+static void test_gradcheck_uses_the_given_tolerances(void **state)
 {
     (void)state;
     grd_tensor *x = leaf(numbers, grd_dims(2), GRD_FLOAT64);
@@ -143,14 +143,14 @@ static grd_tensors in_float32(grd_tensor *const *inputs, int n, void *context)
     return one(grd_to(inputs[0], .dtype = GRD_FLOAT32));
 }
 
-/* A function whose output has one more element at every call. */
+/* Function for gradcheck whose output has one element more at every call. */
 static grd_tensors growing(grd_tensor *const *inputs, int n, void *context)
 {
     (void)n;
     return one(grd_expand(grd_sum(inputs[0]), grd_dims(++*(int *)context)));
 }
 
-static void test_refuses_outputs(void **state)
+static void test_gradcheck_refuses_float32_and_changing_outputs(void **state)
 {
     (void)state;
     int size = 0;
@@ -163,7 +163,8 @@ static void test_refuses_outputs(void **state)
     expect_whole_error("the function does not always return outputs of the same sizes");
 }
 
-/* Inputs that require no gradient and outputs that have none are ignored. */
+/* Function for gradcheck. Its first output is detached and so requires no gradient. gradcheck must ignore this output, and inputs that require no
+ * gradient. */
 static grd_tensors with_constant(grd_tensor *const *inputs, int n, void *context)
 {
     static grd_tensor *outputs[2];
@@ -174,7 +175,7 @@ static grd_tensors with_constant(grd_tensor *const *inputs, int n, void *context
     return (grd_tensors){2, outputs};
 }
 
-static void test_constants_are_passed_over(void **state)
+static void test_gradcheck_ignores_constants(void **state)
 {
     (void)state;
     grd_tensor *x = leaf(numbers, grd_dims(3), GRD_FLOAT64), *y = grd_from_data(numbers + 3, grd_dims(3), GRD_FLOAT64);
@@ -186,8 +187,14 @@ static void test_constants_are_passed_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_accepts), TEST(test_strided_input), TEST(test_complex),         TEST(test_in_place),
-        TEST(test_refuses), TEST(test_tolerances),    TEST(test_refuses_outputs), TEST(test_constants_are_passed_over),
+        TEST(test_gradcheck_accepts_correct_gradients),
+        TEST(test_gradcheck_accepts_strided_inputs),
+        TEST(test_gradcheck_accepts_complex_inputs),
+        TEST(test_gradcheck_accepts_in_place_operators),
+        TEST(test_gradcheck_refuses_wrong_gradients_and_invalid_inputs),
+        TEST(test_gradcheck_uses_the_given_tolerances),
+        TEST(test_gradcheck_refuses_float32_and_changing_outputs),
+        TEST(test_gradcheck_ignores_constants),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

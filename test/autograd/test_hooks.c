@@ -1,4 +1,4 @@
-/* Hooks: their order, replaced gradients, removal, lifetime; retained gradients. */
+/* Tests hooks, namely their order, replaced gradients, removal and lifetime, and retained gradients. */
 #include "support.h"
 
 static char trace[256];
@@ -37,7 +37,7 @@ static void count_release(void *context)
     released++;
 }
 
-static void test_order(void **state)
+static void test_tensor_node_and_leaf_hooks_run_in_order(void **state)
 {
     (void)state;
     trace[0] = 0;
@@ -54,7 +54,7 @@ static void test_order(void **state)
     assert_string_equal(trace, "y1 y2 pre post x acc ");
 }
 
-static void test_replacing(void **state)
+static void test_a_tensor_hook_may_replace_the_gradient(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_mul(x, x);
@@ -75,7 +75,7 @@ static void replace_first(grd_node *node, grd_tensors grad_outputs, grd_tensor *
     grads[0] = grd_mul_scalar(grads[0], grd_int(10));
 }
 
-static void test_replacing_around_a_node(void **state)
+static void test_node_hooks_may_replace_gradients(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -105,8 +105,9 @@ static void see_leaf(grd_node *node, grd_tensors grad_outputs, grd_tensor **grad
     strcat(trace, context);
 }
 
-/* A post-hook of a node sees the gradients of the node's outputs even if the node passed the same tensor on as a gradient of its inputs. */
-static void test_gradients_on_both_sides(void **state)
+/* A post-hook of a node gets the gradients of the node's outputs and of its inputs. A post-hook of a leaf's AccumulateGrad node runs after the
+ * gradient was accumulated. */
+static void test_a_post_hook_sees_output_and_input_gradients(void **state)
 {
     (void)state;
     trace[0] = 0;
@@ -118,7 +119,7 @@ static void test_gradients_on_both_sides(void **state)
     assert_string_equal(trace, "leaf ");
 }
 
-static void test_retaining(void **state)
+static void test_retains_grad_is_true_only_for_non_leaves(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -129,7 +130,7 @@ static void test_retaining(void **state)
     assert_false(grd_retains_grad(x));
 }
 
-static void test_removing(void **state)
+static void test_removed_hooks_do_not_run(void **state)
 {
     (void)state;
     released = 0;
@@ -148,7 +149,7 @@ static void test_removing(void **state)
     EXPECT_VALUES(grd_grad_of(x), 3, 3, 3);
 }
 
-static void test_released_with_owner(void **state)
+static void test_hooks_are_released_with_their_tensor(void **state)
 {
     (void)state;
     released = 0;
@@ -169,7 +170,7 @@ static grd_tensor *remove_itself(grd_tensor *grad, void *context)
     return grad;
 }
 
-static void test_hook_removes_itself(void **state)
+static void test_a_hook_may_remove_itself(void **state)
 {
     (void)state;
     trace[0] = 0;
@@ -195,7 +196,7 @@ static grd_tensor *raising(grd_tensor *grad, void *context)
     return grad;
 }
 
-static void test_errors(void **state)
+static void test_hooks_refuse_invalid_tensors_and_gradients(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -215,7 +216,7 @@ static void test_errors(void **state)
     expect_error("can't retain_grad on Tensor that has requires_grad=False");
 }
 
-static void test_retain(void **state)
+static void test_retained_gradients_accumulate(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_mul(x, x);
@@ -230,7 +231,7 @@ static void test_retain(void **state)
     EXPECT_VALUES(grd_grad_of(y), 4, 16, 36);
 }
 
-static void test_retain_follows_inplace(void **state)
+static void test_retain_grad_follows_in_place_writes(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -250,8 +251,8 @@ static void step(grd_tensor *leaf, void *context)
     grd_set_grad(leaf, NULL);
 }
 
-/* A hook takes an optimizer step during the backward pass. */
-static void test_step_in_hook(void **state)
+/* The hook updates the leaf and removes its gradient during the backward pass. */
+static void test_a_hook_may_take_an_optimizer_step(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -270,7 +271,7 @@ static grd_tensor *backward_again(grd_tensor *grad, void *context)
     return grad;
 }
 
-static void test_backward_inside_a_hook(void **state)
+static void test_a_hook_may_run_another_backward(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *z = leaf3(), *y = grd_clone(x);
@@ -292,7 +293,7 @@ static grd_tensor *on_meta(grd_tensor *grad, void *context)
     return grd_to(grad, .device = GRD_META);
 }
 
-static void test_replacements_are_checked(void **state)
+static void test_hooks_may_not_change_dtype_or_device(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -311,20 +312,13 @@ static void test_replacements_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_order),
-        TEST(test_replacing),
-        TEST(test_replacing_around_a_node),
-        TEST(test_gradients_on_both_sides),
-        TEST(test_retaining),
-        TEST(test_removing),
-        TEST(test_released_with_owner),
-        TEST(test_hook_removes_itself),
-        TEST(test_errors),
-        TEST(test_retain),
-        TEST(test_retain_follows_inplace),
-        TEST(test_step_in_hook),
-        TEST(test_replacements_are_checked),
-        TEST(test_backward_inside_a_hook),
+        TEST(test_tensor_node_and_leaf_hooks_run_in_order),    TEST(test_a_tensor_hook_may_replace_the_gradient),
+        TEST(test_node_hooks_may_replace_gradients),           TEST(test_a_post_hook_sees_output_and_input_gradients),
+        TEST(test_retains_grad_is_true_only_for_non_leaves),   TEST(test_removed_hooks_do_not_run),
+        TEST(test_hooks_are_released_with_their_tensor),       TEST(test_a_hook_may_remove_itself),
+        TEST(test_hooks_refuse_invalid_tensors_and_gradients), TEST(test_retained_gradients_accumulate),
+        TEST(test_retain_grad_follows_in_place_writes),        TEST(test_a_hook_may_take_an_optimizer_step),
+        TEST(test_hooks_may_not_change_dtype_or_device),       TEST(test_a_hook_may_run_another_backward),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

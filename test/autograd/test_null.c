@@ -1,5 +1,5 @@
-/* NULL for a required argument of a function of gradus/autograd.h is a TypeError that names the function and the argument, and has no other effect.
- * While an error is pending, calls have no effect either. */
+/* Tests NULL arguments. NULL for a required argument of a function of gradus/autograd.h raises a TypeError that names the function and the argument,
+ * and has no other effect. While an error is pending, calls have no effect either. */
 #include "support.h"
 
 /* Checks that a TypeError with exactly this text is pending, and clears it. */
@@ -24,7 +24,7 @@ static void no_pointer(const char *function, const char *argument)
     refused(text);
 }
 
-static void test_leaves(void **state)
+static void test_functions_of_leaves_refuse_null(void **state)
 {
     (void)state;
     assert_false(grd_requires_grad(NULL));
@@ -45,7 +45,7 @@ static void test_leaves(void **state)
     no_tensor("grd_detach_", "t");
 }
 
-static void test_engine(void **state)
+static void test_backward_and_grad_refuse_null(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_sum(x), *grads[2];
@@ -70,7 +70,7 @@ static void test_engine(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
 }
 
-static void test_graph(void **state)
+static void test_functions_of_graph_nodes_refuse_null(void **state)
 {
     (void)state;
     assert_null(grd_grad_fn(NULL));
@@ -103,7 +103,7 @@ static void after(grd_tensor *leaf, void *context)
     (void)leaf, (void)context;
 }
 
-static void test_hooks(void **state)
+static void test_hook_functions_refuse_null(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_exp(x);
@@ -134,7 +134,7 @@ static void mark_null(grd_custom_call *call, grd_tensor *const *inputs, grd_tens
     ret_outputs[0] = grd_clone(inputs[0]);
 }
 
-static void test_custom(void **state)
+static void test_custom_functions_refuse_null(void **state)
 {
     (void)state;
     const grd_custom_function empty = {.inputs = 1, .outputs = 1}, function = {.forward = mark_null, .inputs = 1, .outputs = 1};
@@ -186,7 +186,7 @@ static int never(void *context, void (*release)(void *context), void *arg)
     return 0;
 }
 
-static void test_keeping_and_visiting(void **state)
+static void test_keep_node_and_visit_contexts_refuse_null(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -223,8 +223,8 @@ static void count_release(void *context)
     released++;
 }
 
-/* Calls made while an error is pending keep the first error. */
-static void test_pending(void **state)
+/* Calls that are made while an error is pending keep this error and change nothing. */
+static void test_calls_do_nothing_while_an_error_is_pending(void **state)
 {
     (void)state;
     static int context;
@@ -245,7 +245,7 @@ static void test_pending(void **state)
     assert_int_equal(grd_hook_tensor(x, same, &context, count_release), 0);
     assert_int_equal(grd_hook_node(node, true, look, &context, count_release), 0);
     assert_int_equal(grd_hook_accumulated(x, after, &context, count_release), 0);
-    assert_int_equal(released, 0); /* a hook that was not added does not take over its context */
+    assert_int_equal(released, 0); /* a refused call that adds a hook does not take over its context, so the context is not released */
     assert_null(grd_custom_begin(&function, &x));
     assert_int_equal(released, 1);
     grd_custom_save(call, x);
@@ -261,7 +261,7 @@ static void test_pending(void **state)
     assert_true(grd_requires_grad(x) && grd_grad_of(x) == NULL && grd_grad_fn(y) == node && !grd_retains_grad(y));
 }
 
-static void test_checks(void **state)
+static void test_gradcheck_refuses_null(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -279,8 +279,13 @@ static void test_checks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_leaves),  TEST(test_engine), TEST(test_graph),
-                                       TEST(test_hooks),   TEST(test_custom), TEST(test_keeping_and_visiting),
-                                       TEST(test_pending), TEST(test_checks)};
+    const struct CMUnitTest tests[] = {TEST(test_functions_of_leaves_refuse_null),
+                                       TEST(test_backward_and_grad_refuse_null),
+                                       TEST(test_functions_of_graph_nodes_refuse_null),
+                                       TEST(test_hook_functions_refuse_null),
+                                       TEST(test_custom_functions_refuse_null),
+                                       TEST(test_keep_node_and_visit_contexts_refuse_null),
+                                       TEST(test_calls_do_nothing_while_an_error_is_pending),
+                                       TEST(test_gradcheck_refuses_null)};
     return cmocka_run_group_tests_name("null", tests, warm_up, NULL);
 }

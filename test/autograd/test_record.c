@@ -1,7 +1,7 @@
-/* Leaves, grad modes, what is recorded, and version checks of saved tensors. */
+/* Tests leaves, grad modes, which calls are recorded in the graph, and the version checks of saved tensors. */
 #include "support.h"
 
-static void test_leaves(void **state)
+static void test_requires_grad_can_be_changed_only_on_float_leaves(void **state)
 {
     (void)state;
     grd_tensor *x = VECTOR(1, 2), *n = grd_ones(grd_dims(2), .dtype = GRD_INT64);
@@ -23,7 +23,7 @@ static void test_leaves(void **state)
     assert_false(grd_requires_grad(grd_mul(x, x)));
 }
 
-static void test_graph_as_seen(void **state)
+static void test_nodes_report_their_names_edges_and_variables(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_exp(x), *z = grd_mul(y, VECTOR(1, 1, 1));
@@ -45,7 +45,7 @@ static void test_graph_as_seen(void **state)
     expect_error("edge 2 is out of range for MulBackward0 with 2 edges");
 }
 
-static void test_modes(void **state)
+static void test_set_grad_enabled_switches_recording(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -56,7 +56,7 @@ static void test_modes(void **state)
     assert_true(grd_requires_grad(grd_mul(x, x)));
 }
 
-static void test_results_without_gradient(void **state)
+static void test_non_differentiable_results_require_no_gradient(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -72,7 +72,7 @@ static void test_results_without_gradient(void **state)
     EXPECT_VALUES(grd_grad_of(x), 0, 0, 1);
 }
 
-static void test_same_tensor_returned(void **state)
+static void test_operators_that_return_their_input_record_nothing(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -82,7 +82,7 @@ static void test_same_tensor_returned(void **state)
     assert_true(grd_is_leaf(x));
 }
 
-static void test_inplace_on_leaf(void **state)
+static void test_in_place_writes_to_leaves_are_refused(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -96,7 +96,7 @@ static void test_inplace_on_leaf(void **state)
     EXPECT_VALUES(x, 2, 4, 6);
 }
 
-static void test_out(void **state)
+static void test_out_with_gradients_is_refused(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *out = grd_zeros(grd_dims(3));
@@ -119,8 +119,8 @@ static void test_out(void **state)
     EXPECT_VALUES(x, 1, 0);
 }
 
-/* The gradient of atan2(y, x) with an int8 x is computed in the result's dtype: 16 * 16 would overflow int8. */
-static void test_gradient_beside_an_integer(void **state)
+/* The gradient of atan2(y, x) with an int8 x is computed in the result's dtype, because 16 * 16 overflows int8. */
+static void test_gradients_are_computed_in_the_result_dtype(void **state)
 {
     (void)state;
     grd_tensor *y = leaf3(), *x = grd_full(grd_dims(3), grd_int(16), .dtype = GRD_INT8);
@@ -128,7 +128,7 @@ static void test_gradient_beside_an_integer(void **state)
     EXPECT_VALUES(grd_grad_of(y), 16. / (256 + 1), 16. / (256 + 4), 16. / (256 + 9));
 }
 
-static void test_inplace(void **state)
+static void test_in_place_operators_are_recorded(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -139,8 +139,8 @@ static void test_inplace(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2 * exp(1), 4 * exp(4), 6 * exp(9));
 }
 
-/* The overwritten value of y is needed for the gradient of w, so mul_ saves a copy of it. */
-static void test_inplace_keeps_what_it_overwrites(void **state)
+/* mul_ overwrites the value of y, which the gradient of w needs, so mul_ saves a copy of the value. */
+static void test_in_place_operators_save_a_copy_of_the_overwritten_value(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *y = VECTOR(4, 5, 6), *g, *gg;
@@ -152,7 +152,7 @@ static void test_inplace_keeps_what_it_overwrites(void **state)
     EXPECT_VALUES(gg, 32, 50, 72);
 }
 
-static void test_inplace_with_itself(void **state)
+static void test_an_in_place_operator_may_read_its_own_tensor(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -161,7 +161,7 @@ static void test_inplace_with_itself(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
 }
 
-static void test_overwritten_with_a_constant(void **state)
+static void test_zero_in_place_removes_history(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_mul(x, x);
@@ -170,7 +170,7 @@ static void test_overwritten_with_a_constant(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
 }
 
-static void test_copy_into(void **state)
+static void test_copy_in_place_broadcasts_and_is_recorded(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_zeros(grd_dims(2, 3));
@@ -179,7 +179,7 @@ static void test_copy_into(void **state)
     EXPECT_VALUES(grd_grad_of(x), 4, 8, 12);
 }
 
-static void test_modified_result(void **state)
+static void test_backward_refuses_a_modified_saved_result(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_exp(x);
@@ -191,7 +191,7 @@ static void test_modified_result(void **state)
     assert_null(grd_grad_of(x));
 }
 
-static void test_modified_input(void **state)
+static void test_backward_refuses_a_modified_saved_input(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_mul(x, x);
@@ -208,7 +208,7 @@ static void test_modified_input(void **state)
     expect_error("which is output 0 of MulBackward0, is at version 1; expected version 0 instead.");
 }
 
-static void test_modified_through_a_view(void **state)
+static void test_backward_refuses_an_input_modified_through_a_view(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *a = grd_clone(x), *b = grd_sin(a);
@@ -217,7 +217,7 @@ static void test_modified_through_a_view(void **state)
     expect_error("is at version 1; expected version 0 instead.");
 }
 
-static void test_assigning_gradients(void **state)
+static void test_set_grad_checks_the_gradient(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *g = VECTOR(1, 1, 1);
@@ -233,7 +233,7 @@ static void test_assigning_gradients(void **state)
     expect_error("can't assign Variable as its own grad");
 }
 
-static void test_list_arguments(void **state)
+static void test_gradients_of_a_list_argument(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = leaf3(), *z = VECTOR(7, 8), *list[] = {x, z, y};
@@ -246,7 +246,7 @@ static void test_list_arguments(void **state)
     assert_null(grd_grad_of(z));
 }
 
-static void test_printing(void **state)
+static void test_tensors_are_printed_with_requires_grad_or_grad_fn(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3();
@@ -257,8 +257,8 @@ static void test_printing(void **state)
     free(result);
 }
 
-/* If an argument that requires a gradient has no derivative formula, the call is refused; its gradient would otherwise be lost silently. */
-static void test_argument_without_formula(void **state)
+/* If an argument that requires a gradient has no derivative formula, the call is refused, because its gradient would be missing without notice. */
+static void test_an_argument_without_derivative_is_refused(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(grd_randn(grd_dims(2, 3)), true), *weight = grd_set_requires_grad(grd_ones(grd_dims(3)), true);
@@ -283,26 +283,26 @@ static void test_argument_without_formula(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_argument_without_formula),
-        TEST(test_leaves),
-        TEST(test_graph_as_seen),
-        TEST(test_modes),
-        TEST(test_results_without_gradient),
-        TEST(test_same_tensor_returned),
-        TEST(test_inplace_on_leaf),
-        TEST(test_out),
-        TEST(test_gradient_beside_an_integer),
-        TEST(test_inplace),
-        TEST(test_inplace_keeps_what_it_overwrites),
-        TEST(test_inplace_with_itself),
-        TEST(test_overwritten_with_a_constant),
-        TEST(test_copy_into),
-        TEST(test_modified_result),
-        TEST(test_modified_input),
-        TEST(test_modified_through_a_view),
-        TEST(test_assigning_gradients),
-        TEST(test_list_arguments),
-        TEST(test_printing),
+        TEST(test_an_argument_without_derivative_is_refused),
+        TEST(test_requires_grad_can_be_changed_only_on_float_leaves),
+        TEST(test_nodes_report_their_names_edges_and_variables),
+        TEST(test_set_grad_enabled_switches_recording),
+        TEST(test_non_differentiable_results_require_no_gradient),
+        TEST(test_operators_that_return_their_input_record_nothing),
+        TEST(test_in_place_writes_to_leaves_are_refused),
+        TEST(test_out_with_gradients_is_refused),
+        TEST(test_gradients_are_computed_in_the_result_dtype),
+        TEST(test_in_place_operators_are_recorded),
+        TEST(test_in_place_operators_save_a_copy_of_the_overwritten_value),
+        TEST(test_an_in_place_operator_may_read_its_own_tensor),
+        TEST(test_zero_in_place_removes_history),
+        TEST(test_copy_in_place_broadcasts_and_is_recorded),
+        TEST(test_backward_refuses_a_modified_saved_result),
+        TEST(test_backward_refuses_a_modified_saved_input),
+        TEST(test_backward_refuses_an_input_modified_through_a_view),
+        TEST(test_set_grad_checks_the_gradient),
+        TEST(test_gradients_of_a_list_argument),
+        TEST(test_tensors_are_printed_with_requires_grad_or_grad_fn),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

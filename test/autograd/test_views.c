@@ -1,7 +1,8 @@
-/* Views and in-place writes: a base and its views have the right history, whichever of them was written. */
+/* Tests views and in-place writes. After a write to a base or to one of its views, backward through the base and through every view must include
+ * the write. */
 #include "support.h"
 
-static void test_view_of_view(void **state)
+static void test_backward_through_a_view_of_a_view(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *v = grd_select(grd_unsqueeze(x, 0), 1, 2);
@@ -9,7 +10,7 @@ static void test_view_of_view(void **state)
     EXPECT_VALUES(grd_grad_of(x), 0, 0, 6);
 }
 
-static void test_write_through_a_view(void **state)
+static void test_an_in_place_write_through_a_view_is_recorded(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x), *v = grd_slice(y, .start = grd_int(0), .end = grd_int(2));
@@ -22,7 +23,7 @@ static void test_write_through_a_view(void **state)
     EXPECT_VALUES(grd_grad_of(x), exp(1), 10 * exp(2), 100);
 }
 
-static void test_view_sees_what_base_became(void **state)
+static void test_a_view_follows_an_in_place_write_to_its_base(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x), *v = grd_select(y, 0, 1);
@@ -32,7 +33,7 @@ static void test_view_sees_what_base_became(void **state)
     EXPECT_VALUES(grd_grad_of(x), 0, 36, 0);
 }
 
-static void test_sibling_view(void **state)
+static void test_a_view_follows_a_write_through_another_view(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x), *all = grd_view(y, grd_dims(3, 1)), *part = grd_select(y, 0, 2);
@@ -41,7 +42,7 @@ static void test_sibling_view(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 0);
 }
 
-static void test_base_without_gradient(void **state)
+static void test_a_base_gets_history_from_a_write_through_a_view(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *base = grd_zeros(grd_dims(2, 3)), *row = grd_select(base, 0, 1), *before = grd_select(base, 0, 1);
@@ -54,8 +55,8 @@ static void test_base_without_gradient(void **state)
     EXPECT_VALUES(grd_grad_of(w), 2, 4, 6);
 }
 
-/* The view was made before its base had any history. It still sees a write to the base. */
-static void test_early_view_is_recorded(void **state)
+/* The view `early` was made before its base had a grad_fn. A later write to the base must also give the view a grad_fn. */
+static void test_a_view_made_before_its_base_had_history_follows_it(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *base = grd_ones(grd_dims(3)), *early = grd_select(base, 0, 2);
@@ -66,7 +67,7 @@ static void test_early_view_is_recorded(void **state)
     EXPECT_VALUES(grd_grad_of(w), 0, 0, 6);
 }
 
-static void test_filling_rows(void **state)
+static void test_rows_can_be_filled_one_by_one(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *out = grd_zeros(grd_dims(4, 3));
@@ -76,7 +77,7 @@ static void test_filling_rows(void **state)
     EXPECT_VALUES(grd_grad_of(x), 28, 56, 84);
 }
 
-static void test_double_backward_through_slices(void **state)
+static void test_double_backward_through_a_written_view(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x), *g, *gg;
@@ -87,7 +88,7 @@ static void test_double_backward_through_slices(void **state)
     EXPECT_VALUES(gg, 4 * exp(2), 2, 2);
 }
 
-static void test_negative_strides(void **state)
+static void test_a_view_with_negative_stride_can_be_written(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x), *back = grd_slice(y, .step = -1);
@@ -98,7 +99,7 @@ static void test_negative_strides(void **state)
     EXPECT_VALUES(grd_grad_of(x), 100, 10, 1);
 }
 
-static void test_view_made_without_recording(void **state)
+static void test_a_view_made_without_grad_cannot_be_written(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -114,7 +115,7 @@ static void test_view_made_without_recording(void **state)
     EXPECT_VALUES(y, 1, 2, 3);
 }
 
-static void test_views_that_may_not_be_written(void **state)
+static void test_writes_to_views_of_split_and_of_no_grad_views_are_refused(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -140,7 +141,7 @@ static void test_views_that_may_not_be_written(void **state)
     EXPECT_VALUES(y, 2, 4, 6);
 }
 
-static void test_detached_alias(void **state)
+static void test_a_write_to_a_detached_alias_keeps_history(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x), *d = grd_detach(y);
@@ -152,7 +153,7 @@ static void test_detached_alias(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
 }
 
-static void test_step_on_a_viewed_leaf(void **state)
+static void test_a_leaf_with_views_can_be_updated_without_grad(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *v = grd_unsqueeze(w, 0);
@@ -163,7 +164,7 @@ static void test_step_on_a_viewed_leaf(void **state)
     EXPECT_VALUES(grd_grad_of(w), 0, 2, 4);
 }
 
-static void test_no_pile_of_history(void **state)
+static void test_many_writes_through_views_in_a_row(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_clone(x);
@@ -176,8 +177,8 @@ static void test_no_pile_of_history(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
 }
 
-/* An in-place operator without derivative makes the elements it writes constants, also through a view. */
-static void test_write_without_derivative(void **state)
+/* The elements that an in-place operator without derivative writes become constants, also if they are written through a view. */
+static void test_a_write_without_derivative_makes_elements_constant(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = grd_mul_scalar(x, grd_int(2));
@@ -198,7 +199,7 @@ static void expect_overwritten(grd_tensor *t)
     expect_error("has been modified by an inplace operation");
 }
 
-static void test_saved_then_overwritten(void **state)
+static void test_an_overwritten_saved_tensor_leaks_no_cycle(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *plain = VECTOR(1, 2, 3), *recorded = grd_clone(w);
@@ -208,7 +209,7 @@ static void test_saved_then_overwritten(void **state)
     expect_overwritten(recorded);
 }
 
-static void test_saved_view_then_overwritten_base(void **state)
+static void test_an_overwritten_base_of_a_saved_view_leaks_no_cycle(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *base = grd_zeros(grd_dims(2, 3)), *row = grd_select(base, 0, 0);
@@ -219,8 +220,9 @@ static void test_saved_view_then_overwritten_base(void **state)
     expect_overwritten(base);
 }
 
-/* After the scope is closed, only the node that saved the base and the view hold references to the base. */
-static void test_saved_base_then_overwritten_view(void **state)
+/* The node of sin saves `base`, of which `row` is a view. Overwriting `row` with the result of sin must not make a reference cycle through the
+ * saved base. */
+static void test_an_overwritten_view_of_a_saved_base_leaks_no_cycle(void **state)
 {
     (void)state;
     const grd_scope scope = grd_scope_open();
@@ -232,8 +234,8 @@ static void test_saved_base_then_overwritten_view(void **state)
     grd_drop(wave);
 }
 
-/* The node saved the tensor x. After set_data gave x other memory, overwriting x with a result of that node must still not make a cycle. */
-static void test_saved_then_moved_and_overwritten(void **state)
+/* The node of sin saves x. Although grd_set_data then gives x other memory, overwriting x with the result of sin must not make a reference cycle. */
+static void test_an_overwritten_tensor_with_new_data_leaks_no_cycle(void **state)
 {
     (void)state;
     grd_tensor *x = grd_clone(leaf3()), *wave = grd_sin(x);
@@ -242,8 +244,9 @@ static void test_saved_then_moved_and_overwritten(void **state)
     expect_overwritten(x);
 }
 
-/* Each of two tensors is overwritten with a result computed from the other. The cycle runs through both histories. */
-static void test_saved_by_each_other(void **state)
+/* u is overwritten with a result computed from t, and t with one computed from u. The graph of each tensor has saved the other one, which must not
+ * make a reference cycle. */
+static void test_two_tensors_overwritten_from_each_other_leak_no_cycle(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *t = VECTOR(1, 2, 3), *u = VECTOR(4, 5, 6);
@@ -254,8 +257,8 @@ static void test_saved_by_each_other(void **state)
     expect_overwritten(u);
 }
 
-/* An in-place call that fails leaves the tensor's history unchanged, so first and second derivatives still work. */
-static void test_saved_and_a_call_that_fails(void **state)
+/* An in-place call that fails leaves the grad_fn of the tensor unchanged, so first and second derivatives still work. */
+static void test_a_failed_in_place_call_keeps_history(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *x = grd_mul(w, w), *cube = grd_mul(x, w), *first, *second;
@@ -268,8 +271,8 @@ static void test_saved_and_a_call_that_fails(void **state)
     EXPECT_VALUES(second, 6, 12, 18);
 }
 
-/* The overwritten tensor is not among those saved by its new history, so backward works. */
-static void test_saved_and_not_overwritten(void **state)
+/* No node has saved the overwritten tensor x, so backward through x still works. */
+static void test_overwriting_an_unsaved_tensor_keeps_gradients(void **state)
 {
     (void)state;
     grd_tensor *w = leaf3(), *x = VECTOR(1, 2, 3), *alias = x;
@@ -284,28 +287,28 @@ static void test_saved_and_not_overwritten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_view_of_view),
-        TEST(test_write_through_a_view),
-        TEST(test_view_sees_what_base_became),
-        TEST(test_sibling_view),
-        TEST(test_base_without_gradient),
-        TEST(test_early_view_is_recorded),
-        TEST(test_filling_rows),
-        TEST(test_double_backward_through_slices),
-        TEST(test_negative_strides),
-        TEST(test_view_made_without_recording),
-        TEST(test_views_that_may_not_be_written),
-        TEST(test_detached_alias),
-        TEST(test_step_on_a_viewed_leaf),
-        TEST(test_no_pile_of_history),
-        TEST(test_write_without_derivative),
-        TEST(test_saved_then_overwritten),
-        TEST(test_saved_view_then_overwritten_base),
-        TEST(test_saved_base_then_overwritten_view),
-        TEST(test_saved_then_moved_and_overwritten),
-        TEST(test_saved_by_each_other),
-        TEST(test_saved_and_a_call_that_fails),
-        TEST(test_saved_and_not_overwritten),
+        TEST(test_backward_through_a_view_of_a_view),
+        TEST(test_an_in_place_write_through_a_view_is_recorded),
+        TEST(test_a_view_follows_an_in_place_write_to_its_base),
+        TEST(test_a_view_follows_a_write_through_another_view),
+        TEST(test_a_base_gets_history_from_a_write_through_a_view),
+        TEST(test_a_view_made_before_its_base_had_history_follows_it),
+        TEST(test_rows_can_be_filled_one_by_one),
+        TEST(test_double_backward_through_a_written_view),
+        TEST(test_a_view_with_negative_stride_can_be_written),
+        TEST(test_a_view_made_without_grad_cannot_be_written),
+        TEST(test_writes_to_views_of_split_and_of_no_grad_views_are_refused),
+        TEST(test_a_write_to_a_detached_alias_keeps_history),
+        TEST(test_a_leaf_with_views_can_be_updated_without_grad),
+        TEST(test_many_writes_through_views_in_a_row),
+        TEST(test_a_write_without_derivative_makes_elements_constant),
+        TEST(test_an_overwritten_saved_tensor_leaks_no_cycle),
+        TEST(test_an_overwritten_base_of_a_saved_view_leaks_no_cycle),
+        TEST(test_an_overwritten_view_of_a_saved_base_leaks_no_cycle),
+        TEST(test_an_overwritten_tensor_with_new_data_leaks_no_cycle),
+        TEST(test_two_tensors_overwritten_from_each_other_leak_no_cycle),
+        TEST(test_a_failed_in_place_call_keeps_history),
+        TEST(test_overwriting_an_unsaved_tensor_keeps_gradients),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

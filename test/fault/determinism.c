@@ -1,13 +1,13 @@
-/* Results do not depend on the number of threads: every operator of the matrix, forward and backward, gives the same bits with 1, 2, 3 and 8
- * threads on tensors large enough to be split. The samples are those of the schema with their sizes multiplied. One operator is one test;
- * `test_determinism sum` runs one. */
+/* Tests that results do not depend on the number of threads. Every operator of the schema, forward and backward, must give the same bits with 1, 2,
+ * 3 and 8 threads on tensors large enough to be split. The arguments are those of the schema's samples with their sizes multiplied. Each operator is
+ * one test, and `test_determinism sum` runs only the test of sum. */
 #include "call.h"
 
 enum { MAX_LIST = 8, WANTED = 70000, LIMIT = 1 << 30 };
 
 /* ---- Larger samples ------------------------------------------------------------------------------------------------------------------ */
 
-/* The sizes above 1 that are multiplied: all of them, the last one or the first one of each tensor. */
+/* Selects which sizes of each tensor are multiplied: all sizes, the last one, or the first one. Sizes of 1 are never multiplied. */
 enum scaling { ALL, LAST, FIRST, SCALINGS };
 
 static int64_t elements_of(const struct test_arg *arg)
@@ -35,7 +35,8 @@ struct sample {
     struct test_arg args[MAX_ARGS], items[MAX_ARGS][MAX_LIST];
 };
 
-/* Multiplies the sizes of all tensors, and sizes given as arguments, by a factor. Returns the number of elements of the largest tensor. */
+/* Copies `test` into `sample` with larger tensors. Multiplies by `factor` all sizes above 1 of the tensor arguments and of arguments whose names
+ * begin with "size". `scaling` selects the dimensions: the first, the last or all. Returns the number of elements of the largest tensor. */
 static int64_t scale_sample(struct sample *sample, const struct test_case *test, enum scaling scaling, int64_t factor)
 {
     const grd_op *op = grd_op_find(test->op);
@@ -63,7 +64,8 @@ static int64_t scale_sample(struct sample *sample, const struct test_case *test,
     return largest;
 }
 
-/* Returns a factor, found in growing steps, with which the largest tensor has at most `wanted` elements; 1 if no size can be multiplied. */
+/* Returns a factor for scale_sample with which the largest tensor has at most about `wanted` elements, or 1 if no size can be multiplied. The steps
+ * between the factors that are tried grow with the factor. */
 static int64_t best_factor(struct sample *sample, const struct test_case *test, enum scaling scaling, int64_t wanted)
 {
     if (scale_sample(sample, test, scaling, 2) == scale_sample(sample, test, scaling, 1))
@@ -88,7 +90,7 @@ static uint64_t mix(uint64_t hash, const void *data, int64_t nbytes)
     return hash;
 }
 
-/* Returns the hash updated with every bit of a result. */
+/* Returns `hash` updated with every bit of the elements of t. */
 static uint64_t hash_tensor(uint64_t hash, grd_tensor *t)
 {
     grd_tensor *c = grd_contiguous(t);
@@ -120,9 +122,10 @@ static bool run_backward(struct call *call, uint64_t *ret_hash)
     return grd_ok();
 }
 
-static int split_calls; /* number of calls on tensors large enough to be split */
+static int split_calls; /* number of samples whose tensors are large enough to be split */
 
-/* Compares the results for all numbers of threads. Returns false if the operator refuses the sample with these sizes. */
+/* Compares the results, or with `backward` the gradients, for all numbers of threads. Returns false if the operator refuses the sample with these
+ * sizes. */
 static bool check_sample(const struct sample *sample, int64_t largest, grd_dtype dtype, bool backward)
 {
     static const int threads[] = {1, 2, 3, 8};
@@ -137,7 +140,7 @@ static bool check_sample(const struct sample *sample, int64_t largest, grd_dtype
         grd_set_num_threads(threads[i]);
         make_call(&call, &sample->test, &s);
         grd_manual_seed(3);
-        make_call(&call, &sample->test, &s); /* made anew for each run, because some operators write to their arguments */
+        make_call(&call, &sample->test, &s); /* made again for each run, because some operators write to their arguments */
         works = backward ? run_backward(&call, &hash) : run_forward(&call, &hash);
         if (works && i > 0 && hash != first)
             fail_msg("%s differs with %d threads (largest tensor: %lld elements) in %s", backward ? "the gradient" : "the result",

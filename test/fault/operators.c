@@ -1,13 +1,14 @@
-/* Allocation failures in operators: every allocation of every form of every operator, forward and backward, fails in turn, once alone and once with
- * all later ones. Each time there must be one MemoryError that names the operator and no leak, the inputs and the tensor to be written must be
- * unchanged bit for bit, and the same call must work once there is memory. One operator is one test; `test_operators tanh` runs one. */
+/* Tests allocation failures in operators. Every allocation of every form of every operator, forward and backward, fails in turn, once alone and once
+ * together with all later ones. Each failure must raise one MemoryError that names the operator, and leak nothing. The inputs and the tensor to be
+ * written must be unchanged bit for bit, and the same call must work once there is memory. Each operator is one test, and `test_operators tanh` runs
+ * only the test of tanh. */
 #include "call.h"
 
 /* ---- Tensors that must not change ----------------------------------------------------------------------------------------------- */
 
 enum { MAX_DIMS = 8, MAX_BYTES = 1 << 18 };
 
-/* A copy of a tensor's sizes, strides, version and bytes, for comparison after a failure. */
+/* A copy of a tensor's sizes, strides, offset, version and elements, which is compared with the tensor after a failure. */
 struct image {
     grd_tensor *tensor;
     int64_t ndim, sizes[MAX_DIMS], strides[MAX_DIMS], offset, version, nbytes;
@@ -43,7 +44,7 @@ static bool is_as_before(const struct image *image)
     return same;
 }
 
-/* Images of the tensors among a call's arguments and of the tensor that it writes. */
+/* Copies of the tensors among a call's arguments and of the tensor that the call writes. */
 struct images {
     struct image list[MAX_ARGS + MAX_TENSORS + 1];
     int n;
@@ -95,7 +96,8 @@ static bool has_way(const struct call *call, enum way way)
     }
 }
 
-/* Returns the tensor that the call writes, or NULL if the call makes its results itself. Called before allocations fail. */
+/* Returns a new tensor for the call to write, in place or as out=, or NULL if the call makes its results itself. `model` holds the results of the
+ * functional form. */
 static grd_tensor *make_written(const struct call *call, enum way way, const struct results *model)
 {
     if (way == INPLACE)
@@ -124,7 +126,7 @@ static bool differentiate(struct call *call, struct results *ret_results)
     return true;
 }
 
-/* Computes the tangents of the results, with a tangent of ones for every input. */
+/* Computes the tangents of the results for inputs whose tangents are ones. Returns false if the pending error is set. */
 static bool run_dual(struct call *call, struct results *ret_results)
 {
     grd_tensor *duals[MAX_TENSORS];
@@ -148,7 +150,8 @@ static grd_tensor *batch_of(grd_tensor *t)
     return grd_batch(grd_stack(grd_tensors(t, t)), 0);
 }
 
-/* Runs the operator under a batch level; each batch consists of the same tensor twice. */
+/* Runs the operator under vmap, with a batch for each tensor argument that consists of the same tensor twice. Returns the results with the batch
+ * dimension first, or false if the call fails. */
 static bool run_batched(const struct call *given, struct results *ret_results)
 {
     struct call call = *given;
@@ -196,7 +199,7 @@ struct attempt {
     const struct test_case *test;
     const struct setting *setting;
     enum way way;
-    int n; /* the number of the allocation that fails */
+    int n; /* the n-th allocation of the call fails; n begins at 1 */
     bool forever;
 };
 
@@ -235,14 +238,15 @@ static void check_values(const struct attempt *a, const struct results *got, con
     }
 }
 
-/* True for operators that update a list of tensors one after the other: the tensors before the failure are already written. */
+/* True for operators that update the tensors of a list one after the other, so that some are already written when an allocation fails. */
 static bool writes_lists(const char *name)
 {
     return (strncmp(name, "foreach_", 8) == 0 && strstr(name, "_inplace") != NULL) || strncmp(name, "amp_foreach_", 12) == 0 ||
            strcmp(name, "adafactor_step") == 0 || strcmp(name, "muon_step") == 0;
 }
 
-/* Runs the call with its n-th allocation failing and checks what it leaves behind. Returns false if the call makes fewer allocations. */
+/* Runs the call with its a->n-th allocation failing, and checks the error, the tensors and the memory afterwards. Returns false if the call makes
+ * fewer than a->n allocations. */
 static bool check_failure(struct call *call, const struct attempt *a, const struct results *model, const struct results *wanted)
 {
     const int64_t before = grd_memory_get_stats().blocks;
@@ -273,7 +277,7 @@ static bool check_failure(struct call *call, const struct attempt *a, const stru
     return !done;
 }
 
-/* True if a result has a grad_fn, so that there is something to differentiate. */
+/* True if a result has a grad_fn and can be differentiated. */
 static bool is_recorded(const struct results *results)
 {
     for (int i = 0; i < results->n; i++)
@@ -282,8 +286,8 @@ static bool is_recorded(const struct results *results)
     return false;
 }
 
-/* Each of the first EACH allocations fails in turn, and then every STRIDE-th one. A call with many more allocations repeats them, as a recurrent
- * network does in each step. */
+/* Each of the first EACH allocations of a call fails in turn, and after these every STRIDE-th one, because a call with many more allocations makes
+ * the same ones repeatedly, as a recurrent network does in each step. */
 enum { EACH = 100, STRIDE = 7 };
 
 static void check_way(const struct test_case *test, const struct setting *s, enum way way)
@@ -292,7 +296,8 @@ static void check_way(const struct test_case *test, const struct setting *s, enu
     struct call call;
     struct results model, wanted;
     make_call(&call, test, s);
-    /* The first call has memory. It skips calls that are refused for other reasons, and allocates what is made once and kept. */
+    /* In this first call no allocation fails. It shows whether the call is refused for other reasons. It also makes the process allocate the
+     * memory that it keeps, which must not count as a leak. */
     if (has_way(&call, way) && run(&call, &model) && (way < BACKWARD || way == BATCHED || is_recorded(&model)) &&
         call_in_way(&call, way, make_written(&call, way, &model), &wanted))
         for (int forever = 0; forever < 2; forever++)

@@ -1,6 +1,6 @@
-/* Allocation failures outside operators: in functions that make, print and compare tensors, in the engine, hooks and custom functions, in
- * generators and registration. In each scenario every allocation fails in turn, once alone and once with all later ones. There must be one
- * MemoryError and no leak, leaves must be unchanged, and the scenario must work afterwards. The allocations of operators are tested in
+/* Tests allocation failures outside operators: in functions that make, print and compare tensors, in the backward engine, hooks and custom
+ * functions, and in generators and registration. In each scenario every allocation fails in turn, once alone and once together with all later ones.
+ * Each failure must raise one MemoryError and leak nothing, and the scenario must work afterwards. The allocations of operators are tested in
  * operators.c. */
 #include <math.h>
 #include <pthread.h>
@@ -97,7 +97,7 @@ static void keep_views(void)
     grd_drop(view);
 }
 
-/* Adds more references to the scope pool of the thread than the pool first has room for. */
+/* Thread function: creates more tensors in a scope than the thread's list of temporary tensors first has room for, so that the list must grow. */
 static void fill_the_pool(void *unused)
 {
     (void)unused;
@@ -157,7 +157,7 @@ static void backward_twice(void)
         result = total(gg);
 }
 
-/* So many nodes and inputs that the engine's fixed-size arrays do not suffice and it has to allocate. */
+/* Runs backward through so many nodes and inputs that the engine's fixed-size arrays do not suffice and it has to allocate. */
 static void backward_wide(void)
 {
     grd_tensor *parts[40], *x = leaf(1);
@@ -183,7 +183,7 @@ static void backward_to_several(void)
         result = total(grd_grad_of(x)) + total(grd_grad_of(y));
 }
 
-/* After a backward pass that failed, the recorded graph is intact and can be used again. */
+/* Checks that the recorded graph is intact after a failed backward pass, and can be used again. */
 static void backward_again_after_failure(void)
 {
     grd_tensor *x = leaf(1), *y = grd_sum(grd_mul(grd_exp(x), x)), *g;
@@ -343,7 +343,7 @@ static void call_a_registered_kernel(void)
 
 /* ---- Files ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* A failed save leaves the old file complete, so it can be loaded in any case. */
+/* Saves tensors to a file and to memory, and loads them again. */
 static void save_and_load(void)
 {
     static const char path[] = "/var/tmp/gradus-fault-calls.safetensors";
@@ -394,7 +394,7 @@ static const struct scenario {
     {"save_and_load", save_and_load},
 };
 
-/* Runs a scenario with its n-th allocation failing (0: none). Returns false if the scenario failed. */
+/* Runs a scenario with its n-th allocation failing, or without failures if n is 0. Returns false if the scenario failed. */
 static bool run_once(const struct scenario *scenario, int n, bool forever)
 {
     const grd_memory_stats before = grd_memory_get_stats();
@@ -420,7 +420,7 @@ static void test_scenario(void **state)
     const struct scenario *scenario = *state;
     grd_manual_seed(1);
     const grd_scope scope = grd_scope_open();
-    scenario->run(); /* allocates what is made once per thread and kept */
+    scenario->run(); /* makes the thread allocate memory that it keeps, so that it does not count as a leak */
     grd_scope_close(scope);
     assert_string_equal(grd_error_message(), "");
     assert_true(run_once(scenario, 0, false));
@@ -443,7 +443,7 @@ static int begin(void **state)
     grd_memory_fail_at(0, false);
     grd_error_clear();
     scope = grd_scope_open();
-    for (int i = 0; i < 4096; i++) /* the pool of this thread grows to its final size before memory is counted */
+    for (int i = 0; i < 4096; i++) /* lets this thread's list of temporary tensors grow to its final size before memory is counted */
         grd_zeros(GRD_NO_DIMS);
     grd_scope_close(scope);
     return 0;

@@ -1,5 +1,5 @@
-/* The network of examples/c/digits.c, with dropout, trained with 1, 2, 3 and 8 threads, must get the same weights bit for bit. It is trained with
- * small batches as in the example, where few loops are split among threads, and with one large batch, where almost all are. */
+/* Trains the network of examples/c/digits.c, with dropout added, with 1, 2, 3 and 8 threads. The weights must be the same bit for bit. In a training
+ * with small batches, as in the example, few loops are split among threads, and in a training with one large batch almost all are. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,18 +73,18 @@ static void check_threads(const struct size *size)
         assert_memory_equal(grd_data(many), grd_data(one), nbytes);
         grd_scope_close(scope);
     }
-    /* The weights are of moderate size, so the comparison was not one of zeros or NaN. */
+    /* The sum of the absolute weights is of moderate size, so the comparison was not one of zeros or NaN. */
     const double size_of_weights = grd_item_double(grd_sum(grd_abs(one)));
     assert_true(size_of_weights > 1 && size_of_weights < 1e5);
 }
 
-static void test_small_batches(void **state)
+static void test_training_with_small_batches_does_not_depend_on_threads(void **state)
 {
     (void)state;
     check_threads(&(struct size){.hidden = 128, .batch = 32, .epochs = 1});
 }
 
-static void test_large_batch(void **state)
+static void test_training_with_a_large_batch_does_not_depend_on_threads(void **state)
 {
     (void)state;
     check_threads(&(struct size){.hidden = 256, .batch = IMAGES, .epochs = 4});
@@ -93,8 +93,8 @@ static void test_large_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_small_batches),
-        IN_SCOPE(test_large_batch),
+        IN_SCOPE(test_training_with_small_batches_does_not_depend_on_threads),
+        IN_SCOPE(test_training_with_a_large_batch_does_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, load, NULL);
 }

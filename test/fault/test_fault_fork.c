@@ -1,6 +1,6 @@
-/* Forks while the thread pool's workers run and while other threads are inside operators, the allocator, backward and registration, so that each
- * lock is sometimes held by another thread at the fork. Parent and child both go on computing: the child checks its own results and exits with 0.
- * An alarm kills a child that hangs, which fails the test. */
+/* Tests forks while the thread pool's workers run and while other threads are inside operators, the allocator, backward and registration, so that
+ * each lock is sometimes held by another thread at the fork. Parent and child both go on computing. The child checks its own results and exits with
+ * 0, and an alarm kills a child that hangs. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -31,7 +31,8 @@ static atomic_int busy_threads, wrong;
 
 /* ---- Work whose result is known ----------------------------------------------------------------------------------------------------- */
 
-/* Runs operators on small and large tensors, which use the allocator's free lists, its large blocks, and the thread pool. */
+/* Computes with small and large tensors, which uses the free lists and large blocks of the allocator, and the thread pool. Returns true if the
+ * results are right. */
 static bool compute(void)
 {
     const grd_scope scope = grd_scope_open();
@@ -60,7 +61,7 @@ static bool draw(void)
     grd_generator_seed(generator, 9);
     const double b = grd_item_double(grd_sum(grd_randn(grd_dims(100), .generator = generator)));
     grd_generator_drop(generator);
-    grd_rand(grd_dims(10)); /* uses the default generator, which all threads share */
+    grd_rand(grd_dims(10)); /* hangs if fork copied the lock of the default generator while it was held */
     const bool right = a == b && grd_ok();
     grd_scope_close(scope);
     return right;
@@ -96,7 +97,8 @@ static bool define_fails(struct grd_transaction *transaction, const char *schema
     return defined;
 }
 
-/* Defines one operator that stays and one that a failed transaction removes again. Only one thread may call it, since names are unique. */
+/* Defines operator number i permanently, if i < FORKS. Then defines another operator in a transaction that fails, so that the definition is
+ * undone. Only one thread may call this function, because the names of operators are unique. Returns true on success. */
 static bool define(int i)
 {
     char schema[64];
@@ -125,7 +127,7 @@ static void *keep_busy(void *number)
     return NULL;
 }
 
-/* Forks. Under AddressSanitizer it first waits until the pool's workers, which allocate when they start, are idle. */
+/* Calls fork. Under AddressSanitizer it first waits until the pool's workers are idle, because they allocate when they start. */
 static pid_t fork_when_idle(void)
 {
     if (UNDER_ASAN)
@@ -139,7 +141,8 @@ static void *short_life(void *ret_right)
     return NULL;
 }
 
-/* Runs in the child: uses every part of the library, starts a thread, and forks a child of its own. Returns the exit status. */
+/* Runs in the child. Uses every part of the library, starts a thread, and in generation 0 forks a child of its own. Returns the exit status, 0 on
+ * success. */
 static int live_as_child(int generation)
 {
     alarm(SECONDS);
@@ -147,11 +150,11 @@ static int live_as_child(int generation)
     for (int i = 0; i < 3; i++)
         if (!compute() || !differentiate() || !draw() || !fail_once())
             return 1;
-    register_kernel(GRD_KEY_WRAPPER); /* another thread of the parent may have been registering the other key, so that key may be taken */
+    register_kernel(GRD_KEY_WRAPPER); /* not GRD_KEY_BATCH, for which a thread of the parent may have had a kernel registered at the fork */
     if (!grd_ok())
         return 2;
     struct grd_transaction transaction;
-    /* This works even if a thread of the parent was defining the same name. */
+    /* The child can define this operator even if a thread of the parent was defining one with this name at the fork. */
     if (!define_fails(&transaction, "fork::taken_back(Tensor self) -> Tensor"))
         return 6;
     pthread_t thread;
@@ -183,7 +186,7 @@ static void fork_often(void)
     }
 }
 
-static void test_fork_while_threads_work(void **state)
+static void test_children_forked_while_threads_work_are_usable(void **state)
 {
     (void)state;
     if (UNDER_TSAN || UNDER_ASAN)
@@ -202,8 +205,8 @@ static void test_fork_while_threads_work(void **state)
     assert_int_equal(atomic_load(&wrong), 0);
 }
 
-/* The forking thread has open scopes, a pending error and a recorded graph. */
-static void test_fork_with_everything_open(void **state)
+/* The forking thread has open scopes, a pending error and a recorded graph. The child must find the same error and must be able to run backward. */
+static void test_a_forked_child_keeps_error_scope_and_graph(void **state)
 {
     (void)state;
     if (UNDER_TSAN)
@@ -225,8 +228,8 @@ static void test_fork_with_everything_open(void **state)
     assert_int_equal(status_of(child), 0);
 }
 
-/* At the fork a transaction is open (as while a plug-in loads) in the forking thread and in another thread. In the child the forking thread's
- * transaction goes on, and the other thread's transaction has been rolled back. */
+/* Thread function: holds a transaction open, as the loading of a plug-in does, between two waits at the barrier `point`. Meanwhile the main thread
+ * forks, with a transaction of its own open. In the child the transaction of the main thread continues, and that of this thread is rolled back. */
 static void *hold_open(void *point)
 {
     struct grd_transaction transaction;
@@ -246,7 +249,7 @@ static bool other_is_free(void)
            grd_define_operator(&(grd_definition){.schema = "other::op(Tensor self) -> Tensor"}) != NULL;
 }
 
-static void test_fork_with_transactions_open(void **state)
+static void test_a_forked_child_rolls_back_other_threads_transactions(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -288,8 +291,8 @@ static void fork_in_a_piece(int64_t begin, int64_t end, void *context)
     atomic_store(&forked, child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
-/* Forks inside a parallel loop. The child has no worker threads and does not finish the loop. */
-static void test_fork_inside_a_loop(void **state)
+/* An iteration of a parallel loop forks. The child has no worker threads and does not finish the loop. */
+static void test_a_child_forked_in_a_parallel_loop_works(void **state)
 {
     (void)state;
     if (UNDER_TSAN || UNDER_ASAN)
@@ -306,10 +309,10 @@ static void test_fork_inside_a_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_fork_with_everything_open),
-        IN_SCOPE(test_fork_with_transactions_open),
-        IN_SCOPE(test_fork_inside_a_loop),
-        IN_SCOPE(test_fork_while_threads_work),
+        IN_SCOPE(test_a_forked_child_keeps_error_scope_and_graph),
+        IN_SCOPE(test_a_forked_child_rolls_back_other_threads_transactions),
+        IN_SCOPE(test_a_child_forked_in_a_parallel_loop_works),
+        IN_SCOPE(test_children_forked_while_threads_work_are_usable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Saving under SIGKILL: a process saves repeatedly and is killed at a random moment. Afterwards the file is a complete one, the newest or the one
- * before, and the folder has no other file. The variable GRADUS_KILLS sets the number of rounds (default 40). */
+/* Tests saving under SIGKILL. A process saves repeatedly and is killed at a random moment. Afterwards the file must be a complete one of one of the
+ * saves, and the directory must have no other file. The environment variable GRADUS_KILLS sets the number of rounds (default 40). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@ static int remove_file(void **state)
     return leave_folder(state);
 }
 
-/* Returns the number of files in the folder besides the saved one. */
+/* Returns the number of files in the working directory, not counting the saved file at `path`. */
 static int count_others(void)
 {
     return count_files() - (access(path, F_OK) == 0);
 }
 
-/* Returns the number of files that stay in the folder. It waits first: a child of the killed process makes the last two system calls of a save and
- * lives a little longer. */
+/* Returns the number of files that a killed save leaves in the working directory. Waits up to two seconds for the files to disappear, because a
+ * child of the killed process makes the last two system calls of a save and lives a little longer. */
 static int count_litter(void)
 {
     const struct timespec moment = {0, 1000000};
@@ -44,7 +44,7 @@ static int64_t elements_of(int i)
     return 1 + (int64_t)i * 7919 % MOST_ELEMENTS;
 }
 
-/* Saves a tensor whose elements are all i. */
+/* Saves two tensors to `path`: "x", whose elements are all i, and "i", which holds the number i of the save. */
 static void save_number(int i)
 {
     const grd_scope scope = grd_scope_open();
@@ -74,7 +74,7 @@ static _Noreturn void save_until_killed(int first)
     end_child(1);
 }
 
-static void a_killed_save_leaves_a_whole_file(void **state)
+static void a_killed_save_leaves_a_complete_file(void **state)
 {
     (void)state;
     const char *wanted = getenv("GRADUS_KILLS");
@@ -107,6 +107,6 @@ static void a_killed_save_leaves_a_whole_file(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {IN_SCOPE(a_killed_save_leaves_a_whole_file)};
+    const struct CMUnitTest tests[] = {IN_SCOPE(a_killed_save_leaves_a_complete_file)};
     return cmocka_run_group_tests(tests, enter_folder, remove_file);
 }

@@ -1,8 +1,8 @@
-/* Everything that several threads may do to one tensor at the same time, in random order: read, set, clear and accumulate gradients, set
- * requires_grad, add hooks, read histories, write in place, use tangents, drop references, record and run graphs. Nothing may crash and no
- * reference may be lost; the values of elements may be torn. GRADUS_TEST_SECONDS sets the duration of each test.
+/* Tests what several threads may do to one tensor at the same time, in random order: read, set, clear and accumulate gradients, set requires_grad,
+ * add hooks, read grad_fn, write in place, use tangents, drop references, record and run graphs. Nothing may crash and no reference may be lost,
+ * but elements may get mixtures of the values that several threads write. GRADUS_TEST_SECONDS sets the duration of the random actions in seconds.
  *
- * Also chains of tensors that own each other, of any length, which must be freed with a small stack. */
+ * Also tests that long chains of tensors, each of which owns the one before, are freed with a small stack. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "../unit/support.h"
 
-/* Several threads may write the same elements, so ThreadSanitizer is told to ignore races inside kernels. */
+/* Several threads may write the same elements here, so this tells ThreadSanitizer to ignore races inside kernels. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -27,7 +27,8 @@ enum { THREADS = 8, LEAVES = 3, CELLS = 3, VIEWS = 3, N = 6 };
 static grd_tensor *leaves[LEAVES], *plain;
 static atomic_int unexpected;
 
-/* A slot where threads leave a tensor for other threads. A thread that takes the tensor gets a reference of its own. */
+/* A cell is a shared variable with a lock. Threads exchange tensors through cells. A thread that takes a tensor gets a reference of its own, and
+ * the cell keeps its reference. */
 static struct cell {
     pthread_mutex_t lock;
     grd_tensor *t;
@@ -71,7 +72,7 @@ static double seconds(void)
 
 /* ---- Random actions --------------------------------------------------------------------------------------------------------------- */
 
-/* Returns a graph of a few nodes over a leaf, to be put into a cell. */
+/* Returns exp(leaf * plain), whose graph the threads share and extend. */
 static grd_tensor *new_trunk(grd_tensor *leaf)
 {
     return grd_exp(grd_mul(leaf, plain));
@@ -215,7 +216,8 @@ static void act_on_flags(uint32_t choice, grd_tensor *leaf)
     }
 }
 
-/* Each thread has a dual level of its own. Other threads may use its dual tensors, whose tangents end with the level. */
+/* Computes with dual tensors inside a dual level of the calling thread. Other threads may use these tensors, too. The tangents are removed when
+ * this level is exited. */
 static void act_on_tangents(uint32_t choice, grd_tensor *leaf, struct cell *cell, grd_tensor *trunk)
 {
     grd_enter_dual_level();
@@ -240,7 +242,8 @@ static void act_on_tangents(uint32_t choice, grd_tensor *leaf, struct cell *cell
     grd_exit_dual_level();
 }
 
-/* Clears an error that a program must expect if one thread writes what another thread's graph needs; any other error fails the test. */
+/* Clears the pending error. The errors in `known` may occur if one thread writes tensors that another thread's graph needs. Any other error is
+ * counted in `unexpected`, which makes the test fail. */
 static void expect_known_error(void)
 {
     static const char *const known[] = {"has been modified by an inplace operation",
@@ -286,11 +289,11 @@ static void *act(void *number)
     return NULL;
 }
 
-static void test_everything_at_once(void **state)
+static void test_threads_do_random_actions_on_shared_tensors(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
-    grd_zeros(grd_dims(1)); /* allocates what a thread makes with its first tensor and keeps */
+    grd_zeros(grd_dims(1)); /* the first tensor makes this thread allocate memory that it keeps; it must not count as a leak */
     const int64_t before = grd_memory_get_stats().blocks;
     const grd_scope scope = grd_scope_open();
     plain = grd_keep(grd_mul_scalar(grd_ones(grd_dims(N)), grd_float(0.25)));
@@ -308,7 +311,8 @@ static void test_everything_at_once(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < LEAVES; i++)
-        grd_set_grad(leaves[i], NULL); /* a gradient made with create_graph is part of a reference cycle with its leaf */
+        /* a gradient made with create_graph is part of a reference cycle with its leaf; this breaks the cycle */
+        grd_set_grad(leaves[i], NULL);
     for (int i = 0; i < CELLS; i++) {
         put(&cells[i], NULL);
         put(&views[i], NULL);
@@ -326,7 +330,7 @@ enum { ROUNDS = 400 };
 static grd_tensor *counter;
 static atomic_int taken_out;
 
-/* Adds 1 to the gradient again and again, in place or by making a new gradient (create_graph). No addition may be lost. */
+/* Thread function: adds 1 to the gradient of `counter` ROUNDS times, alternately in place and by making a new gradient (create_graph). */
 static void *accumulate_ones(void *number)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -338,7 +342,7 @@ static void *accumulate_ones(void *number)
     return NULL;
 }
 
-static void test_no_accumulation_is_lost(void **state)
+static void test_concurrent_accumulations_are_not_lost(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
@@ -352,7 +356,8 @@ static void test_no_accumulation_is_lost(void **state)
 }
 
 /* ---- No reference cycles -------------------------------------------------------------------------------------------------------------- */
-/* Two threads multiply two tensors by each other in place. Each node saves the other tensor, which must not make a reference cycle. */
+/* One thread multiplies pair[0] in place by pair[1], and at the same time another multiplies pair[1] by pair[0]. Each node saves the other tensor,
+ * which must not make a reference cycle. */
 static grd_tensor *pair[2];
 static pthread_barrier_t start;
 
@@ -370,7 +375,7 @@ static void *multiply_by_other(void *number)
     return NULL;
 }
 
-static void test_histories_do_not_lead_back(void **state)
+static void test_concurrent_in_place_products_make_no_reference_cycle(void **state)
 {
     (void)state;
     pthread_t threads[2];
@@ -403,9 +408,9 @@ static void *stay(void *unused)
     return unused;
 }
 
-/* While a second thread exists, a tensor keeps its first history beside the present one. A node that saves the tensor must not make a cycle through
- * it. */
-static void test_the_first_history_does_not_lead_back(void **state)
+/* While a second thread exists, a tensor whose grad_fn changes also keeps its first grad_fn alive. Here mul_ gives `a` a new grad_fn that saves
+ * `b`, and the first grad_fn of `b` has saved `a`. This must not make a reference cycle. */
+static void test_an_overwritten_first_history_makes_no_reference_cycle(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -430,7 +435,8 @@ static void test_the_first_history_does_not_lead_back(void **state)
 
 enum { LINKS = 300000, SMALL_STACK = 512 << 10 };
 
-/* The functions below return the last tensor of a chain in which each tensor owns the one before. The caller owns the result. */
+/* Each function chain_of_... returns the last tensor of a chain of n tensors in which each tensor owns the one before it. The caller owns the
+ * result. */
 static grd_tensor *chain_of_gradients(int n)
 {
     grd_tensor *last = grd_keep(grd_zeros(grd_dims(1)));
@@ -558,7 +564,7 @@ static void *make_and_drop(void *make)
     return ok ? make : NULL;
 }
 
-static void test_chains_are_freed_on_a_small_stack(void **state)
+static void test_long_chains_of_tensors_are_freed_on_a_small_stack(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__)
@@ -584,11 +590,11 @@ static void test_chains_are_freed_on_a_small_stack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_everything_at_once),
-        IN_SCOPE(test_no_accumulation_is_lost),
-        IN_SCOPE(test_histories_do_not_lead_back),
-        IN_SCOPE(test_the_first_history_does_not_lead_back),
-        IN_SCOPE(test_chains_are_freed_on_a_small_stack),
+        IN_SCOPE(test_threads_do_random_actions_on_shared_tensors),
+        IN_SCOPE(test_concurrent_accumulations_are_not_lost),
+        IN_SCOPE(test_concurrent_in_place_products_make_no_reference_cycle),
+        IN_SCOPE(test_an_overwritten_first_history_makes_no_reference_cycle),
+        IN_SCOPE(test_long_chains_of_tensors_are_freed_on_a_small_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Many threads at once, run for their results and under ThreadSanitizer: random operators on shared tensors, backward through shared leaves and
- * graphs, registration, hooks, a shared generator, changes of the number of threads, and threads that end with open scopes. */
+/* Tests several threads that use the library at the same time: random operators on shared tensors, backward through shared leaves and graphs,
+ * registration, hooks, a shared generator, changes of the number of threads, and threads that end with open scopes. The results are checked, and the
+ * program also runs under ThreadSanitizer. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,7 +25,7 @@ static uint32_t next_random(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* Runs `work` in all threads; its argument is the number of the thread. */
+/* Runs `work` in all threads with the number of the thread as its argument. Fails the test if a call of `expect` failed in a thread. */
 static void run_threads(void *(*work)(void *number))
 {
     pthread_t threads[THREADS];
@@ -38,7 +39,7 @@ static void run_threads(void *(*work)(void *number))
 
 /* ---- Random operators on shared tensors -------------------------------------------------------------------------------------------------- */
 
-/* Runs one of twelve operators on the given tensors. The calling thread owns the result. */
+/* Returns the result of operator number `choice` modulo 12 for x and y. */
 static grd_tensor *any_operator(uint32_t choice, grd_tensor *x, grd_tensor *y)
 {
     switch (choice % 12) {
@@ -63,7 +64,7 @@ static grd_tensor *any_operator(uint32_t choice, grd_tensor *x, grd_tensor *y)
     case 9:
         return grd_to(x, .dtype = GRD_FLOAT16);
     case 10:
-        return grd_add_(grd_clone(x), grd_select(y, 0, 0)); /* writes a private copy, reads a shared tensor */
+        return grd_add_(grd_clone(x), grd_select(y, 0, 0)); /* writes a copy of its own and reads a shared tensor */
     default:
         return grd_cumsum(grd_as_strided(x, grd_dims(4, 4), grd_dims(1, 2)), 0);
     }
@@ -74,7 +75,7 @@ static double digest(grd_tensor *t)
     return grd_item_double(grd_sum(grd_to(t, .dtype = GRD_FLOAT64)));
 }
 
-static double alone[12][SHARED][SHARED]; /* the results computed by a single thread */
+static double alone[12][SHARED][SHARED]; /* results of operator `op` for shared tensors a and b, by a single thread */
 
 static void *random_operators(void *number)
 {
@@ -84,7 +85,7 @@ static void *random_operators(void *number)
         const uint32_t op = next_random(&seed) % 12, a = next_random(&seed) % SHARED, b = next_random(&seed) % SHARED;
         const double value = digest(any_operator(op, shared[a], shared[b]));
         expect(grd_ok() && memcmp(&value, &alone[op][a][b], sizeof value) == 0);
-        if (i % 8 == 0) { /* errors are thread-local: no other thread sees this one */
+        if (i % 8 == 0) { /* no other thread may see this error, because errors are thread-local */
             grd_add(shared[0], grd_ones(grd_dims(3, 3, 3)));
             expect(!grd_ok());
             grd_error_clear();
@@ -94,7 +95,7 @@ static void *random_operators(void *number)
     return NULL;
 }
 
-/* Makes the shared tensors; half of them are views of one storage. */
+/* Makes the shared tensors. Half of them are views of one storage. */
 static void make_shared(void)
 {
     grd_tensor *base = grd_sin(grd_arange(grd_int(SHARED * 20), .dtype = GRD_FLOAT32));
@@ -106,7 +107,7 @@ static void make_shared(void)
     assert_true(grd_ok());
 }
 
-static void test_random_operators(void **state)
+static void test_threads_run_random_operators_on_shared_tensors(void **state)
 {
     (void)state;
     make_shared();
@@ -117,7 +118,7 @@ static void test_random_operators(void **state)
     run_threads(random_operators);
 }
 
-/* Thread function: runs operators that are split among the pool's threads, while the number of threads is changed. */
+/* Thread function: runs operators that are split among the pool's threads. Thread 0 changes the number of the pool's threads meanwhile. */
 static void *large_operators(void *number)
 {
     for (int i = 0; i < 12; i++) {
@@ -131,7 +132,7 @@ static void *large_operators(void *number)
     return NULL;
 }
 
-static void test_number_of_threads_changes(void **state)
+static void test_the_thread_count_may_change_while_operators_run(void **state)
 {
     (void)state;
     shared[0] = grd_ones(grd_dims(LARGE));
@@ -155,7 +156,7 @@ static void *backward_to_shared_leaf(void *number)
     return NULL;
 }
 
-static void test_backward_to_a_shared_leaf(void **state)
+static void test_threads_run_backward_to_a_shared_leaf(void **state)
 {
     (void)state;
     leaf = grd_set_requires_grad(grd_ones(grd_dims(5)), true);
@@ -164,7 +165,7 @@ static void test_backward_to_a_shared_leaf(void **state)
     assert_true(grd_item_double(grd_sum(grd_grad_of(leaf))) == 5.0 * ROUNDS * THREADS * (THREADS + 1));
 }
 
-/* Thread function: runs backward through one shared graph, which is retained. */
+/* Thread function: runs backward through the shared graph of `trunk`, which is retained. */
 static void *backward_through_shared_graph(void *number)
 {
     const grd_backward_options retain = {.retain_graph = true};
@@ -178,7 +179,7 @@ static void *backward_through_shared_graph(void *number)
     return NULL;
 }
 
-static void test_backward_through_a_shared_graph(void **state)
+static void test_threads_run_backward_through_a_shared_graph(void **state)
 {
     (void)state;
     leaf = grd_set_requires_grad(grd_ones(grd_dims(5), .dtype = GRD_FLOAT64), true);
@@ -186,7 +187,7 @@ static void test_backward_through_a_shared_graph(void **state)
     run_threads(backward_through_shared_graph);
 }
 
-/* Some threads read the tensors that a custom function saved while a backward pass in another thread frees them. */
+/* Outputs of a custom function. In each round one thread runs backward, which frees the tensor that the function saved, while the others read it. */
 static grd_tensor *curves[ROUNDS];
 static pthread_barrier_t round_begins;
 
@@ -221,7 +222,7 @@ static void *ask_for_saved(void *number)
     return NULL;
 }
 
-static void test_saved_is_released_meanwhile(void **state)
+static void test_saved_tensors_may_be_read_while_backward_frees_them(void **state)
 {
     (void)state;
     const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL, NULL, NULL, NULL};
@@ -234,7 +235,7 @@ static void test_saved_is_released_meanwhile(void **state)
     assert_true(grd_item_double(grd_sum(grd_grad_of(leaf))) == 5 * ROUNDS);
 }
 
-/* Thread function: asks a view for its grad_fn, which is computed on demand after a write to the base, while other threads do the same. */
+/* Thread function: reads the grad_fn of a view, which is computed on demand after a write to the base, while other threads do the same. */
 static void *ask_views(void *number)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -246,7 +247,7 @@ static void *ask_views(void *number)
     return NULL;
 }
 
-static void test_views_of_a_written_base(void **state)
+static void test_threads_compute_the_grad_fn_of_views(void **state)
 {
     (void)state;
     grd_tensor *base = grd_mul_scalar(grd_ones(grd_dims(SHARED, 4), .requires_grad = true), grd_int(2));
@@ -284,7 +285,7 @@ static void *change_hooks(void *number)
     return NULL;
 }
 
-static void test_hooks_come_and_go(void **state)
+static void test_threads_add_and_remove_hooks(void **state)
 {
     (void)state;
     leaf = grd_set_requires_grad(grd_ones(grd_dims(3)), true);
@@ -298,7 +299,7 @@ static void pass_on(const grd_op *op, grd_keyset keys, grd_tensor *out, const gr
     grd_redispatch(op, keys & ~(1u << GRD_KEY_BATCH | 1u << GRD_KEY_WRAPPER), out, args, ret_results);
 }
 
-/* Thread function: registers a kernel that all threads try to register. One of them succeeds, and operators run meanwhile. */
+/* Thread function: tries to register kernels that other threads try to register, too, removes those that it has registered, and runs operators. */
 static void *change_registration(void *number)
 {
     static const char *const names[] = {"exp", "sin", "add", "sum"};
@@ -322,7 +323,7 @@ static void *change_registration(void *number)
     return NULL;
 }
 
-static void test_registration(void **state)
+static void test_threads_register_kernels_while_operators_run(void **state)
 {
     (void)state;
     run_threads(change_registration);
@@ -344,7 +345,7 @@ static void *draw(void *number)
     return NULL;
 }
 
-static void test_shared_generator(void **state)
+static void test_threads_draw_from_a_shared_generator(void **state)
 {
     (void)state;
     generator = grd_generator_new(3);
@@ -356,7 +357,7 @@ static void test_shared_generator(void **state)
 
 static grd_tensor *_Atomic handed_over[THREADS];
 
-/* Thread function: ends with open scopes, a pending error and a tensor that another thread owns. */
+/* Thread function: hands over a tensor to the main thread, and ends with open scopes and a pending error, which the library must free. */
 static void *end_untidily(void *number)
 {
     grd_scope_open();
@@ -370,7 +371,7 @@ static void *end_untidily(void *number)
     return NULL;
 }
 
-static void test_threads_that_end_untidily(void **state)
+static void test_threads_may_end_with_open_scopes_and_errors(void **state)
 {
     (void)state;
     const int64_t before = grd_memory_get_stats().blocks;
@@ -389,16 +390,16 @@ static void test_threads_that_end_untidily(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_random_operators),
-        IN_SCOPE(test_number_of_threads_changes),
-        IN_SCOPE(test_backward_to_a_shared_leaf),
-        IN_SCOPE(test_backward_through_a_shared_graph),
-        IN_SCOPE(test_saved_is_released_meanwhile),
-        IN_SCOPE(test_views_of_a_written_base),
-        IN_SCOPE(test_hooks_come_and_go),
-        IN_SCOPE(test_registration),
-        IN_SCOPE(test_shared_generator),
-        IN_SCOPE(test_threads_that_end_untidily),
+        IN_SCOPE(test_threads_run_random_operators_on_shared_tensors),
+        IN_SCOPE(test_the_thread_count_may_change_while_operators_run),
+        IN_SCOPE(test_threads_run_backward_to_a_shared_leaf),
+        IN_SCOPE(test_threads_run_backward_through_a_shared_graph),
+        IN_SCOPE(test_saved_tensors_may_be_read_while_backward_frees_them),
+        IN_SCOPE(test_threads_compute_the_grad_fn_of_views),
+        IN_SCOPE(test_threads_add_and_remove_hooks),
+        IN_SCOPE(test_threads_register_kernels_while_operators_run),
+        IN_SCOPE(test_threads_draw_from_a_shared_generator),
+        IN_SCOPE(test_threads_may_end_with_open_scopes_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* Runs a fuzz target without libFuzzer on bytes from a deterministic generator, so that a short run can serve as a test and a failure can be
  * reproduced.
  *
- *   fuzz_shape              20,000 executions (or GRADUS_FUZZ_RUNS)
- *   fuzz_shape run 123      execution 123 alone
- *   fuzz_shape FILE...      inputs saved by libFuzzer */
+ *   fuzz_shape              executes the target 20,000 times (or GRADUS_FUZZ_RUNS times)
+ *   fuzz_shape run 123      executes only run number 123
+ *   fuzz_shape FILE...      executes the target on inputs that libFuzzer has saved in files */
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ static uint64_t next_random(uint64_t *state)
 static const char *program;
 static uint64_t current;
 
-/* Signal handler that prints the command that reproduces the failure, then lets the signal end the program. */
+/* Signal handler that prints the command that reproduces the failing run, and then lets the signal end the program. */
 static void name_the_run(int signal_number)
 {
     char text[256];
@@ -33,7 +33,7 @@ static void name_the_run(int signal_number)
     raise(signal_number);
 }
 
-/* Executes run number `run`. Half of the inputs consist of random bytes, half mostly of bytes below 8. */
+/* Executes the target on the bytes of run number `run`. Half of the runs use random bytes, and the other half mostly bytes below 8. */
 static void execute(uint64_t run)
 {
     uint8_t data[MAX_SIZE];

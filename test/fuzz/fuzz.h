@@ -1,7 +1,7 @@
-/* Shared by the fuzz targets: making numbers out of bytes, failing, and a check that no memory is leaked.
+/* Provides the fuzz targets with functions that make numbers out of the input bytes, that report a failure, and that check that no memory is leaked.
  *
- * A target is a file fuzz_<name>.c with LLVMFuzzerTestOneInput. It is linked with libFuzzer (`make fuzz`) or with driver.c, which feeds it the same
- * bytes in every run. Every string of bytes is a valid input: missing bytes read as zero. */
+ * A target is a file fuzz_<name>.c that defines LLVMFuzzerTestOneInput. It is linked with libFuzzer (`make fuzz`) or with driver.c, which feeds it
+  * the same bytes in every run. Every string of bytes is a valid input, because missing bytes read as zero. */
 #ifndef GRD_TEST_FUZZ_H
 #define GRD_TEST_FUZZ_H
 
@@ -26,7 +26,7 @@ static inline uint8_t take_byte(struct bytes *b)
     return b->at < b->end ? *b->at++ : 0;
 }
 
-/* Returns a number in [0, n), for n at most 256. */
+/* Returns a number in [0, n) made from one byte. n is at most 256. */
 static inline int64_t take_below(struct bytes *b, int64_t n)
 {
     return take_byte(b) % n;
@@ -50,7 +50,7 @@ static inline int64_t take_int64(struct bytes *b)
     return (int64_t)value;
 }
 
-/* Returns a number near which integer arithmetic overflows, or an arbitrary one. */
+/* Returns a number near which integer arithmetic overflows, a small number, or an arbitrary one. */
 static inline int64_t take_extreme(struct bytes *b)
 {
     static const int64_t edges[] = {0,
@@ -101,7 +101,7 @@ static inline void fuzz_expect(bool holds, const char *what)
 static inline void fuzz_run(const uint8_t *data, size_t size, void (*target)(struct bytes *bytes))
 {
     static bool warm;
-    if (!warm) { /* the first call allocates what is made once per process and kept */
+    if (!warm) { /* makes the process allocate memory that it keeps, so that it does not count as a leak */
         warm = true;
         const grd_scope scope = grd_scope_open();
         for (int i = 0; i < 5000; i++)

@@ -1,25 +1,27 @@
-/* Random programs: a few tensors of any dtype, then operators on them (views, in place, out=, indexing, products, reductions), then gradients.
- * The library and the reference tensors of plain.h do each step, and the results are compared. After each step, accepted or refused, all tensors must
- * have the expected values. Some steps call any operator with any arguments: their results are not checked, but they must not crash, leak or change
- * tensors that they do not own. */
+/* Fuzzes the library with random programs. A program makes a few tensors of any dtype, applies operators to them (views, in place, out=, indexing,
+ * products, reductions), and computes gradients. The library and the reference tensors of reference.h do each step, and the results are compared.
+ * After each step, accepted or refused, all tensors must have the expected elements. Some steps call any operator with any arguments. Their results
+ * are not checked, but they must not crash, leak, or change tensors that they should only read. */
 #include <math.h>
 
 #include "core/iter.h"
 #include "dispatch/op.h"
-#include "plain.h"
+#include "reference.h"
 
 enum { SLOTS = 5, LEAVES = 3, STEPS = 10, MEMORY_LIMIT = 8 << 20 };
 
 struct slot {
     grd_tensor *t;
-    struct plain p;
+    struct reference p;
 };
 
 static struct slot slots[SLOTS];
 
+/* The leaves that require gradients. The reference computes derivatives with respect to the first `tracked` elements of each leaf. In the array `d`
+ * of struct number, the derivative with respect to element k of the leaf is d[first + k]. */
 static struct {
     grd_tensor *t;
-    int first, tracked; /* the elements first to first + tracked - 1, whose derivatives the reference computes */
+    int first, tracked;
 } leaves[LEAVES];
 static int nleaves, tracked;
 
@@ -30,7 +32,7 @@ static struct slot *take_slot(struct bytes *b)
 
 /* ---- Errors ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* True for errors that the reference tensors do not model: dtypes without a kernel, and the rules of gradients. */
+/* True if `text` is an error about gradients. The reference tensors do not model these errors, so they are accepted everywhere. */
 static bool is_rule_of_gradients(const char *text)
 {
     static const char *const rules[] = {"a leaf Variable that requires grad",
@@ -59,29 +61,30 @@ static bool is_known_dtype(grd_dtype dtype)
     return dtype >= GRD_BOOL && dtype <= GRD_COMPLEX128 && dtype != GRD_UINT16 && dtype != GRD_UINT32 && dtype != GRD_UINT64;
 }
 
-/* Takes over a result that the reference cannot predict, if it is small and no view of a slot. Its derivatives are unknown from then on. */
+/* Stores the result t, whose values the reference cannot predict, in the slot `into` of the program's tensors, if t is small and shares no memory
+ * with another slot. The reference takes over the values from the library, and its derivatives are unknown from then on. */
 static void believe(struct slot *into, grd_tensor *t)
 {
     const grd_dims sizes = grd_sizes(t);
-    struct plain p;
+    struct reference p;
     if (t == grd_failed || grd_has(t, GRD_FLAG_NUMBER) || grd_tensor_device(t).type != GRD_DEVICE_CPU ||
         !is_known_dtype(grd_tensor_dtype(t)))
         return;
     for (int i = 0; i < SLOTS; i++)
         if (grd_same_storage(slots[i].t, t))
             return;
-    if (sizes.n > PLAIN_DIMS || !plain_new(&p, grd_tensor_dtype(t), (int)sizes.n, sizes.data))
+    if (sizes.n > REFERENCE_DIMS || !reference_new(&p, grd_tensor_dtype(t), (int)sizes.n, sizes.data))
         return;
     const grd_dims strides = grd_strides(t);
-    for (int64_t i = 0; i < sizes.n; i++) /* the reference made above has no elements that share memory */
+    for (int64_t i = 0; i < sizes.n; i++) /* gives up if elements of t share memory, because those of `p` do not */
         if (sizes.data[i] > 1 && strides.data[i] == 0)
             return;
     p.memory->lost = true;
-    plain_read(&p, t);
+    reference_read(&p, t);
     *into = (struct slot){t, p};
 }
 
-static char last_call[256]; /* the last call and the tensors it was given, for messages */
+static char last_call[256]; /* the tensor arguments of the last call, as indices of `slots`, for messages */
 
 /* Records a call in last_call, and prints it if GRADUS_FUZZ_TRACE is set. */
 static void note_call(const char *name, const grd_value *args, int n, const struct slot *written)
@@ -98,7 +101,7 @@ static void note_call(const char *name, const grd_value *args, int n, const stru
         fprintf(stderr, "%s of%s\n", name, last_call);
 }
 
-/* Prints all tensors and aborts. */
+/* Prints all tensors, `what`, which is the name of the operator, and `how`, which says what is wrong, and aborts. */
 _Noreturn static void complain(const char *what, const char *how)
 {
     for (int i = 0; i < SLOTS; i++) {
@@ -117,12 +120,13 @@ _Noreturn static void complain(const char *what, const char *how)
 static void check_slots(const char *what)
 {
     for (int i = 0; i < SLOTS; i++)
-        if (!plain_equals(&slots[i].p, slots[i].t))
+        if (!reference_equals(&slots[i].p, slots[i].t))
             complain(what, "a tensor is not what it should be");
 }
 
-/* Compares a new result with the reference and puts it into a slot. */
-static void settle(struct slot *into, const char *what, enum verdict verdict, struct plain *wanted, grd_tensor *got, double ulps)
+/* Compares the result `got` or the pending error with `wanted` and `verdict` of the reference, and aborts on a difference. Stores the result in
+ * `into`, one of the tensors of the fuzzed program. */
+static void settle(struct slot *into, const char *what, enum verdict verdict, struct reference *wanted, grd_tensor *got, double ulps)
 {
     note_call(what, NULL, 0, into);
     const bool ok = grd_ok();
@@ -132,9 +136,9 @@ static void settle(struct slot *into, const char *what, enum verdict verdict, st
         complain(what, "refused");
     grd_error_clear();
     if (ok && verdict == VALID) {
-        if (!plain_near(wanted, got, ulps, wanted->dtype))
+        if (!reference_near(wanted, got, ulps, wanted->dtype))
             complain(what, "another result");
-        plain_read(wanted, got);
+        reference_read(wanted, got);
         *into = (struct slot){got, *wanted};
     } else if (ok && verdict == UNSURE) {
         believe(into, got);
@@ -147,8 +151,8 @@ static bool can_hold(grd_dtype to, grd_dtype from)
     return grd_can_cast(from, to);
 }
 
-/* Reads the values of all slots that share memory with `written`, whose values are unknown after a call. A slot whose shape changed gets a new
- * tensor. */
+/* Updates the references of all tensors of the program that share memory with `written`, after a call whose result the reference cannot predict,
+ * by reading the elements from the library. A tensor whose shape changed is replaced by zeros. */
 static void refresh(const struct slot *written)
 {
     const struct memory *memory = written->p.memory;
@@ -159,26 +163,28 @@ static void refresh(const struct slot *written)
         const grd_dims sizes = grd_sizes(s->t);
         s->p.memory->lost = true;
         if (sizes.n == s->p.ndim && memcmp(sizes.data, s->p.sizes, (size_t)sizes.n * sizeof *sizes.data) == 0) {
-            plain_read(&s->p, s->t);
+            reference_read(&s->p, s->t);
             continue;
         }
         s->t = grd_zeros(grd_dims(2));
-        if (!plain_new(&s->p, GRD_FLOAT32, 1, (const int64_t[]){2}))
-            fuzz_fail("no room for a plain tensor");
+        if (!reference_new(&s->p, GRD_FLOAT32, 1, (const int64_t[]){2}))
+            fuzz_fail("no room for a reference tensor");
     }
 }
 
-/* True for errors of an out= tensor whose dtype the result could be cast to, but which the operator's schema entry refuses. test_out_dtypes.py
- * compares these errors with PyTorch's. */
+/* True for the text of the error with which an operator refuses the dtype of its out= tensor, although the result could be cast to the dtype.
+ * test_out_dtypes.py compares these errors with PyTorch's. */
 static bool is_rule_of_out(const char *message)
 {
     return strstr(message, "dtype") != NULL || strstr(message, "scalar type") != NULL || strstr(message, "Expected out type") != NULL ||
            strstr(message, "non-boolean") != NULL;
 }
 
-/* Calls an operator in one of its forms and checks the result. `inputs` are the reference tensors that the operator reads. */
-static void call_form(struct bytes *b, const char *name, const grd_value *args, int n, enum verdict verdict, struct plain *wanted,
-                      struct slot *self, const struct plain *const *inputs, int ninputs, double ulps)
+/* Calls an operator in a random form (functional, in place or out=) and checks the result against `wanted` and `verdict`, which hold for the
+ * functional form. `self` is the first argument, or NULL if the in-place form is not tested. `inputs` are the reference tensors that the operator
+ * reads. */
+static void call_form(struct bytes *b, const char *name, const grd_value *args, int n, enum verdict verdict, struct reference *wanted,
+                      struct slot *self, const struct reference *const *inputs, int ninputs, double ulps)
 {
     const grd_op *op = grd_op_find(name);
     grd_form form = (grd_form)take_below(b, 6);
@@ -196,22 +202,24 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
         return;
     }
     struct slot *target = form == GRD_INPLACE ? self : take_slot(b);
-    struct plain *p = &target->p;
-    bool overlap = false, shared = false; /* for overlapping operands other operators may either refuse or give the right result */
+    struct reference *p = &target->p;
+    bool overlap = false,
+         shared = false; /* the written tensor shares memory with an input; operators that are not elementwise may then refuse the call */
     if (verdict == VALID) {
         const bool same = wanted->ndim == p->ndim && memcmp(wanted->sizes, p->sizes, (size_t)p->ndim * sizeof *p->sizes) == 0;
         const bool elementwise = grd_op_forms(op) >> GRD_INPLACE & 1;
         if (wanted->dtype != p->dtype && (!elementwise || op->out_rule != NULL))
-            verdict = UNSURE; /* these operators have rules of their own for the dtype of the tensor they write */
+            /* operators that are not elementwise, or have an out_rule, have special rules for the dtype of the tensor that they write */
+            verdict = UNSURE;
         else if (!can_hold(p->dtype, wanted->dtype) || (form == GRD_INPLACE && !same))
             verdict = REFUSED;
         else if (!same)
             verdict = UNSURE;
-        else if (plain_overlaps_itself(p))
+        else if (reference_overlaps_itself(p))
             verdict = REFUSED;
         for (int i = 0; i < ninputs && same; i++) {
-            overlap |= plain_overlaps(p, inputs[i]);
-            shared |= plain_shares(p, inputs[i]);
+            overlap |= reference_overlaps(p, inputs[i]);
+            shared |= reference_shares(p, inputs[i]);
         }
         if (overlap && elementwise)
             verdict = REFUSED;
@@ -227,16 +235,17 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
         complain(name, form == GRD_OUT ? "out= refused" : "in place refused");
     grd_error_clear();
     if (ok && verdict == VALID) {
-        /* Compared before the reference is written too, so that changes elsewhere in the memory are found. */
-        struct plain converted;
-        if (plain_convert(wanted, p->dtype, &converted) != VALID)
+        /* Compares the written tensor with the expected result first. The reference then takes over the values that the library wrote, so
+         * check_slots below can only find wrong writes to other memory. */
+        struct reference converted;
+        if (reference_convert(wanted, p->dtype, &converted) != VALID)
             refresh(target);
-        else if (!plain_near(&converted, target->t, ulps, wanted->dtype))
+        else if (!reference_near(&converted, target->t, ulps, wanted->dtype))
             complain(name, form == GRD_OUT ? "out= writes another result" : "in place writes another result");
         else {
             converted.memory->lost |= wanted->memory->lost;
-            plain_write(p, &converted);
-            plain_read(p, target->t);
+            reference_write(p, &converted);
+            reference_read(p, target->t);
         }
     } else if (ok) {
         refresh(target);
@@ -264,17 +273,18 @@ static double take_value(struct bytes *b)
                          : (double)take_between(b, -12, 12) / 4 + (double)take_below(b, 7) / 64;
 }
 
-/* Makes a tensor of up to four dimensions. A float64 one may be a leaf that requires a gradient. */
+/* Stores a new random tensor of up to three dimensions and its reference in `s`, one of the tensors of the program. A float64 tensor may be a leaf
+ * that requires a gradient. */
 static void make_slot(struct bytes *b, struct slot *s)
 {
-    int64_t sizes[PLAIN_DIMS];
-    double values[2 * PLAIN_CELLS];
+    int64_t sizes[REFERENCE_DIMS];
+    double values[2 * REFERENCE_CELLS];
     const int ndim = (int)take_below(b, 4);
     const grd_dtype dtype = take_dtype(b);
     for (int i = 0; i < ndim; i++)
         sizes[i] = take_chance(b, 16) ? 0 : take_between(b, 1, 3);
-    if (!plain_new(&s->p, dtype, ndim, sizes))
-        fuzz_fail("no room for a plain tensor");
+    if (!reference_new(&s->p, dtype, ndim, sizes))
+        fuzz_fail("no room for a reference tensor");
     const bool leaf = dtype == GRD_FLOAT64 && nleaves < LEAVES && take_chance(b, 2);
     for (int i = 0; i < 2 * s->p.n; i++)
         values[i] = leaf                          ? (double)take_between(b, -100, 100) / 64 + i / 1024.0
@@ -283,14 +293,14 @@ static void make_slot(struct bytes *b, struct slot *s)
     grd_tensor *t = grd_from_data(values, grd_dims_from(sizes, ndim), grd_dtype_is_complex(dtype) ? GRD_COMPLEX128 : GRD_FLOAT64);
     s->t = grd_to(t, .dtype = dtype, .copy = true);
     fuzz_expect(grd_ok(), "a new tensor");
-    plain_read(&s->p, s->t);
+    reference_read(&s->p, s->t);
     if (!leaf)
         return;
     grd_set_requires_grad(s->t, true);
     leaves[nleaves].t = s->t;
     leaves[nleaves].first = tracked;
-    for (int i = 0; i < s->p.n && tracked < PLAIN_TRACKED; i++)
-        plain_at(&s->p, i)->d[tracked++] = 1;
+    for (int i = 0; i < s->p.n && tracked < REFERENCE_TRACKED; i++)
+        reference_at(&s->p, i)->d[tracked++] = 1;
     leaves[nleaves].tracked = tracked - leaves[nleaves].first;
     nleaves++;
 }
@@ -324,7 +334,8 @@ static grd_dtype common_dtype(grd_tensor *const *tensors, int n)
     return dtype;
 }
 
-/* Returns a dimension counted from either end, sometimes one out of range. */
+/* Returns a dimension, counted from either end, which is sometimes out of range. *ret_place gets the dimension counted from the front, or -1 if it
+ * is out of range. */
 static int64_t take_dim(struct bytes *b, int ndim, int *ret_place)
 {
     const int n = ndim > 0 ? ndim : 1;
@@ -336,54 +347,54 @@ static int64_t take_dim(struct bytes *b, int ndim, int *ret_place)
 static void step_unary(struct bytes *b)
 {
 #define NAME(name) #name,
-    static const char *const names[] = {PLAIN_UNARY(NAME)};
-    const int op = (int)take_below(b, PLAIN_UNARIES);
+    static const char *const names[] = {REFERENCE_UNARY(NAME)};
+    const int op = (int)take_below(b, REFERENCE_UNARIES);
     struct slot *x = take_slot(b);
-    struct plain wanted;
-    const enum verdict verdict = plain_unary((enum plain_unary)op, &x->p, &wanted);
-    call_form(b, names[op], (const grd_value[]){of_tensor(x->t)}, 1, verdict, &wanted, x, (const struct plain *const[]){&x->p}, 1, 16);
+    struct reference wanted;
+    const enum verdict verdict = reference_unary((enum reference_unary)op, &x->p, &wanted);
+    call_form(b, names[op], (const grd_value[]){of_tensor(x->t)}, 1, verdict, &wanted, x, (const struct reference *const[]){&x->p}, 1, 16);
 }
 
 static void step_binary(struct bytes *b)
 {
-    static const char *const names[] = {PLAIN_BINARY(NAME)};
-    const int op = (int)take_below(b, PLAIN_BINARIES);
-    const bool scaled = op == PLAIN_add || op == PLAIN_sub, compares = op >= PLAIN_eq && op <= PLAIN_logical_xor;
+    static const char *const names[] = {REFERENCE_BINARY(NAME)};
+    const int op = (int)take_below(b, REFERENCE_BINARIES);
+    const bool scaled = op == REFERENCE_add || op == REFERENCE_sub, compares = op >= REFERENCE_eq && op <= REFERENCE_logical_xor;
     struct slot *x = take_slot(b), *y = take_slot(b), number;
     const double alpha = scaled ? (double)take_between(b, -2, 2) : 1;
-    if (take_chance(b, 3) && op != PLAIN_logical_and && op != PLAIN_logical_or && op != PLAIN_logical_xor) {
+    if (take_chance(b, 3) && op != REFERENCE_logical_and && op != REFERENCE_logical_or && op != REFERENCE_logical_xor) {
         const bool integral = take_chance(b, 2);
         const double value = (double)take_between(b, -8, 8) / (integral ? 1 : 4);
         number.t = grd_number(integral ? grd_int((int64_t)value) : grd_float(value));
-        if (!plain_new(&number.p, integral ? GRD_INT64 : GRD_FLOAT64, 0, NULL))
+        if (!reference_new(&number.p, integral ? GRD_INT64 : GRD_FLOAT64, 0, NULL))
             return;
-        plain_read(&number.p, number.t);
+        reference_read(&number.p, number.t);
         y = &number;
     }
     grd_dtype common = common_dtype((grd_tensor *const[]){x->t, y->t}, 2);
     if (compares && y == &number && grd_dtype_is_integer(common))
-        common = GRD_INT64; /* comparisons with a Python integer use its full value, not the tensor's dtype */
-    struct plain wanted;
-    enum verdict verdict = plain_binary((enum plain_binary)op, &x->p, &y->p, common, alpha, &wanted);
-    if (op == PLAIN_sub && (x->p.dtype == GRD_BOOL || y->p.dtype == GRD_BOOL) && verdict == VALID)
+        common = GRD_INT64; /* a comparison with a Python integer does not convert the integer to the tensor's dtype */
+    struct reference wanted;
+    enum verdict verdict = reference_binary((enum reference_binary)op, &x->p, &y->p, common, alpha, &wanted);
+    if (op == REFERENCE_sub && (x->p.dtype == GRD_BOOL || y->p.dtype == GRD_BOOL) && verdict == VALID)
         verdict = UNSURE;
     const grd_value args[] = {of_tensor(x->t), of_tensor(y->t), of_int((int64_t)alpha)};
-    call_form(b, names[op], args, scaled ? 3 : 2, verdict, &wanted, x, (const struct plain *const[]){&x->p, &y->p}, 2, 16);
+    call_form(b, names[op], args, scaled ? 3 : 2, verdict, &wanted, x, (const struct reference *const[]){&x->p, &y->p}, 2, 16);
 }
 
 static void step_where(struct bytes *b)
 {
     const struct slot *c = take_slot(b), *x = take_slot(b), *y = take_slot(b);
-    struct plain wanted;
-    const enum verdict verdict = plain_where(&c->p, &x->p, &y->p, common_dtype((grd_tensor *const[]){x->t, y->t}, 2), &wanted);
+    struct reference wanted;
+    const enum verdict verdict = reference_where(&c->p, &x->p, &y->p, common_dtype((grd_tensor *const[]){x->t, y->t}, 2), &wanted);
     call_form(b, "where", (const grd_value[]){of_tensor(c->t), of_tensor(x->t), of_tensor(y->t)}, 3, verdict, &wanted, NULL,
-              (const struct plain *const[]){&c->p, &x->p, &y->p}, 3, 0);
+              (const struct reference *const[]){&c->p, &x->p, &y->p}, 3, 0);
 }
 
 static void step_reduce(struct bytes *b)
 {
-    static const char *const names[] = {PLAIN_REDUCTION(NAME)};
-    const int op = (int)take_below(b, PLAIN_REDUCTIONS);
+    static const char *const names[] = {REFERENCE_REDUCTION(NAME)};
+    const int op = (int)take_below(b, REFERENCE_REDUCTIONS);
     const struct slot *x = take_slot(b);
     int64_t dims[3];
     unsigned mask = 0;
@@ -395,36 +406,37 @@ static void step_reduce(struct bytes *b)
         valid = valid && place >= 0 && !(mask >> place & 1);
         mask |= place >= 0 ? 1u << place : 0;
     }
-    const bool keepdim = op != PLAIN_count_nonzero && take_chance(b, 2);
-    struct plain wanted;
-    const enum verdict verdict = !valid ? REFUSED : plain_reduce((enum plain_reduction)op, &x->p, n == 0 ? ~0u : mask, keepdim, &wanted);
+    const bool keepdim = op != REFERENCE_count_nonzero && take_chance(b, 2);
+    struct reference wanted;
+    const enum verdict verdict =
+        !valid ? REFUSED : reference_reduce((enum reference_reduction)op, &x->p, n == 0 ? ~0u : mask, keepdim, &wanted);
     const grd_value absent = {.kind = GRD_KIND_NONE}, given = n == 0 ? absent : of_dims(dims, n);
-    const grd_value args[] = {of_tensor(x->t), given, op == PLAIN_var ? absent : of_bool(keepdim), of_bool(keepdim)};
+    const grd_value args[] = {of_tensor(x->t), given, op == REFERENCE_var ? absent : of_bool(keepdim), of_bool(keepdim)};
     call_form(b, names[op], args,
-              op == PLAIN_count_nonzero ? 2
-              : op == PLAIN_var         ? 4
-                                        : 3,
-              verdict, &wanted, NULL, (const struct plain *const[]){&x->p}, 1, 64);
+              op == REFERENCE_count_nonzero ? 2
+              : op == REFERENCE_var         ? 4
+                                            : 3,
+              verdict, &wanted, NULL, (const struct reference *const[]){&x->p}, 1, 64);
 }
 
 static void step_along(struct bytes *b)
 {
-    static const char *const names[] = {PLAIN_ALONG(NAME)};
-    const int op = (int)take_below(b, PLAIN_ALONGS);
+    static const char *const names[] = {REFERENCE_ALONG(NAME)};
+    const int op = (int)take_below(b, REFERENCE_ALONGS);
     const struct slot *x = take_slot(b);
     int place;
     const int64_t dim = take_dim(b, x->p.ndim, &place);
-    struct plain wanted;
-    const enum verdict verdict = place < 0 ? REFUSED : plain_along((enum plain_along)op, &x->p, place, &wanted);
+    struct reference wanted;
+    const enum verdict verdict = place < 0 ? REFUSED : reference_along((enum reference_along)op, &x->p, place, &wanted);
     call_form(b, names[op], (const grd_value[]){of_tensor(x->t), of_int(dim)}, 2, verdict, &wanted, NULL,
-              (const struct plain *const[]){&x->p}, 1, 64);
+              (const struct reference *const[]){&x->p}, 1, 64);
 }
 
 static void step_product(struct bytes *b)
 {
     const struct slot *x = take_slot(b), *y = take_slot(b);
-    struct plain wanted;
-    enum verdict verdict = plain_matmul(&x->p, &y->p, &wanted);
+    struct reference wanted;
+    enum verdict verdict = reference_matmul(&x->p, &y->p, &wanted);
     const int n = x->p.ndim, m = y->p.ndim;
     const char *name = take_chance(b, 2)  ? "matmul"
                        : n == 1 && m == 1 ? "dot"
@@ -435,7 +447,7 @@ static void step_product(struct bytes *b)
     if (strcmp(name, "bmm") == 0 && x->p.sizes[0] != y->p.sizes[0])
         verdict = REFUSED;
     call_form(b, name, (const grd_value[]){of_tensor(x->t), of_tensor(y->t)}, 2, verdict, &wanted, NULL,
-              (const struct plain *const[]){&x->p, &y->p}, 2, 64);
+              (const struct reference *const[]){&x->p, &y->p}, 2, 64);
 }
 
 static void step_index(struct bytes *b)
@@ -443,23 +455,24 @@ static void step_index(struct bytes *b)
     const struct slot *x = take_slot(b), *at = take_slot(b), *source = take_slot(b);
     int place;
     const int64_t dim = take_dim(b, x->p.ndim, &place);
-    struct plain wanted;
+    struct reference wanted;
     enum verdict verdict = REFUSED;
     const grd_value args[] = {of_tensor(x->t), of_int(dim), of_tensor(at->t), of_tensor(source->t)};
-    const struct plain *const inputs[] = {&x->p, &at->p, &source->p};
+    const struct reference *const inputs[] = {&x->p, &at->p, &source->p};
     switch (take_below(b, 4)) {
     case 0:
-        verdict = place < 0 ? REFUSED : plain_gather(&x->p, place, &at->p, &wanted);
+        verdict = place < 0 ? REFUSED : reference_gather(&x->p, place, &at->p, &wanted);
         call_form(b, "gather", args, 3, verdict, &wanted, NULL, inputs, 2, 0);
         break;
     case 1:
-        verdict = place < 0 ? REFUSED : plain_index_select(&x->p, place, &at->p, &wanted);
+        verdict = place < 0 ? REFUSED : reference_index_select(&x->p, place, &at->p, &wanted);
         call_form(b, "index_select", args, 3, verdict, &wanted, NULL, inputs, 2, 0);
         break;
     default: {
         const bool add = take_chance(b, 2);
-        verdict = place < 0 ? REFUSED : plain_scatter(&x->p, place, &at->p, &source->p, add, &wanted);
-        /* The in-place form is left to `anything`, because which overlaps it allows is a rule of the operator. */
+        verdict = place < 0 ? REFUSED : reference_scatter(&x->p, place, &at->p, &source->p, add, &wanted);
+        /* Only the functional form is compared with the reference, because for overlapping operands each operator has its own rule in place.
+         * step_anything also calls the in-place form, without checking the result. */
         grd_value result = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
         if (verdict == TOO_LARGE)
             break;
@@ -472,24 +485,24 @@ static void step_index(struct bytes *b)
 static void step_copy(struct bytes *b)
 {
     struct slot *x = take_slot(b), *y = take_slot(b), *z = take_slot(b), *into = take_slot(b);
-    struct plain wanted;
+    struct reference wanted;
     int place;
     enum verdict verdict;
     switch (take_below(b, 6)) {
     case 0: {
         const grd_dtype dtype = take_dtype(b);
-        verdict = plain_convert(&x->p, dtype, &wanted);
+        verdict = reference_convert(&x->p, dtype, &wanted);
         if (verdict != TOO_LARGE)
             settle(into, "to", verdict, &wanted, grd_to(x->t, .dtype = dtype, .copy = true), 2);
         break;
     }
     case 1: {
         const int64_t dim = take_dim(b, x->p.ndim, &place);
-        const struct plain *const parts[] = {&x->p, &y->p, &z->p};
+        const struct reference *const parts[] = {&x->p, &y->p, &z->p};
         const int n = (int)take_between(b, 1, 3);
         verdict = place < 0 && x->p.ndim != 1
                       ? REFUSED
-                      : plain_cat(parts, n, place < 0 ? -1 : place, common_dtype((grd_tensor *const[]){x->t, y->t, z->t}, n), &wanted);
+                      : reference_cat(parts, n, place < 0 ? -1 : place, common_dtype((grd_tensor *const[]){x->t, y->t, z->t}, n), &wanted);
         grd_tensor *const list[] = {x->t, y->t, z->t};
         if (verdict != TOO_LARGE)
             settle(into, "cat", verdict, &wanted, grd_cat(grd_tensors_from(list, n), .dim = dim), 2);
@@ -497,42 +510,42 @@ static void step_copy(struct bytes *b)
     }
     case 2: {
         const unsigned dims = (unsigned)take_below(b, 16);
-        int64_t list[PLAIN_DIMS], n = 0;
+        int64_t list[REFERENCE_DIMS], n = 0;
         for (int d = 0; d < x->p.ndim; d++)
             if (dims >> d & 1)
                 list[n++] = d;
-        verdict = plain_flip(&x->p, dims, &wanted);
+        verdict = reference_flip(&x->p, dims, &wanted);
         if (verdict != TOO_LARGE)
             settle(into, "flip", verdict, &wanted, grd_flip(x->t, grd_dims_from(list, n)), 0);
         break;
     }
     case 3:
-        verdict = plain_convert(&x->p, x->p.dtype, &wanted);
+        verdict = reference_convert(&x->p, x->p.dtype, &wanted);
         wanted.memory->lost = x->p.memory->lost;
         if (verdict != TOO_LARGE)
             settle(into, "clone", verdict, &wanted, grd_clone(x->t), 0);
         break;
-    default: { /* if source and destination overlap, copy_ may refuse, or read the source completely before writing */
-        struct plain source, shape;
-        verdict = plain_overlaps_itself(&x->p) ? REFUSED : VALID;
-        if (plain_convert(&y->p, x->p.dtype, &source) != VALID)
+    default: { /* copy_; if source and destination overlap, it may refuse, or read the source completely before it writes */
+        struct reference source, shape;
+        verdict = reference_overlaps_itself(&x->p) ? REFUSED : VALID;
+        if (reference_convert(&y->p, x->p.dtype, &source) != VALID)
             verdict = UNSURE;
-        else if (plain_expand(&source, x->p.ndim, x->p.sizes, &shape) != VALID)
+        else if (reference_expand(&source, x->p.ndim, x->p.sizes, &shape) != VALID)
             verdict = REFUSED;
         grd_copy_(x->t, y->t);
         const bool ok = grd_ok();
         if (verdict == REFUSED && ok)
             complain("copy_", "accepted what it must refuse");
-        const bool refused_for_overlap = plain_shares(&x->p, &y->p) && strstr(grd_error_message(), "memory location") != NULL;
+        const bool refused_for_overlap = reference_shares(&x->p, &y->p) && strstr(grd_error_message(), "memory location") != NULL;
         if (verdict == VALID && !ok && !refused_for_overlap && !is_rule_of_gradients(grd_error_message()))
             complain("copy_", "refused");
         grd_error_clear();
         if (ok && verdict == VALID) {
             source.memory->lost |= y->p.memory->lost;
-            plain_write(&x->p, &source);
-            if (!plain_near(&x->p, x->t, 2, x->p.dtype))
+            reference_write(&x->p, &source);
+            if (!reference_near(&x->p, x->t, 2, x->p.dtype))
                 complain("copy_", "another result");
-            plain_read(&x->p, x->t);
+            reference_read(&x->p, x->t);
         } else if (ok) {
             refresh(x);
         }
@@ -544,7 +557,7 @@ static void step_copy(struct bytes *b)
 static void step_view(struct bytes *b)
 {
     struct slot *x = take_slot(b), *into = take_slot(b);
-    struct plain wanted;
+    struct reference wanted;
     enum verdict verdict;
     grd_tensor *t;
     int place, other;
@@ -554,46 +567,46 @@ static void step_view(struct bytes *b)
     case 0: {
         const int64_t second = take_dim(b, x->p.ndim, &other);
         what = "transpose";
-        verdict = place < 0 || other < 0 ? REFUSED : plain_transpose(&x->p, place, other, &wanted);
+        verdict = place < 0 || other < 0 ? REFUSED : reference_transpose(&x->p, place, other, &wanted);
         t = grd_transpose(x->t, dim, second);
         break;
     }
     case 1: {
         const int64_t index = take_between(b, -4, 4);
         what = "select";
-        verdict = place < 0 ? REFUSED : plain_select(&x->p, place, index, &wanted);
+        verdict = place < 0 ? REFUSED : reference_select(&x->p, place, index, &wanted);
         t = grd_select(x->t, dim, index);
         break;
     }
     case 2: {
         const int64_t start = take_between(b, -4, 4), end = take_between(b, -4, 4), step = take_between(b, -2, 2);
         what = "slice";
-        verdict = place < 0 ? REFUSED : plain_slice(&x->p, place, start, end, step, &wanted);
+        verdict = place < 0 ? REFUSED : reference_slice(&x->p, place, start, end, step, &wanted);
         t = grd_slice(x->t, .dim = dim, .start = grd_int(start), .end = grd_int(end), .step = step);
         break;
     }
     case 3: {
-        int64_t sizes[PLAIN_DIMS];
-        const int ndim = (int)take_between(b, 0, PLAIN_DIMS);
+        int64_t sizes[REFERENCE_DIMS];
+        const int ndim = (int)take_between(b, 0, REFERENCE_DIMS);
         for (int d = 0; d < ndim; d++) {
             const int own = d - (ndim - x->p.ndim);
             sizes[d] = take_chance(b, 3) ? take_between(b, -1, 3) : own < 0 ? 2 : x->p.sizes[own];
         }
         what = "expand";
-        verdict = plain_expand(&x->p, ndim, sizes, &wanted);
+        verdict = reference_expand(&x->p, ndim, sizes, &wanted);
         t = grd_expand(x->t, grd_dims_from(sizes, ndim));
         break;
     }
-    case 4: { /* reshaped to one dimension or to two */
+    case 4: { /* reshapes to one or two dimensions */
         const int64_t first = take_between(b, 1, 4);
         const int64_t sizes[] = {first, x->p.n / first};
         const bool flat = take_chance(b, 2);
         what = "reshape";
-        verdict = plain_reshape(&x->p, flat ? 1 : 2, flat ? (const int64_t[]){x->p.n} : sizes, &wanted);
+        verdict = reference_reshape(&x->p, flat ? 1 : 2, flat ? (const int64_t[]){x->p.n} : sizes, &wanted);
         t = flat ? grd_reshape(x->t, grd_dims(x->p.n)) : grd_reshape(x->t, grd_dims_from(sizes, 2));
         if (grd_ok() && verdict == VALID && !grd_same_storage(t, x->t)) {
-            struct plain copy;
-            if (plain_convert(&wanted, wanted.dtype, &copy) != VALID)
+            struct reference copy;
+            if (reference_convert(&wanted, wanted.dtype, &copy) != VALID)
                 return;
             copy.memory->lost = x->p.memory->lost;
             wanted = copy;
@@ -603,12 +616,12 @@ static void step_view(struct bytes *b)
     case 5: {
         const int64_t where = take_between(b, 0, x->p.ndim);
         what = "unsqueeze";
-        int64_t sizes[PLAIN_DIMS + 1];
+        int64_t sizes[REFERENCE_DIMS + 1];
         for (int d = 0; d <= x->p.ndim; d++)
             sizes[d] = d == where ? 1 : x->p.sizes[d - (d > where)];
-        if (x->p.ndim == PLAIN_DIMS)
+        if (x->p.ndim == REFERENCE_DIMS)
             return;
-        verdict = plain_reshape(&x->p, x->p.ndim + 1, sizes, &wanted);
+        verdict = reference_reshape(&x->p, x->p.ndim + 1, sizes, &wanted);
         t = grd_unsqueeze(x->t, where);
         break;
     }
@@ -616,7 +629,7 @@ static void step_view(struct bytes *b)
         what = "detach";
         verdict = VALID;
         wanted = x->p;
-        wanted.memory->lost = true; /* the detached alias has no derivative, so writes through it make derivatives unknown */
+        wanted.memory->lost = true; /* a write through the detached alias has no derivative, so derivatives are unknown from then on */
         t = grd_detach(x->t);
     }
     if (verdict == TOO_LARGE) {
@@ -678,7 +691,8 @@ static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list
     }
 }
 
-/* True for operators that write to tensors among their arguments: optimizer steps, norms with running statistics, in-place functions of lists. */
+/* True for operators that write to some of their tensor arguments: optimizer steps, normalizations that update running statistics, and in-place
+ * functions on lists of tensors. */
 static bool writes_arguments(const char *name)
 {
     const size_t length = strlen(name);
@@ -709,7 +723,7 @@ static void step_anything(struct bytes *b)
     const int64_t count = grd_op_count();
     const grd_op *op = grd_op_at((take_byte(b) * 256 + take_byte(b)) % count);
     const char *name = grd_op_name(op);
-    if (strncmp(name, "empty", 5) == 0) /* its elements are uninitialised, so they cannot be used */
+    if (strncmp(name, "empty", 5) == 0) /* the elements are uninitialised, so results computed from them would be arbitrary */
         return;
     grd_value args[GRD_MAX_ARGS], results[8];
     grd_tensor *lists[GRD_MAX_ARGS][4];
@@ -740,7 +754,7 @@ static void step_anything(struct bytes *b)
     grd_error_clear();
     if (ok && written != NULL)
         refresh(written);
-    refresh_arguments(name, args, n); /* a refused call of a list may have written the tensors before the one that is refused */
+    refresh_arguments(name, args, n); /* a refused call with a list may have written the tensors before the one that is refused */
     check_slots(name);
     if (ok && form == GRD_FUNCTIONAL && results[0].kind == GRD_KIND_TENSOR)
         believe(take_slot(b), results[0].v.tensor);
@@ -774,13 +788,13 @@ static void check_gradients(struct bytes *b)
     if (x->p.memory->lost || x->p.dtype != GRD_FLOAT64)
         return;
     for (int i = 0; i < nleaves; i++) {
-        double values[PLAIN_CELLS] = {0};
+        double values[REFERENCE_CELLS] = {0};
         if (grads[i] != NULL)
             grd_to_memory(grads[i], values, GRD_FLOAT64);
         for (int k = 0; k < leaves[i].tracked; k++) {
             double wanted = 0, size = 1;
             for (int e = 0; e < x->p.n; e++) {
-                const double d = plain_at(&x->p, e)->d[leaves[i].first + k];
+                const double d = reference_at(&x->p, e)->d[leaves[i].first + k];
                 wanted += d;
                 size += fabs(d);
             }
@@ -796,7 +810,7 @@ static void check(struct bytes *b)
     static void (*const steps[])(struct bytes *) = {step_unary, step_binary,  step_binary,   step_where,   step_reduce,
                                                     step_along, step_product, step_index,    step_copy,    step_view,
                                                     step_view,  step_view,    step_anything, step_anything};
-    plain_reset();
+    reference_reset();
     nleaves = tracked = 0;
     grd_manual_seed(1);
     for (int i = 0; i < SLOTS; i++)

@@ -1,13 +1,13 @@
-/* Type promotion compared with another formulation of PyTorch's rules: a dtype is a set of numbers, and two dtypes promote to the smallest dtype
- * that contains both sets. A tensor with dimensions takes precedence over a zero-dimensional one, and that over a Python number, unless the operand
- * of lower precedence is of a higher category. */
+/* Fuzzes type promotion and compares it with a different formulation of PyTorch's rules. A dtype is modelled as a set of numbers, and two dtypes
+ * promote to the smallest dtype that contains both sets. Tensors with dimensions take precedence over zero-dimensional tensors, and these over
+ * Python numbers. An operand of lower precedence counts only if its category (bool < integer < float < complex) is higher. */
 #include "core/iter.h"
 #include "fuzz.h"
 
 enum category { BOOLEAN, INTEGRAL, FLOATING, COMPLEX };
 
-/* `first` and `second` are, for integers, the bits of the largest and of the smallest value; for floats and complex numbers, the bits of exponent and
- * mantissa. */
+/* A dtype as a set of numbers. For integers, `first` and `second` are the numbers of bits of the largest and of the smallest value. For floats and
+ * complex numbers they are the numbers of bits of the exponent and of the mantissa. */
 static const struct model {
     grd_dtype dtype;
     enum category category;
@@ -28,7 +28,7 @@ static const struct model *model_of(grd_dtype dtype)
     return NULL;
 }
 
-/* Returns the promoted dtype, or GRD_DTYPE_NONE if the promotion is refused. */
+/* Returns the dtype to which a and b promote, or GRD_DTYPE_NONE if the promotion is refused. */
 static grd_dtype expected_promotion(grd_dtype a, grd_dtype b)
 {
     if (a == b || b == GRD_DTYPE_NONE)
@@ -36,7 +36,7 @@ static grd_dtype expected_promotion(grd_dtype a, grd_dtype b)
     if (a == GRD_DTYPE_NONE)
         return b;
     const struct model *x = model_of(a), *y = model_of(b);
-    if (x == NULL || y == NULL) /* float8 and quantized dtypes promote with nothing but themselves */
+    if (x == NULL || y == NULL) /* float8 and quantized dtypes promote only with themselves */
         return GRD_DTYPE_NONE;
     const enum category category = x->category > y->category ? x->category : y->category;
     int first = 0, second = 0;
@@ -48,7 +48,7 @@ static grd_dtype expected_promotion(grd_dtype a, grd_dtype b)
         first = y->first > first ? y->first : first;
         second = y->second > second ? y->second : second;
     }
-    for (int i = 0; i < MODELS; i++) /* within a category the models are ordered from the smallest */
+    for (int i = 0; i < MODELS; i++) /* within a category the models are ordered from the smallest to the largest dtype */
         if (models[i].category == category && models[i].first >= first && models[i].second >= second)
             return models[i].dtype;
     return GRD_DTYPE_NONE;
@@ -74,7 +74,7 @@ static void check_pairs(grd_dtype a, grd_dtype b, grd_dtype c)
         const grd_dtype left = promote(ab, c), right = promote(a, bc);
         fuzz_expect(left == GRD_DTYPE_NONE || right == GRD_DTYPE_NONE || left == right, "promotion associates");
     }
-    /* A dtype can be cast to another unless its category is higher; a promoted result can then be stored in it, too. */
+    /* Dtype a can be cast to b unless the category of a (bool, integer, float, complex) is higher than that of b. */
     const struct model *x = model_of(a), *y = model_of(b);
     if (x != NULL && y != NULL) {
         const bool fits = x->category <= y->category;
@@ -102,7 +102,8 @@ static grd_dtype to_complex(grd_dtype dtype)
     return dtype == GRD_FLOAT64 ? GRD_COMPLEX128 : dtype == GRD_FLOAT16 ? GRD_COMPLEX32 : GRD_COMPLEX64;
 }
 
-/* Returns `high` unless `low` is of a higher category; then the result has low's category and, for floats, high's precision. */
+/* Returns the dtype for an operand of higher precedence `high` and one of lower precedence `low`. It is `high` unless `low` is of a higher category.
+ * Then the result has the category of `low`, and if `high` is a float dtype, its precision. */
 static grd_dtype expected_join(grd_dtype high, grd_dtype low)
 {
     if (high == GRD_DTYPE_NONE || low == GRD_DTYPE_NONE)
@@ -112,7 +113,7 @@ static grd_dtype expected_join(grd_dtype high, grd_dtype low)
     return category_of(high) == FLOATING ? to_complex(high) : expected_promotion(high, low);
 }
 
-/* Sets the result's dtype; returns false if the promotion is refused. */
+/* Stores the dtype to which the inputs promote in *ret_dtype. Returns false if the promotion is refused. */
 static bool expected_result(const struct input *inputs, int n, grd_dtype *ret_dtype)
 {
     grd_dtype of_rank[3] = {GRD_DTYPE_NONE, GRD_DTYPE_NONE, GRD_DTYPE_NONE};
@@ -168,7 +169,7 @@ static void expect_dtype(grd_tensor *result, grd_dtype wanted, const char *what,
                   describe(inputs, 2), grd_error_message());
 }
 
-/* Checks the dtypes of operators: results, comparisons and in-place forms. */
+/* Checks the result dtypes of operators on the two tensors, and whether in-place and out= forms are refused exactly when they must be. */
 static void check_operators(struct bytes *b, grd_tensor **tensors, const struct input *inputs)
 {
     grd_dtype wanted;

@@ -1,6 +1,6 @@
-/* The reader of safetensors files. Any bytes are either a file or refused with RuntimeError; a file that is read, written and read again is the
- * same, bit for bit. A third of the inputs are random bytes after a valid length; the others are headers made of the words of the format, some with
- * a mistake. */
+/* Fuzzes the reader of safetensors files. Any bytes are either read as a file or refused with RuntimeError. A file that is read, written, read and
+ * written again must be the same bit for bit. The headers are random bytes, random sequences of words of the format, valid headers, or valid headers
+ * with some bytes changed. */
 #include "fuzz.h"
 
 enum { TEXT = 1 << 12 };
@@ -78,7 +78,7 @@ static size_t take_words(struct bytes *b, char *text)
     return n;
 }
 
-/* Makes a valid header, and the number of bytes of data that must follow it. */
+/* Writes a valid header to `text` and returns its length. *ret_data gets the number of bytes of data that must follow the header. */
 static size_t take_proper(struct bytes *b, char *text, int64_t *ret_data)
 {
     const int count = (int)take_below(b, 6);
@@ -95,7 +95,8 @@ static size_t take_proper(struct bytes *b, char *text, int64_t *ret_data)
     return n + (size_t)snprintf(text + n, TEXT - n, "}");
 }
 
-/* Makes a file in a heap block of exactly its size, so that a read past its end is found. */
+/* Returns a file in a heap block of exactly its size, so that AddressSanitizer reports reads past its end. `length` is the length of the header that
+ * the file claims, and `data` the number of bytes after the header. */
 static uint8_t *make_file(const char *header, size_t header_size, uint64_t length, int64_t data, size_t *ret_size)
 {
     *ret_size = 8 + header_size + (size_t)data;
@@ -111,7 +112,7 @@ static uint8_t *make_file(const char *header, size_t header_size, uint64_t lengt
 
 /* ---- The check ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Writes all tensors and texts of a file to a new one. */
+/* Returns the bytes of a new file with all tensors and the metadata of `file`. */
 static grd_tensor *rewritten(const grd_tensor_file *file)
 {
     static grd_named_tensor list[TEXT];
@@ -129,7 +130,7 @@ static grd_tensor *rewritten(const grd_tensor_file *file)
     return bytes;
 }
 
-/* Writes a file twice and compares the bytes: names, texts, dtypes, sizes and elements must be the same. */
+/* Writes the contents of `file` to a second file, reads it and writes its contents to a third. The second and the third must have the same bytes. */
 static void check_file(const grd_tensor_file *file)
 {
     grd_tensor *first = rewritten(file);

@@ -1,5 +1,6 @@
-/* The parser of schema strings. Any text is either parsed or refused with a ValueError that names the position; a schema that is printed and parsed
- * again is the same. Half of the texts are random bytes, half are made of the words of the language. */
+/* Fuzzes the parser of schema strings. Any text is either parsed or refused with a ValueError that names the position. A parsed schema that is
+ * printed and parsed again must be the same. A quarter of the texts are valid signatures. The others are random bytes or random sequences of words
+ * of the language. */
 #include <math.h>
 
 #include "dispatch/schema_text.h"
@@ -90,14 +91,14 @@ static char *take_text(struct bytes *b)
         const char *word = words[take_below(b, (int64_t)(sizeof words / sizeof *words))];
         n += (size_t)snprintf(text + n, TEXT - n, "%s", word);
     }
-    /* The text is in a heap block of exactly its size, so that a read past its end is found. */
+    /* The text is in a heap block of exactly its size, so that AddressSanitizer reports reads past its end. */
     text[n] = '\0';
     char *copy = malloc(strlen(text) + 1);
     fuzz_expect(copy != NULL, "memory for the text");
     return strcpy(copy, text);
 }
 
-/* Returns a valid signature that may use everything the grammar has. */
+/* Returns a valid signature, which may use every kind of argument, default and result. The caller frees it. */
 static char *take_signature(struct bytes *b)
 {
     static char text[TEXT];

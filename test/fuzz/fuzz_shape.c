@@ -1,5 +1,5 @@
-/* Computations on sizes and strides, and views. There are two kinds of input: extreme sizes and strides, compared with 128-bit arithmetic; and
- * chains of views of a small storage, compared with a list of the storage position of each element. */
+/* Fuzzes views and computations on sizes and strides. Some inputs are extreme sizes and strides, whose results are compared with 128-bit
+ * arithmetic. The others make views of views of a small storage, which are compared with a list of the storage position of each element. */
 #include "core/iter.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -33,7 +33,7 @@ static struct extreme take_geometry(struct bytes *b)
     return g;
 }
 
-/* Returns the product of sizes[first...], counting size 0 as 1, or -1 if it is too large. */
+/* Returns the product of sizes[first] to sizes[n - 1], in which sizes below 1 count as 1, or -1 if it does not fit into 64 bits. */
 static wide product_of(const int64_t *sizes, int64_t n, int64_t first)
 {
     wide product = 1;
@@ -58,7 +58,7 @@ static void check_numel(const struct extreme *g)
     grd_error_clear();
 }
 
-/* Computes the lowest and the highest offset; returns false if one of them does not fit into 64 bits. */
+/* Computes the lowest and the highest offset of an element. Returns false if one of them does not fit into 64 bits. */
 static bool extent_of(const struct extreme *g, wide *ret_lowest, wide *ret_highest)
 {
     *ret_lowest = *ret_highest = 0;
@@ -158,7 +158,7 @@ static void check_broadcast(struct bytes *b)
     fuzz_expect(!valid || (ndim == longer && memcmp(got, expected, (size_t)longer * sizeof *got) == 0), "broadcast");
 }
 
-/* Checks that as_strided and empty_strided reach exactly the offsets that a 128-bit sum gives, or are refused. */
+/* Checks that as_strided and empty_strided are refused if the offsets, computed with 128 bits, leave the storage or overflow, and only then. */
 static void check_strided(struct bytes *b, const struct extreme *g)
 {
     const int64_t storage = take_below(b, 40), offset = take_chance(b, 3) ? take_extreme(b) : take_below(b, 40);
@@ -186,7 +186,7 @@ static void check_strided(struct bytes *b, const struct extreme *g)
         fuzz_expect(grd_storage_bytes(meta) == (int64_t)(highest - lowest + !g->empty) * 8, "bytes of empty_strided");
 }
 
-/* Dimensions of size 1 and tensors without elements may have any strides; views of them must not overflow. */
+/* Dimensions of size 1 and tensors without elements may have any strides. Checks that operators on such tensors do not overflow. */
 static void check_odd_strides(struct bytes *b)
 {
     int64_t sizes[5], strides[5], n = take_between(b, 1, 4);
@@ -235,7 +235,7 @@ static void check_odd_strides(struct bytes *b)
 
 enum { STORAGE = 48, MAX_NDIM = 6, MAX_ELEMENTS = 512, CHAIN = 6 };
 
-/* The reference of a view: its sizes, and the storage position of each element in row-major order. */
+/* The reference of a view: its number of elements n, its sizes, and the storage position of each element in row-major order. */
 struct list {
     int64_t ndim, n, sizes[MAX_NDIM + 1], at[MAX_ELEMENTS];
 };
@@ -264,8 +264,8 @@ static int64_t join_index(const struct list *l, const int64_t *index)
     return place;
 }
 
-/* Makes the list of a view whose element at an index is `from`'s element at the index that `map` returns. Returns false if it is too large for this
- * test. */
+/* Sets the elements of `to`, whose sizes are given: the element at each index is the element of `from` at the index that `map` returns. Returns false
+ * if `to` is too large for this test. */
 static bool map_list(struct list *to, const struct list *from, void (*map)(const int64_t *index, int64_t *ret_index, const int64_t *with),
                      const int64_t *with)
 {
@@ -281,7 +281,8 @@ static bool map_list(struct list *to, const struct list *from, void (*map)(const
     return true;
 }
 
-/* In each map, with[0] is the number of dimensions of the source, and the other entries are parameters of the map. Here they are the permutation. */
+/* Each function map_... computes the index in the source of the element at `index` in a view. with[0] is the number of dimensions of the source, and
+ * the other entries are parameters of the map. In map_permuted they are the permutation. */
 static void map_permuted(const int64_t *index, int64_t *ret_index, const int64_t *with)
 {
     for (int64_t i = 0; i < with[0]; i++)
@@ -300,7 +301,7 @@ static void map_sliced(const int64_t *index, int64_t *ret_index, const int64_t *
         ret_index[i] = i == with[1] ? with[2] + index[i] * with[3] : index[i];
 }
 
-/* with[1] is the number of new dimensions; with[2 + i] is true if dimension i of the source is repeated. */
+/* with[1] is the number of new dimensions. with[2 + i] is true if dimension i of the source has size 1 and is repeated. */
 static void map_expanded(const int64_t *index, int64_t *ret_index, const int64_t *with)
 {
     for (int64_t i = 0; i < with[0]; i++)
@@ -320,7 +321,8 @@ static void map_windows(const int64_t *index, int64_t *ret_index, const int64_t 
         ret_index[i] = i == with[1] ? index[i] * with[2] + index[with[0]] : index[i];
 }
 
-/* Returns the number of elements of Python's slice of `size` elements, and its first position. */
+/* Returns the number of elements of Python's slice start:end:step of `size` elements. *ret_first gets the position of the first one.
+ * `start` and `end` may be NULL. */
 static int64_t python_slice(int64_t size, const int64_t *start, const int64_t *end, int64_t step, int64_t *ret_first)
 {
     int64_t count = 0;
@@ -338,16 +340,17 @@ static int64_t python_slice(int64_t size, const int64_t *start, const int64_t *e
     return count;
 }
 
-/* One step of a chain: a view made by the library, and the list that it must agree with. */
+/* One step in making views of views. The library makes `result` as a view of `view`. The reference computes from the list `from` of the storage
+ * positions of the elements of `view` the list `to`, which those of `result` must equal. */
 struct move {
     struct bytes *b;
     grd_tensor *view, *result;
     struct list from, to;
     int64_t with[2 * MAX_NDIM + 4];
-    int64_t dim, other; /* the dimensions of the call, counted from either end */
-    int64_t d, e, size; /* the same dimensions counted from the front, and the size of d */
+    int64_t dim, other; /* the dimension arguments of the view operator; negative ones count from the end */
+    int64_t d, e, size; /* `dim` and `other` counted from the front, and the size of dimension d */
     bool valid;         /* true if the library must accept the call */
-    bool ends;          /* true if the list cannot represent the result, which ends the chain */
+    bool ends;          /* true if the list `to` would be too long, so that no further view is made */
 };
 
 static void follow(struct move *m, void (*map)(const int64_t *index, int64_t *ret_index, const int64_t *with))
@@ -505,7 +508,8 @@ static void move_unfold(struct move *m)
     follow(m, map_windows);
 }
 
-/* True if there are strides that give every element its position. The only candidates are the differences of one step along each dimension. */
+/* True if some strides place every element of the list at its storage position, i.e. if a view with these sizes exists. The only candidate for
+ * each dimension is the difference between the positions of the first two elements along it. */
 static bool strides_exist(const struct list *l)
 {
     int64_t strides[MAX_NDIM + 1] = {0}, step = 1;
@@ -548,7 +552,7 @@ static void move_view(struct move *m)
     m->result = grd_view(m->view, grd_dims_from(sizes, ndim));
 }
 
-/* Checks that the parts of a split, concatenated, are the tensor that was split. */
+/* Splits the view with grd_split and checks the number of parts. One of the parts becomes the next view of the chain. */
 static void move_split(struct move *m)
 {
     const int64_t part = take_between(m->b, 0, 4);
@@ -569,7 +573,8 @@ static void move_split(struct move *m)
     follow(m, map_sliced);
 }
 
-/* Makes the next view of a chain; returns false if the chain ends. */
+/* Replaces *view with a view of it that a random view operator makes, and the list *l of its storage positions with the expected one. If the
+ * operator must refuse, both stay as they are. Returns false if the expected list is too large to be represented. */
 static bool next_view(struct bytes *b, grd_tensor **view, struct list *l)
 {
     static void (*const moves[])(struct move *) = {move_transpose, move_permute,  move_select, move_slice, move_expand, move_unsqueeze,
@@ -615,7 +620,8 @@ static void check_view(grd_tensor *view, const struct list *l, grd_tensor *base)
     grd_error_clear();
 }
 
-/* Checks the test for partial overlap of a view and a shifted copy of it: it refuses them if they share elements, unless they are the same view. */
+/* Checks grd_check_no_partial_overlap for a view and a view with the same sizes and strides but another offset. It must refuse the two if they share
+ * elements, unless they are the same view. */
 static void check_overlap(struct bytes *b, grd_tensor *base, grd_tensor *view, const struct list *l)
 {
     const int64_t shift = take_between(b, -3, 3);
@@ -656,7 +662,8 @@ static void check_write(grd_tensor *base, grd_tensor *view, const struct list *l
     fuzz_expect(memcmp(values, wanted, sizeof values) == 0, "what is written through a view");
 }
 
-/* Makes a chain of views of 0, 1, 2, ..., so that each element's value is its storage position. */
+/* Makes a chain of views, each a view of the one before, and checks all of them. The first tensor is 0, 1, 2, ..., so the value of each element is
+ * its storage position. */
 static void check_chain(struct bytes *b)
 {
     grd_tensor *base = grd_arange(grd_int(STORAGE));

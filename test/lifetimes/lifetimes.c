@@ -1,5 +1,5 @@
-/* Mistakes with tensors that were freed. test/python/test_lifetimes.py runs one case at a time with GRADUS_DEBUG=lifetimes, under valgrind, and
- * built with AddressSanitizer. The program prints the library's report for each mistake on a line. */
+/* Makes mistakes with tensors that were freed. test/python/test_lifetimes.py runs one case at a time with GRADUS_DEBUG=lifetimes, under valgrind,
+ * and built with AddressSanitizer. The program prints one line for each mistake, with the error that the library reports. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static void report(void)
     grd_error_clear();
 }
 
-/* Returns a product that was freed, because its scope is closed. */
+/* Returns a tensor of n elements, made by mul, that is already freed, because its scope is closed. */
 __attribute__((noinline)) grd_tensor *dead_product(int n);
 grd_tensor *dead_product(int n)
 {
@@ -83,7 +83,7 @@ static void scopes(void)
     grd_scope_return(outer, t), report();
 }
 
-/* Calls every operator with a freed tensor for each of its tensor arguments. Prints the operators that do not refuse it. */
+/* Calls every operator with a freed tensor for each of its tensor arguments in turn. Prints the operators that do not refuse the freed tensor. */
 static void operators(void)
 {
     int64_t refused = 0;
@@ -115,7 +115,7 @@ static void operators(void)
             if (kind == GRD_KIND_TENSOR || kind == GRD_KIND_TENSORS) {
                 const grd_form form = grd_op_forms(op) >> GRD_FUNCTIONAL & 1 ? GRD_FUNCTIONAL : GRD_INPLACE;
                 grd_call(op, form, args, grd_op_arg_count(op), NULL, results);
-                if (strstr(grd_error_message(), "made by mul that is gone: scope ") == NULL)
+                if (strstr(grd_error_message(), "made by mul that has been freed: scope ") == NULL)
                     printf("%s, argument %d: %s\n", grd_op_name(op), place + 1, grd_error_message());
                 else
                     refused++;
@@ -140,7 +140,7 @@ static void named_tensors(void)
     grd_scope_close(scope);
 }
 
-/* A correct program: it must report no mistake and leak nothing. */
+/* Trains correctly, so the library must report no mistake and leak nothing. */
 static void training(void)
 {
     grd_tensor *w = grd_keep(grd_set_requires_grad(grd_ones(grd_dims(40, 40)), true));
@@ -159,7 +159,7 @@ static void training(void)
     printf("%lld blocks\n", (long long)grd_memory_get_stats().blocks);
 }
 
-/* Reads freed memory through a pointer from grd_data, which only tools that check memory can find. */
+/* Reads freed memory through a pointer from grd_data. Only tools that check every memory access can find this mistake. */
 static void stale_pointer(void)
 {
     grd_scope scope = grd_scope_open();

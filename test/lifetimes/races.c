@@ -1,5 +1,6 @@
-/* Calls that need exclusive use of a tensor, made while another thread uses it. test/python/test_races.py runs one case at a time; the program
- * prints the library's report for each call on a line. The other thread is held inside an operator, by a fallback that waits. */
+/* Makes calls that need exclusive use of a tensor while another thread uses the tensor. test/python/test_races.py runs one case at a time. The
+ * program prints one line for each call, with the error that the library reports. The other thread is held inside an operator by a fallback that
+ * waits. */
 #include <semaphore.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ static void report(const char *call)
     grd_error_clear();
 }
 
-/* The fallback for the dispatch key BATCH, which only the other thread includes. It waits until the main thread has made its calls. */
+/* Fallback for the dispatch key WRAPPER, which only the other thread includes. It waits until the main thread has made its calls, and then runs the
+ * operator. */
 static void wait_inside(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
@@ -59,7 +61,8 @@ static void change(grd_tensor *t)
     report("grd_detach_");
 }
 
-/* Calls that are allowed while the other thread is inside its operator. */
+/* Reads and writes x, and changes another tensor. This is allowed while the other thread is inside mul. While it is inside resize_, the calls with x
+ * are refused. */
 static void use(void)
 {
     grd_add(x, x);

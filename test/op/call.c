@@ -1,9 +1,9 @@
-/* See call.h. */
+/* Makes the arguments of calls for the operator matrix and runs the calls. The functions are described in call.h. */
 #include "call.h"
 
 static const char *const layout_names[] = {"contiguous", "transposed", "with gaps", "negative strides"};
 
-static const char *program = "test_matrix"; /* the name printed in commands that reproduce a failure */
+static const char *program = "test_matrix"; /* the program's name in the printed command that reproduces a failure */
 
 const char *place(const struct test_case *test, const struct setting *s)
 {
@@ -28,7 +28,8 @@ bool is_unsigned(grd_dtype dtype)
     return dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
 }
 
-/* Returns an argument for the dtype made from x: an integer near 2 x for integers, x > the middle of the range for bool, x itself for floats. */
+/* Returns a value of the dtype made from x, a number between lo and hi: the integer nearest to 2 x for integers (its absolute value for unsigned
+ * ones), 1 for bool if x is above the middle of the range, and x itself for floats. */
 static double quantise(double x, double lo, double hi, grd_dtype dtype)
 {
     if (dtype == GRD_BOOL)
@@ -156,7 +157,6 @@ bool has_form(const grd_op *op, grd_form form)
     return grd_op_forms(op) >> form & 1;
 }
 
-/* Runs the operator's functional form, or its in-place form on a copy if it has no other. */
 bool run(const struct call *call, struct results *ret_results)
 {
     grd_value values[MAX_RESULTS], args[MAX_ARGS];

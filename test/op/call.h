@@ -1,5 +1,5 @@
-/* Calls of the operator matrix: makes the arguments of a sample for a dtype, layout and device, and runs the operator on them.
- * The programs that include this header check the results. */
+/* Runs operators for the operator matrix, i.e. the tests of every operator with every dtype, layout and device. These functions make the arguments
+ * of a call from a sample in the schema, and run the operator on them. The programs that include this header check the results. */
 #ifndef TEST_CALL_H
 #define TEST_CALL_H
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka needs some of the headers above. */
+/* cmocka.h uses some of the headers above without including them. */
 #include <cmocka.h>
 
 #include "matrix.h"
@@ -19,14 +19,15 @@ enum layout { CONTIGUOUS, TRANSPOSED, GAPS, NEGATIVE, LAYOUTS };
 enum { MAX_ARGS = GRD_MAX_ARGS, MAX_TENSORS = 16, MAX_VALUES = 1 << 18, MAX_RESULTS = 16 };
 
 struct setting {
-    grd_dtype dtype;     /* the dtype of FLOATS arguments */
-    grd_dtype values_as; /* values are rounded to this dtype first, so that calls with different dtypes can have the same values */
+    grd_dtype dtype;     /* the dtype of TEST_FLOATS and TEST_CONSTANTS arguments */
+    grd_dtype values_as; /* elements are rounded to this dtype first, so that calls with different dtypes can have equal elements */
     enum layout layout;
     grd_device device;
     bool requires_grad;
 };
 
-/* The arguments of a call, ready for grd_call, and a flat list of the tensors among them. */
+/* The arguments of a call for grd_call. `lists` holds the tensors of list arguments, and `differentiable` lists the tensors of TEST_FLOATS
+ * arguments, also those in lists. */
 struct call {
     const struct test_case *test;
     const grd_op *op;
@@ -41,7 +42,8 @@ struct results {
     int n;
 };
 
-/* Returns a static text that names the sample, for messages of failures. */
+/* Returns a text for failure messages, in a static buffer, that names the sample and the setting and contains the command that reproduces the
+ * failure. */
 const char *place(const struct test_case *test, const struct setting *s);
 
 bool is_unsigned(grd_dtype dtype);
@@ -49,15 +51,17 @@ bool has_form(const grd_op *op, grd_form form);
 bool is_differentiable(grd_tensor *t);
 
 grd_tensor *with_layout(grd_tensor *t, enum layout layout);
-/* Makes the arguments of a call, with the same values every time. */
+/* Stores the operator and new arguments in *call. With the same `test` and `s` the arguments always have the same elements. */
 void make_call(struct call *call, const struct test_case *test, const struct setting *s);
-/* Runs the operator's functional form, or its in-place form on a copy if it has no other. Returns false if the call failed. Of a list of results
- * only the first MAX_RESULTS are returned. */
+/* Runs the operator's functional form, or its in-place form on a copy if it has no other. If a result is a list, only its first MAX_RESULTS
+ * tensors are returned. Returns false if the call failed. */
 bool run(const struct call *call, struct results *ret_results);
-/* Runs the operator as a function of its differentiable tensors. It is a grd_function whose context is the call. */
+/* Function for grd_gradcheck: runs the call in `context` (a struct call) with its differentiable tensors replaced by the n `inputs`. Returns the
+ * results that require gradients. */
 grd_tensors as_function(grd_tensor *const *inputs, int n, void *context);
 
-/* Runs one test per operator of the matrix, or per operator named in the arguments. Returns the exit status for main. */
+/* Runs one test for each operator of the matrix, for the operators named in argv, or after --without for all others. Returns the exit status for
+ * main. */
 int run_matrix(void (*test_operator)(void **state), int argc, char **argv);
 
 #endif

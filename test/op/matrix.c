@@ -1,9 +1,15 @@
-/* The operator matrix: every operator of the schema × dtype × strides × form, from the samples of its entry.
+/* Tests every operator of the schema with every dtype, with several kinds of strides, and in every form, on the samples of its schema entry.
  *
- * For each sample: float64 against the entry's reference; every dtype against the same operator in its widest dtype on the same values; every
- * layout against contiguous; the shorter ways of operators against the wide ones, bit for bit; out= and in-place against functional; meta against
- * cpu; a device whose memory cannot be read (protected.h) against cpu, with gradients; NULL for each required tensor; first and second derivatives
- * against finite differences. One operator is one test; `test_matrix tanh` runs one. */
+ * For each sample it compares
+ *   - float64 results with the entry's reference;
+ *   - every dtype with the same operator in its widest dtype on the same values;
+ *   - every layout with the contiguous one;
+ *   - operators with and without their fast paths for simple operands, bit for bit;
+ *   - the out= and in-place forms with the functional form;
+ *   - meta tensors with CPU tensors;
+ *   - a device whose memory cannot be read (protected.h) with the CPU, including gradients;
+ *   - first and second derivatives with finite differences.
+ * It also checks that NULL is refused for each required tensor. Each operator is one test, and `test_matrix tanh` runs only the test of tanh. */
 #include "call.h"
 #include "core/shortcuts.h"
 #include "core/tensor.h"
@@ -23,7 +29,7 @@ static double epsilon_of(grd_dtype dtype)
     }
 }
 
-/* Reads the elements as doubles, complex ones as pairs. Returns the number of doubles. */
+/* Writes the elements to ret_values as doubles, a complex element as its real and imaginary parts. Returns the number of doubles. */
 static int64_t read_values(grd_tensor *t, double *ret_values)
 {
     const bool is_complex = grd_dtype_is_complex(grd_tensor_dtype(t));
@@ -40,7 +46,8 @@ static void check_shape(grd_tensor *got, grd_tensor *wanted, const char *what, c
         fail_msg("%s: shape differs (%lld and %lld dimensions) in %s", what, (long long)a.n, (long long)b.n, place(test, s));
 }
 
-/* Checks that two tensors differ by at most `ulps` ulps of the coarser dtype; 0: they must have the same bits (NaN equals NaN). */
+/* Checks that the elements of two tensors differ by at most `ulps` ulps of the coarser dtype, relative to the largest finite element of `wanted` or
+ * 1. If `ulps` is 0, the elements must be equal. NaN equals NaN, and infinity equals numbers too large for float16. */
 static void check_close(grd_tensor *got, grd_tensor *wanted, double ulps, const char *what, const struct test_case *test,
                         const struct setting *s)
 {
@@ -163,7 +170,7 @@ static void check_null(const struct call *call, const struct setting *s)
 
 /* ---- Fast paths ---------------------------------------------------------------------------------------------------------------- */
 
-/* Checks that two tensors have the same dtype, shape, strides and bits. */
+/* Checks that `got`, computed without fast paths, has the same dtype, shape, strides and bits as `wanted`. */
 static void check_same(grd_tensor *got, grd_tensor *wanted, const struct test_case *test, const struct setting *s)
 {
     static char a[16 * MAX_VALUES], b[16 * MAX_VALUES];
@@ -179,12 +186,12 @@ static void check_same(grd_tensor *got, grd_tensor *wanted, const struct test_ca
         fail_msg("without shortcuts: bits differ in %s", place(test, s));
 }
 
-/* Checks that an operator gives the same results with its fast paths for simple operands turned off. */
+/* Checks that an operator gives `results` bit for bit if its fast paths for simple operands are turned off. */
 static void check_without_shortcuts(const struct test_case *test, const struct results *results, const struct setting *s)
 {
     struct call call;
     struct results got;
-    make_call(&call, test, s); /* made anew, because some operators write to their arguments */
+    make_call(&call, test, s); /* made again, because some operators write to their arguments */
     grd_shortcuts = false;
     if (!run(&call, &got))
         fail_msg("without shortcuts: %s in %s", grd_error_message(), place(test, s));
@@ -206,7 +213,7 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
     make_call(&call, test, &s);
     if (call.ndifferentiable == 0)
         return;
-    if (!run(&call, &results)) { /* the operator has no kernel for this dtype, which check_dtype judges */
+    if (!run(&call, &results)) { /* the operator has no kernel for this dtype; check_dtype fails if it should have one */
         grd_error_clear();
         return;
     }
@@ -222,7 +229,8 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
         fail_msg("gradgradcheck: %s in %s", grd_error_message(), place(test, &s));
 }
 
-/* Computes gradients from output gradients whose elements all differ. */
+/* Writes the gradients of the call's differentiable tensors to ret_grads, for output gradients whose elements all differ. Returns false if there
+ * are none or an error is pending. */
 static bool varied_gradients(struct call *call, grd_tensor **ret_grads)
 {
     grd_tensor *seeds[MAX_RESULTS];
@@ -236,7 +244,7 @@ static bool varied_gradients(struct call *call, grd_tensor **ret_grads)
            grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, ret_grads);
 }
 
-/* Checks that hand-written backward kernels (accelerations) give the gradients of the formulas. */
+/* Checks that hand-written backward kernels (accelerations) give the same gradients as the derivative formulas. */
 static void check_accelerations(const struct test_case *test, grd_dtype dtype, enum layout layout)
 {
     const struct setting s = {dtype, dtype, layout, GRD_CPU, true};
@@ -263,7 +271,8 @@ static void check_accelerations(const struct test_case *test, grd_dtype dtype, e
 
 static grd_device protected_device;
 
-/* Computes the gradients of all results, from output gradients of ones. Returns their number, or -1 if there are none or an error is pending. */
+/* Writes the gradients of the call's differentiable tensors to ret_grads, for output gradients of ones. Returns their number, or -1 if no result is
+ * differentiable or an error is pending. */
 static int64_t gradients_of(struct call *call, grd_tensor **ret_grads)
 {
     grd_tensor *seeds[MAX_RESULTS];
@@ -318,8 +327,8 @@ static bool is_view_of_argument(const struct call *call, grd_tensor *t)
     return false;
 }
 
-/* Checks that a call on the protected device gives the same bits, dtypes and errors as on the cpu, that results stay on the device, and that the same
- * results are views. */
+/* Checks that a call on a device whose memory the cpu cannot read gives the same elements, dtypes and errors as on the cpu. Results must stay on
+ * the device. A result that is a view of an argument on the cpu must also be one on the device. */
 static void check_device(const struct test_case *test, enum layout layout)
 {
     const struct setting here = {GRD_FLOAT32, GRD_FLOAT32, layout, GRD_CPU, false};
@@ -366,7 +375,7 @@ static grd_dtype widest(grd_dtype dtype)
                                           : GRD_INT64;
 }
 
-/* True if the values of the result in the widest dtype fit into the narrow one, so that the two results can be compared. */
+/* True if all elements of `wide`, results in the widest dtype, can be represented in `dtype`, so that results in the two dtypes can be compared. */
 static bool comparable(const struct results *wide, grd_dtype dtype)
 {
     static double values[MAX_VALUES];
@@ -390,11 +399,12 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
         struct results got;
         make_call(&call, test, &s);
         if (!run(&call, &got)) {
-            /* No kernel for this dtype: the error must be of the right kind and the same for every layout. float32 and float64 must have one. */
+            /* The operator has no kernel for this dtype. Then it must refuse every layout, and not with MemoryError. float32 and float64, or the
+             * complex dtypes if the operator is complex only, must have a kernel. */
             const bool needed =
                 test->complex_only ? dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 : dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
             const bool no_view =
-                strstr(grd_error_message(), "view size is not compatible") != NULL; /* the layout's fault, not the dtype's */
+                strstr(grd_error_message(), "view size is not compatible") != NULL; /* the layout is refused, not the dtype */
             if (no_view && layout != CONTIGUOUS) {
                 grd_error_clear();
                 grd_scope_close(scope);

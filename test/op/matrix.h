@@ -1,4 +1,4 @@
-/* The generated operator matrix: what codegen writes into gen/test_cases.c and matrix.c runs. */
+/* The test cases of the operator matrix. The code generator writes them to gen/test_cases.c, and matrix.c and other programs run them. */
 #ifndef TEST_MATRIX_H
 #define TEST_MATRIX_H
 
@@ -20,10 +20,10 @@ enum test_kind {
 
 struct test_arg {
     enum test_kind kind;
-    double lo, hi;    /* the range of random values */
-    int64_t n;        /* TENSOR: number of dimensions; LIST and DIMS: length; else the dtype or the device */
-    int64_t shape[8]; /* the sizes of a tensor, or the values of DIMS */
-    double diagonal;  /* a number that is added to the diagonal of matrices */
+    double lo, hi;    /* the range of the random elements */
+    int64_t n;        /* for tensors the number of dimensions, for TEST_LIST and TEST_DIMS the length, otherwise the dtype or device */
+    int64_t shape[8]; /* the sizes of a tensor, or the integers of TEST_DIMS */
+    double diagonal;  /* a number that is added to the diagonal elements of the last two dimensions */
     const struct test_arg *items;
     const char *text;
     grd_scalar number;
@@ -33,16 +33,18 @@ struct test_case {
     const char *op, *text;
     int n;
     const struct test_arg *args;
-    const char *skip;  /* the reason why results cannot be compared (random or uninitialised values); NULL: they can */
-    const char *batch; /* part of the error by which some batches are refused, because the result's shape depends on data; NULL: none are */
+    const char *skip; /* why results cannot be compared (random or uninitialised values); NULL if they can */
+    /* Part of the error text with which vmap refuses some batches of this sample, because the sizes of the result depend on data. NULL if vmap
+     * accepts all batches. */
+    const char *batch;
     bool no_gradient, complex_only, contiguous_only;
-    double tolerance; /* in ulps; 0 stands for 4 */
-    bool accuracy; /* test/accuracy compares the results for all floats; they may be `ulps` floats away from the correctly rounded ones */
+    double tolerance; /* in ulps of the result's dtype; 0 means 4 */
+    bool accuracy; /* if true, test/accuracy checks that float32 results are at most `ulps` floats away from the correctly rounded ones */
     double ulps;
     double (*reference)(const double *in);
 };
 
-/* The test cases of one operator. */
+/* The `n` test cases of one operator, which lie consecutively in memory from `cases` on. */
 struct test_cases {
     const struct test_case *cases;
     int n;
@@ -53,7 +55,7 @@ static inline double test_tolerance(const struct test_case *test)
     return test->tolerance != 0 ? test->tolerance : 4;
 }
 
-/* The test cases of all operators; those of one operator are consecutive, and the last entry has op == NULL. */
+/* The test cases of all operators. Those of one operator are consecutive. The last entry has op == NULL. */
 extern const struct test_case test_cases[];
 
 #endif

@@ -1,5 +1,5 @@
-/* A plug-in that defines operators and registers kernels and a fallback. The environment variable PLUGIN_KERNELS says whether its load function then
- * fails, loads the plug-in itself, or loads another. */
+/* A plug-in that defines operators and registers kernels and a fallback. The environment variable PLUGIN_KERNELS tells its load function to fail
+ * afterwards, or to load the plug-in with this path, which may be the same plug-in. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@ static void negate(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
     ret_results[0].v.tensor = grd_mul(args[0].v.tensor, grd_number(grd_int(-1)));
 }
 
-/* Defines two operators; the gradient of the second calls the first. While the load is in progress only this thread can find them. */
+/* Defines two operators. The gradient formula of the second one calls the first one, which it finds although the load is in progress. Returns
+ * false if a definition fails. */
 static bool define(void)
 {
     grd_define_operator(&(grd_definition){.schema = "kernels::twice(Tensor self) -> Tensor", .gradients = {{"self", "grad * 2"}}});

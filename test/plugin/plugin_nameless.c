@@ -1,4 +1,4 @@
-/* A plug-in whose descriptor has no name. */
+/* A plug-in whose descriptor has no name. The loader must refuse it. */
 #include "gradus/gradus.h"
 
 static bool load(void)

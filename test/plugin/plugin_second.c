@@ -1,4 +1,4 @@
-/* Another plug-in that has the name "kernels". */
+/* A plug-in with the same name, "kernels", as plugin_kernels.c. The loader must refuse to load both. */
 #include "gradus/gradus.h"
 
 static bool load(void)

@@ -1,5 +1,6 @@
-/* A plug-in that defines an operator, registers kernels and a fallback, and then waits inside its load function. PLUGIN_WAITS holds two file
- * descriptors: it writes a byte to the first when it begins to wait, and waits for a byte from the second. */
+/* A plug-in that defines an operator, registers kernels and a fallback, and then waits inside its load function. The environment variable
+ * PLUGIN_WAITS holds two file descriptors. The plug-in writes a byte to the first one when it begins to wait, and waits for a byte from the
+ * second one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* The loader of plug-ins: the texts of its errors, that a failed load leaves nothing behind, loading a plug-in twice, from several threads at the
- * same time, and while the process forks. */
+/* Tests the loader of plug-ins: its error texts, failed loads, which must leave nothing behind, and loading a plug-in twice, in several threads at
+ * the same time, and while the process forks. */
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-/* cmocka needs some of the headers above. */
+/* cmocka.h uses some of the headers above without including them. */
 #include <cmocka.h>
 
 #include "gradus/gradus.h"
@@ -44,7 +44,7 @@ static void refused(const char *name, const char *format)
     expect_error(GRD_ERROR_RUNTIME, format, plugin(name));
 }
 
-/* Calls exp with the dispatch key that plugin_kernels registers a kernel for; returns true if that kernel ran. */
+/* Calls exp with GRD_KEY_WRAPPER, the dispatch key for which plugin_kernels registers a kernel. Returns true if that kernel ran. */
 static bool exp_of_wrapper(void)
 {
     const grd_scope scope = grd_scope_open();
@@ -65,7 +65,7 @@ static void nothing_was_registered(void)
 
 /* ---- Files that are refused ------------------------------------------------------------------------------------------------------- */
 
-static void test_files_that_cannot_be_loaded(void **state)
+static void test_files_that_are_no_shared_objects_are_refused(void **state)
 {
     (void)state;
     assert_false(grd_load_library(NULL));
@@ -84,7 +84,7 @@ static void test_files_that_cannot_be_loaded(void **state)
     expect_error(GRD_ERROR_IO, "cannot load plug-in '%s': %s: file too short", path, path);
 }
 
-static void test_no_plugin(void **state)
+static void test_shared_objects_without_a_valid_descriptor_are_refused(void **state)
 {
     (void)state;
     refused("plugin_foreign", "'%s' is not a Gradus plug-in: it does not export grd_plugin_descriptor");
@@ -92,7 +92,7 @@ static void test_no_plugin(void **state)
     refused("plugin_loadless", "plug-in 'loadless' has no load function");
 }
 
-static void test_another_interface_is_named_and_not_called(void **state)
+static void test_plugins_of_another_interface_version_are_refused(void **state)
 {
     (void)state;
     assert_string_equal(grd_version(), GRD_VERSION);
@@ -102,7 +102,7 @@ static void test_another_interface_is_named_and_not_called(void **state)
                  plugin("plugin_other_interface"), GRD_PLUGIN_INTERFACE + 1, GRD_VERSION, GRD_PLUGIN_INTERFACE);
 }
 
-static void test_a_pending_error_stays(void **state)
+static void test_nothing_is_loaded_while_an_error_is_pending(void **state)
 {
     (void)state;
     grd_error_set(GRD_ERROR_VALUE, "first");
@@ -126,15 +126,16 @@ static void fails_with(const char *what, const char *text)
     }
 }
 
-static void test_a_failed_load_leaves_nothing(void **state)
+static void test_a_failed_load_leaks_nothing(void **state)
 {
     (void)state;
     refused("plugin_silent", "silent: the load function failed and set no error");
-    nothing_was_registered(); /* called before and after the blocks are counted, since the pool and the error text are allocated on first use */
+    /* makes the thread allocate its list of temporary tensors and its error text, which it keeps, before blocks are counted */
+    nothing_was_registered();
     fails_with("fails", "kernels: add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
     fails_with("fails quietly", "kernels: the load function failed and set no error");
     fails_with("registers twice", "kernels: operator 'exp' has a kernel for dispatch key WRAPPER already");
-    fails_with("defines twice", "kernels: there is an operator 'kernels::twice' already");
+    fails_with("defines twice", "kernels: operator 'kernels::twice' is already defined");
     char self[PATH_MAX];
     strcpy(self, plugin("plugin_kernels"));
     fails_with(self, "kernels: plug-in 'kernels' is being loaded");
@@ -172,8 +173,8 @@ static void test_threads_load_the_same_file(void **state)
     assert_true(grd_load_library(path));
 }
 
-/* Thread function: defines operators of its own and one that all threads try to define, loads files that load and that fail, and looks up the
- * operators of the other threads. */
+/* Thread function: defines operators of its own and operators that all threads try to define, loads one plug-in that can be loaded and one whose
+ * load fails, and looks up the newest operators of all threads. */
 static void *define_and_load(void *number)
 {
     const intptr_t own = (intptr_t)number;
@@ -196,7 +197,7 @@ static void *define_and_load(void *number)
     return (void *)(uintptr_t)right;
 }
 
-static void test_threads_define_and_load(void **state)
+static void test_threads_define_operators_and_load_plugins(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
@@ -219,7 +220,8 @@ static void *load_waiting(void *ret_loaded)
     return NULL;
 }
 
-/* Runs in the child. The thread that was loading does not exist there, its registrations are undone, and the file can be loaded again. */
+/* Runs in the child process. The thread that was loading the plug-in does not exist there, so its registrations must be undone, and the plug-in
+ * can be loaded again. Returns the exit status, 0 on success. */
 static int child_of_a_load(void)
 {
     alarm(60);
@@ -235,7 +237,7 @@ static int child_of_a_load(void)
     return grd_load_library(plugin("plugin_inner")) && grd_load_library(plugin("plugin_waits")) ? 0 : 3;
 }
 
-static void test_a_fork_in_the_middle_of_a_load(void **state)
+static void test_a_child_forked_during_a_load_can_load_again(void **state)
 {
     (void)state;
     int told[2], heard[2], status;
@@ -263,8 +265,9 @@ static void test_a_fork_in_the_middle_of_a_load(void **state)
 
 /* ---- A load that succeeds (last, because plug-ins stay loaded) ------------------------------------------------------------------------- */
 
-/* Each allocation fails in turn, once with all later ones and once alone. The plug-in's load function loads `inner`, which is loaded already. */
-static void test_allocations_that_fail(void **state)
+/* Each allocation of a load fails in turn, once together with all later ones and once alone. The load function of the plug-in loads plugin_inner,
+ * which is already loaded. */
+static void test_a_load_survives_failed_allocations(void **state)
 {
     (void)state;
     char inner[PATH_MAX];
@@ -272,7 +275,8 @@ static void test_allocations_that_fail(void **state)
     setenv("PLUGIN_KERNELS", inner, 1);
     const grd_memory_stats before = grd_memory_get_stats();
     int n = 1;
-    for (bool forever = true;; n += !forever, forever = !forever) { /* for each n: all from the n-th on, then the n-th alone */
+    for (bool forever = true;;
+         n += !forever, forever = !forever) { /* for each n, all allocations from the n-th on fail, then only the n-th */
         grd_memory_fail_at(n, forever);
         if (grd_load_library(plugin("plugin_kernels")))
             break;
@@ -291,7 +295,7 @@ static void test_allocations_that_fail(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, blocks);
 }
 
-static void test_operators_of_a_plugin(void **state)
+static void test_operators_of_a_plugin_can_be_called_and_differentiated(void **state)
 {
     (void)state;
     const grd_scope scope = grd_scope_open();
@@ -301,18 +305,18 @@ static void test_operators_of_a_plugin(void **state)
     assert_true(grd_call(grd_op_find("kernels::negate"), GRD_FUNCTIONAL, &arg, 1, NULL, &result));
     assert_true(grd_item_double(grd_sum(result.v.tensor)) == -2);
     grd_backward(grd_sum(result.v.tensor));
-    assert_true(grd_item_double(grd_sum(grd_grad_of(x))) == -2); /* the formula calls "twice", whose kernel is that of "negate" */
+    assert_true(grd_item_double(grd_sum(grd_grad_of(x))) == -2); /* the gradient formula calls kernels::twice, whose kernel is `negate` */
     grd_scope_close(scope);
     assert_true(grd_ok());
 }
 
-static void test_a_second_plugin_of_a_name(void **state)
+static void test_a_second_plugin_with_one_name_is_refused(void **state)
 {
     (void)state;
-    refused("plugin_second", "a plug-in named 'kernels' is loaded already, from another file than '%s'");
+    refused("plugin_second", "a plug-in named 'kernels' is already loaded from a file other than '%s'");
 }
 
-static void test_a_child_process_loads(void **state)
+static void test_a_forked_child_can_use_loaded_plugins(void **state)
 {
     (void)state;
     const pid_t child = fork();
@@ -326,18 +330,18 @@ static void test_a_child_process_loads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files_that_cannot_be_loaded),
-        cmocka_unit_test(test_no_plugin),
-        cmocka_unit_test(test_another_interface_is_named_and_not_called),
-        cmocka_unit_test(test_a_pending_error_stays),
-        cmocka_unit_test(test_a_failed_load_leaves_nothing),
+        cmocka_unit_test(test_files_that_are_no_shared_objects_are_refused),
+        cmocka_unit_test(test_shared_objects_without_a_valid_descriptor_are_refused),
+        cmocka_unit_test(test_plugins_of_another_interface_version_are_refused),
+        cmocka_unit_test(test_nothing_is_loaded_while_an_error_is_pending),
+        cmocka_unit_test(test_a_failed_load_leaks_nothing),
         cmocka_unit_test(test_threads_load_the_same_file),
-        cmocka_unit_test(test_threads_define_and_load),
-        cmocka_unit_test(test_a_fork_in_the_middle_of_a_load),
-        cmocka_unit_test(test_allocations_that_fail),
-        cmocka_unit_test(test_operators_of_a_plugin),
-        cmocka_unit_test(test_a_second_plugin_of_a_name),
-        cmocka_unit_test(test_a_child_process_loads),
+        cmocka_unit_test(test_threads_define_operators_and_load_plugins),
+        cmocka_unit_test(test_a_child_forked_during_a_load_can_load_again),
+        cmocka_unit_test(test_a_load_survives_failed_allocations),
+        cmocka_unit_test(test_operators_of_a_plugin_can_be_called_and_differentiated),
+        cmocka_unit_test(test_a_second_plugin_with_one_name_is_refused),
+        cmocka_unit_test(test_a_forked_child_can_use_loaded_plugins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-"""Advantage actor-critic (Mnih et al., 2016) with a continuous policy that moves a point to the origin, and REINFORCE with discrete actions."""
+"""Trains by advantage actor-critic (Mnih et al., 2016) a continuous policy that moves a point to the origin, and by REINFORCE a policy with discrete actions."""
 import random
 
 import torch

@@ -1,5 +1,5 @@
-"""Bayesian regression in three ways with torch.distributions: variational inference, a mixture model by gradient ascent (EM), and Metropolis
-sampling."""
+"""Fits models with torch.distributions in three ways, namely by variational inference, by gradient ascent on a mixture model (EM), and by
+Metropolis sampling."""
 import torch
 import torch.distributions as dist
 from torch import nn, optim

@@ -1,4 +1,4 @@
-"""A character-level RNN that learns a nursery rhyme and continues it. The hidden state is carried from chunk to chunk."""
+"""Trains a character-level RNN on a nursery rhyme and lets it continue the rhyme. The hidden state is carried from one chunk of text to the next."""
 import torch
 import torch.nn as nn
 

@@ -1,4 +1,4 @@
-"""A toy recogniser: a bidirectional LSTM reads frames of strokes of different widths, and CTC aligns its outputs with the labels."""
+"""Trains a toy recogniser. A bidirectional LSTM reads frames of strokes of different widths, and CTC aligns its outputs with the labels."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

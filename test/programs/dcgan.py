@@ -1,4 +1,4 @@
-"""A deep convolutional GAN (Radford et al., 2015) for images of 16 by 16 pixels."""
+"""Trains a deep convolutional GAN (Radford et al., 2015) for images of 16 by 16 pixels."""
 import torch
 import torch.nn as nn
 import torch.optim as optim

@@ -1,4 +1,4 @@
-"""A distributed program that is started with a single process: DistributedDataParallel, a DistributedSampler, reductions and a checkpoint."""
+"""Runs a distributed training program in a single process, with DistributedDataParallel, a DistributedSampler, reductions and a checkpoint."""
 import os
 import tempfile
 

@@ -1,4 +1,4 @@
-"""A diffusion model (Ho et al., 2020) of points on two half-moons."""
+"""Trains a diffusion model (Ho et al., 2020) of points on two half-moons."""
 import math
 
 import torch

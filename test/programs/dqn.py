@@ -1,4 +1,4 @@
-"""Deep Q-learning (Mnih et al., 2015) in a corridor, with a replay memory and a target network."""
+"""Trains an agent in a corridor by deep Q-learning (Mnih et al., 2015), with a replay memory and a target network."""
 import math
 import random
 from collections import deque, namedtuple

@@ -1,4 +1,4 @@
-"""Normalizing flows: RealNVP (Dinh et al., 2016) of points on a spiral, and learned transforms of torch.distributions."""
+"""Trains normalizing flows, namely RealNVP (Dinh et al., 2016) of points on a spiral, and learned transforms of torch.distributions."""
 import torch
 import torch.nn as nn
 import torch.distributions as D

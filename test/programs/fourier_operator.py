@@ -1,4 +1,5 @@
-"""A Fourier neural operator (Li et al., 2021) for the heat equation, spectra of sounds, and phase reconstruction by Griffin and Lim (1984)."""
+"""Trains a Fourier neural operator (Li et al., 2021) for the heat equation, and computes spectra of sounds and reconstructs phases with the method of
+Griffin and Lim (1984)."""
 import math
 
 import torch

@@ -64,7 +64,7 @@ def main():
         eigenvalues = torch.linalg.eigvalsh(covariance)
         print([round(v, 5) for v in eigenvalues[-4:].tolist()], torch.linalg.matrix_rank(kernel(x, x, length, scale), hermitian=True, rtol=1e-3).item())
 
-    # The Hessian of the likelihood, and an error from it, by Laplace's method.
+    # Laplace's method: the Hessian of the negative log likelihood, and the standard errors of the parameters from its inverse.
     def negative(theta):
         return -marginal_likelihood(x, y, theta[:2].exp(), theta[2].exp(), (theta[3] - 2).exp())
 

@@ -1,4 +1,4 @@
-"""A word-level language model like that of PyTorch's examples: an LSTM with tied weights, truncated backpropagation through time, a decaying
+"""Trains a word-level language model like the one in PyTorch's examples, namely an LSTM with tied weights, truncated backpropagation through time, a decaying
 learning rate."""
 import math
 

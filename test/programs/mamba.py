@@ -1,4 +1,4 @@
-"""A selective state-space model like Mamba (Gu and Dao, 2023), with a depthwise convolution over time and the scan written as a loop."""
+"""Trains a selective state-space model like Mamba (Gu and Dao, 2023), with a depthwise convolution over time and the scan written as a loop."""
 import math
 
 import torch

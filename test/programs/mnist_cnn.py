@@ -1,4 +1,4 @@
-"""A convolutional network that reads handwritten digits, which are upsampled to the size of MNIST's images."""
+"""Trains a convolutional network that reads handwritten digits, which are upsampled to the size of MNIST's images."""
 import csv
 import sys
 

@@ -1,4 +1,4 @@
-"""A network like MobileNetV3 (Howard et al., 2019): inverted residuals, depthwise convolutions, squeeze and excitation."""
+"""Trains a network like MobileNetV3 (Howard et al., 2019), which consists of inverted residuals, depthwise convolutions, and squeeze and excitation."""
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -1,4 +1,4 @@
-"""Proximal policy optimization (Schulman et al., 2017) of a cart that balances a pole, in the style of CleanRL."""
+"""Trains a cart to balance a pole by proximal policy optimization (Schulman et al., 2017), in the style of CleanRL."""
 import math
 import random
 

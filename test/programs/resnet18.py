@@ -1,4 +1,4 @@
-"""ResNet-18 (He et al., 2015) as in torchvision but narrower, trained for some steps and then evaluated."""
+"""Trains ResNet-18 (He et al., 2015), narrower than the one of torchvision, for some steps and then evaluates it."""
 import torch
 import torch.nn as nn
 

@@ -1,4 +1,4 @@
-"""Soft actor-critic (Haarnoja et al., 2018) of a pendulum, with two critics and a learned temperature."""
+"""Trains a controller of a pendulum by soft actor-critic (Haarnoja et al., 2018), with two critics and a learned temperature."""
 import copy
 import math
 import random

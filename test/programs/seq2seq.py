@@ -1,4 +1,4 @@
-"""A sequence-to-sequence network with attention (Bahdanau et al., 2015) that learns to reverse digits: a GRU encoder over packed sequences, a
+"""Trains a sequence-to-sequence network with attention (Bahdanau et al., 2015) to reverse digits. It has a GRU encoder over packed sequences and a
 GRUCell decoder."""
 import random
 

@@ -1,4 +1,4 @@
-"""A siamese network: one convolutional network embeds two digits and predicts whether they are equal."""
+"""Trains a siamese network. One convolutional network embeds two digits and predicts whether they are equal."""
 import sys
 
 import torch

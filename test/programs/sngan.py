@@ -1,4 +1,4 @@
-"""A GAN with spectral normalization (Miyato et al., 2018) and the hinge loss, for points on a circle and for small images."""
+"""Trains a GAN with spectral normalization (Miyato et al., 2018) and the hinge loss, for points on a circle and for small images."""
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -1,4 +1,4 @@
-"""Optimization of an image as in style transfer (Gatys et al., 2015), with L-BFGS and fixed random features."""
+"""Optimizes an image as in style transfer (Gatys et al., 2015), with L-BFGS and fixed random features."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Changes to modules from outside: hooks, parametrizations, pruning, deep copies, state dicts, lazy layers, functional_call with vmap and jvp."""
+"""Changes modules from outside, with hooks, parametrizations, pruning, deep copies, state dicts, lazy layers, functional_call with vmap and jvp."""
 import copy
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""A temporal convolutional network (Bai et al., 2018) with weight_norm, on the adding problem."""
+"""Trains a temporal convolutional network (Bai et al., 2018) with weight_norm, on the adding problem."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Training with the features of a library: autocast and GradScaler, gradient accumulation, OneCycle, early stopping, weighted sampling, workers,
+"""Trains a network with the features that a training library offers, namely autocast and GradScaler, gradient accumulation, OneCycle, early stopping, weighted sampling, workers,
 resuming."""
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""U-Net (Ronneberger et al., 2015) that segments discs in noise."""
+"""Trains a U-Net (Ronneberger et al., 2015) that segments discs in noise."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A variational autoencoder of handwritten digits (Kingma and Welling, 2013)."""
+"""Trains a variational autoencoder of handwritten digits (Kingma and Welling, 2013)."""
 import sys
 
 import torch

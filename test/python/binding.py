@@ -1,4 +1,4 @@
-"""A minimal ctypes binding of the C API, with which tests call any operator by name with generic values."""
+"""Binds the C API by ctypes, so that tests can call any operator by name with generic values."""
 import ctypes as c
 import os
 import re
@@ -114,7 +114,7 @@ def tensors(pointers):
 
 
 def from_bytes(data, sizes, dtype):
-    """Returns a contiguous tensor made from raw bytes."""
+    """Returns a contiguous tensor of the given sizes and dtype with a copy of the raw bytes `data`."""
     result = lib.grd_from_data(data, dims(sizes), CODE[dtype])
     check()
     return result
@@ -142,7 +142,7 @@ def to_bytes(tensor, item_size):
 
 
 def numpy_of(tensor):
-    """Returns the values as an array of float64, complex128, uint64 or int64."""
+    """Returns the elements of a tensor as a NumPy array of float64, complex128, uint64 or int64."""
     name = dtype(tensor)
     wide = "complex128" if "complex" in name else "float64" if "float" in name else "uint64" if name == "uint64" else "int64"
     array = numpy.empty(sizes(tensor), dtype=wide)
@@ -165,7 +165,7 @@ def scalar(value):
 
 
 def value(kind, given):
-    """Returns a generic value of the kind that an argument has."""
+    """Returns the generic value (grd_value) that holds `given` as an argument of the kind `kind`."""
     result = Value()
     if given is None:
         return result
@@ -194,7 +194,7 @@ def value(kind, given):
 
 
 def call(name, arguments, form=FUNCTIONAL, out=None):
-    """Calls an operator with arguments by name; tensors are c_void_p. Returns a list of tensors (c_void_p)."""
+    """Calls the operator `name` with `arguments`, {name: value}, in which tensors are c_void_p. Returns the list of results (c_void_p)."""
     op = lib.grd_op_find(name.encode())
     if not op:
         raise KeyError(name)

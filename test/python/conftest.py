@@ -1,7 +1,7 @@
-"""Shared by the tests: puts the package of the build (GRADUS_BUILD, by default build/release) on the path, installs the build once per run, runs
+"""Puts the package of the build (GRADUS_BUILD, by default build/release) on the path of the tests, installs the build once for each run, and runs
 commands.
 
-The order of files, and of the tests within a file, is random. The end of the report names the GRADUS_TEST_SEED that repeats it. If workers
+The order of files, and of the tests within a file, is random. The end of the report names the GRADUS_TEST_SEED that repeats this order. If workers
 share the tests (pytest-xdist), each takes the next file in that order, so which worker runs a file depends on time."""
 import ast
 import fcntl
@@ -29,7 +29,7 @@ def run(command, cwd, **environment):
 
 
 def needs(program, command):
-    """Skips the test if the program is not installed; `command` is the command that installs it."""
+    """Skips the test if `program` is not installed. `command` is the shell command that installs it."""
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed: {command}")
 
@@ -58,7 +58,7 @@ def libdir(prefix):
 
 
 def flags(prefix):
-    """Returns the compiler flags that build a program with the install without pkg-config."""
+    """Returns the compiler flags that build a program against the installed release without pkg-config."""
     library = libdir(prefix).parent
     return f"-I{prefix}/include -L{library} -Wl,-rpath,{library} -lgradus"
 
@@ -130,7 +130,7 @@ def pytest_runtest_protocol(item):
 
 
 class Unbuilt(pytest.File):
-    """Collects a file of tests that cannot be imported because the package is not built: each test function is skipped."""
+    """Collects a file of tests that cannot be imported because the package is not built. Each test function in the file is skipped."""
 
     def collect(self):
         for node in ast.parse(self.path.read_text()).body:
@@ -153,13 +153,13 @@ def pytest_pycollect_makemodule(module_path, parent):
 
 
 def function_of(nodeid):
-    """Returns the name of the test function without its parameters, which may depend on what is installed."""
+    """Returns the name of a test function without its parameters, because the parameters may depend on the software that is installed."""
     return nodeid.split("[")[0]
 
 
 def pytest_collection_modifyitems(config, items):
-    """Puts the tests into a random order that keeps those of a file together, because they share costly fixtures. GRADUS_TESTS names a file that
-    lists the functions to run."""
+    """Puts the tests into a random order, in which the tests of a file stay together because they share costly fixtures. The environment variable
+    GRADUS_TESTS names a file that lists the functions to run."""
     wanted = os.environ.get("GRADUS_TESTS")
     if wanted:
         names = set(Path(wanted).read_text().splitlines())

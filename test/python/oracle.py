@@ -1,4 +1,4 @@
-"""`torch` is PyTorch, with which tests compare. If PyTorch is not installed, `torch` is a stand-in that skips each test that uses it."""
+"""Defines `torch` as PyTorch, with which tests compare. If PyTorch is not installed, `torch` is an object that skips each test that uses it."""
 import os
 
 import pytest
@@ -7,7 +7,8 @@ ABSENT = "PyTorch is not installed: build/venv/bin/pip install -r tools/requirem
 
 
 class Absent:
-    """Returns itself for every attribute while tests are collected, so that parameters may name a dtype. While a test runs it skips the test."""
+    """Takes the place of the module torch if PyTorch is not installed. While tests are collected, every attribute is this object itself, so that a
+    test's parameters may contain torch.float32. While a test runs, reading an attribute skips the test."""
 
     def __getattr__(self, name):
         if name.startswith("__") and "PYTEST_CURRENT_TEST" not in os.environ:
@@ -23,8 +24,8 @@ class Absent:
         return "torch"
 
 
-# PyTorch's libraries choose kernels by the CPU, and the results differ in bits. These settings choose kernels that most CPUs have; newer ones have
-# crashed.
+# PyTorch's libraries choose kernels by the CPU, and the last bits of the results depend on the kernel. These settings choose kernels that most CPUs
+# have, because newer kernels have crashed.
 os.environ.setdefault("MKL_CBWR", "AVX2")
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 try:
@@ -34,6 +35,6 @@ except ModuleNotFoundError:
 
 
 def needs_torch():
-    """Skips the test if PyTorch is not installed. For tests that import PyTorch in another process."""
+    """Skips the test if PyTorch is not installed. Tests that import PyTorch in another process call this function."""
     if isinstance(torch, Absent):
         pytest.skip(ABSENT)

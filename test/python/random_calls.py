@@ -1,8 +1,9 @@
-"""Sequences of random calls as data, and how PyTorch and Gradus run them, for test/record_random.py and the tests.
+"""Describes sequences of random calls as data, and runs them in PyTorch and in Gradus, for test/record_random.py and the tests.
 
-A sequence is {"seed": 7, "calls": [[name, arguments], …]}. Arguments are size, dtype, layout and those of the operator. With "generator": 1 a call
-draws from a generator of its own, seeded with the sequence's seed + 1, instead of the default one. The calls "save" and "restore" save and restore
-the state of the default generator. A run returns the bytes of each result, in row-major order, and the final state of the default generator.
+A sequence is {"seed": 7, "calls": [[name, arguments], ...]}. The arguments are size, dtype, layout (keys that every call may have) and the operator's
+own arguments. With "generator": 1 a call draws from a generator of its own, seeded with the sequence's seed + 1, instead of the default one. The
+calls "save" and "restore" save and restore the state of the default generator. A run returns the bytes of each result, in row-major order, and the
+final state of the default generator.
 """
 import hashlib
 
@@ -18,12 +19,13 @@ STATE_SIZE = 5056
 
 
 def digest(data):
-    """Returns short data in hexadecimal, and for longer data the first digits of its SHA-256."""
+    """Returns `data` in hexadecimal if it has at most 16 bytes, and otherwise # and the first digits of its SHA-256."""
     return data.hex() if len(data) <= 16 else "#" + hashlib.sha256(data).hexdigest()[:10]
 
 
 def state_digest(state):
-    """Returns a digest of a generator's state without the second normal number of a pair that the state keeps, since its bits depend on libm."""
+    """Returns a digest of a generator's state. The state keeps the second normal number of a pair, which is left out because its bits depend on
+    libm."""
     return digest(state[:5024] + state[5032:])
 
 
@@ -33,7 +35,7 @@ def rests_on_libm(name, dtype):
 
 
 def ramp(size, dtype):
-    """Returns the bytes of values in [0, 1] that every floating dtype represents exactly, in row-major order: 7/16, 14/16, 4/16, …"""
+    """Returns the bytes of values in [0, 1] in row-major order: 7/16, 14/16, 4/16, ... Every floating dtype represents these values exactly."""
     values = (numpy.arange(numpy.prod(size, dtype=int)) * 7 + 7) % 17 / 16
     if dtype == "bfloat16":
         return (values.astype(numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16).tobytes()
@@ -43,10 +45,10 @@ def ramp(size, dtype):
 
 
 def layout_of(size, layout):
-    """Returns the sizes of a contiguous tensor, the permutation of its dimensions, and (start, step) of a slice of each dimension, which make the
-    layout.
+    """Returns how to make a tensor with the sizes `size` in the memory layout `layout`: the sizes of a contiguous tensor, a permutation of its
+    dimensions or None, and (start, step) of a slice of each dimension.
 
-    "strided" takes every second element of the last dimension; "inner" leaves out the first row, column, …; digits are the order of the dimensions
+    "strided" takes every second element of the last dimension; "inner" leaves out the first row, column, ...; digits are the order of the dimensions
     in memory, the outermost first ("10" is a transposed matrix).
     """
     whole = [(0, 1)] * len(size)
@@ -168,7 +170,7 @@ class Gradus:
 
 
 def run(side, sequence):
-    """Runs the sequence and returns ([bytes of each result], final state)."""
+    """Runs a sequence of calls in the library `side`. Returns ([bytes of each result], final state of the default generator)."""
     side.seed(sequence["seed"])
     results, saved = [], None
     for name, arguments in sequence["calls"]:

@@ -1,4 +1,4 @@
-"""Every public function is called with NULL, negative counts, invalid dtypes and scopes that are not open: it must report an error and never
+"""Calls every public function with NULL, negative counts, invalid dtypes and scopes that are not open. The function must report an error and never
 crash."""
 import re
 
@@ -45,8 +45,8 @@ static void try(const char *name, void (*call)(void))
 }
 """
 
-LEFT_OUT = {"grd_error_set"}  # its text is a printf format
-# These take over a reference that the caller owns. That the caller owns none cannot be detected; only GRADUS_DEBUG=lifetimes reports it.
+LEFT_OUT = {"grd_error_set"}  # its text is a printf format, which would read arguments that are absent
+# These functions take over a reference of the caller. Only GRADUS_DEBUG=lifetimes can report that the caller owns no reference.
 NEED_A_REFERENCE = {"grd_drop", "grd_scope_give"}
 
 # Three values for each type of argument: zero, one below and one above the valid range.
@@ -54,7 +54,7 @@ NOTHING = {"int": ("0", "-1", "INT_MAX"), "int64_t": ("0", "-1", "INT64_MAX"), "
            "double": ("0", "NAN", "-INFINITY"), "bool": ("false", "true", "true"), "uint32_t": ("0", "~0u", "1u << 31"), "grd_keyset": ("0", "~0u", "1u << 31")}
 ENUMS = {"grd_dtype", "grd_randomness", "grd_key", "grd_form", "grd_error_code", "grd_layout", "grd_kind"}
 STRUCTS = {"grd_scope": ("{-3}", "{INT64_MAX}", "{INT64_MIN}"), "grd_dims_view": ("{0}", "{5, NULL}", "{-1, NULL}"), "grd_tensors_view": ("{0}", "{5, NULL}", "{-1, NULL}"),
-           "grd_scalar": ("{.kind = GRD_SCALAR_NONE}", "{.kind = (grd_scalar_kind)77}", "{.kind = GRD_SCALAR_PLAIN}"), "grd_device": ("{0, 0}", "{200, -1}", "{1, 99}"),
+           "grd_scalar": ("{.kind = GRD_SCALAR_NONE}", "{.kind = (grd_scalar_kind)77}", "{.kind = GRD_SCALAR_UNTYPED}"), "grd_device": ("{0, 0}", "{200, -1}", "{1, 99}"),
            "grd_print_options": ("{0}", "{-1, -1, -1, -1, 5}", "{99, INT64_MAX, INT64_MAX, 0, 0}"), "grd_named_tensors_view": ("{0}", "{.n = 5}", "{.n = -1}"),
            "grd_named_texts_view": ("{0}", "{.n = 5}", "{.n = -1}"), "grd_key_guard": ("{0, 0}", "{~0u, 0}", "{0, ~0u}")}
 
@@ -89,7 +89,7 @@ def argument(declaration, way, tensors):
     return NOTHING[kind][way]
 
 
-def test_no_call_ends_the_process(tmp_path):
+def test_no_public_function_crashes_on_invalid_arguments(tmp_path):
     text, calls = "#include <limits.h>\n" + HEAD, ""
     functions = [(name, types) for name, types in prototypes() if name not in LEFT_OUT]
     assert len(functions) > 700

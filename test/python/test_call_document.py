@@ -1,4 +1,5 @@
-"""docs/call.md is true: the functions and files that it names are there, its pictures show the code, and its chains of calls are those of a running program."""
+"""Checks docs/call.md: the functions and files that the page names exist, its pictures show the code, and its chains of calls are those of a running
+program."""
 import re
 import sys
 from dataclasses import replace
@@ -23,14 +24,14 @@ def spans():
     return re.findall(r"`([^`\n]+)`", TEXT)
 
 
-def test_every_path_is_there():
+def test_every_path_named_on_the_page_exists():
     paths = [span for span in spans() if re.fullmatch(r"[\w./]+(/\w*|\.(?:py|c|h|md|toml))", span)]
     assert len(paths) >= 5
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_every_function_is_there():
-    """A word with an underscore is a function, the table of kernels, or an attribute of a Tensor."""
+def test_every_function_named_on_the_page_is_defined():
+    """Every word with an underscore on the page is a function, the table of kernels, or an attribute of a Tensor."""
     sources = Sources()
     named = {span for span in spans() if re.fullmatch(r"[a-z]+_\w+", span)}
     known = {name for path in sources.paths("python/_C/*.[ch]", f"{chains.GENERATED}calls/*.h") for name in CODE.file(path)[1]} | sources.defined.keys()
@@ -40,12 +41,12 @@ def test_every_function_is_there():
 
 
 @pytest.mark.parametrize("name", chains.CHAINS)
-def test_each_caller_names_the_function_that_it_calls(name):
+def test_each_function_of_a_chain_is_named_by_its_caller(name):
     assert list(chains.problems(chains.CHAINS[name], CODE)) == []
 
 
 def with_other_op_add(changes):
-    """The chain of an add with another step in the place of op_add."""
+    """Returns the documented chain of calls from gradus.add(x, y) to its kernel, with `changes` made to the step of the function op_add."""
     return replace(chains.ADD, steps=[replace(step, **changes) if step.function == "op_add" else step for step in chains.ADD.steps])
 
 
@@ -55,14 +56,15 @@ def with_other_op_add(changes):
     ({"link": ("build/release/gen/elementwise.c", "grd_operator_tanh", "kernel")}, "op_add is not named by grd_operator_tanh in build/release/gen/elementwise.c"),
     ({"link": ("build/release/gen/elementwise.c", "grd_operator_add", "nothing")}, "op_add: no caller reads nothing"),
 ])
-def test_a_broken_chain_is_noticed(changes, problem):
+def test_a_chain_with_a_wrong_step_is_reported(changes, problem):
     found = list(chains.problems(with_other_op_add(changes), CODE))
     assert f"gradus.add(x, y): {problem}" in found
 
 
 @pytest.mark.parametrize("name, stop", [(name, stop) for name, chain in chains.CHAINS.items() for stop in chain.stops])
-def test_a_chain_is_the_stack_of_a_running_program(name, stop):
-    """The frames between the interpreter and the function are those of the picture, in its order. Inlined functions have no frame in a build without debug information."""
+def test_a_chain_equals_the_call_stack_of_a_running_program(name, stop):
+    """The page draws the functions that are called on the way from the interpreter to the function `stop`. gdb must show them on the call stack in
+    the same order. Inlined functions may be missing, because they have no frame in a build without debug information."""
     needs("gdb", "as root, apt-get install gdb")
     chain = chains.CHAINS[name]
     drawn = [chain.steps[i].function for i in chain.path_to(next(i for i, step in enumerate(chain.steps) if step.function == stop))]
@@ -71,7 +73,7 @@ def test_a_chain_is_the_stack_of_a_running_program(name, stop):
     assert len(stack) >= 4 and [function for function in drawn if function in stack] == stack
 
 
-def test_the_picture_of_the_floors_counts_the_include_lines():
+def test_the_picture_of_the_layers_shows_the_include_lines_of_the_sources():
     floors = pictures.floors()
     assert set(floors) == {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
     for floor in floors.values():
@@ -81,8 +83,9 @@ def test_the_picture_of_the_floors_counts_the_include_lines():
     assert all(f">{name}</text>" in svg and f">{floor.files} files</text>" in svg for name, floor in floors.items())
 
 
-def test_the_picture_of_the_graph_is_that_of_the_run():
-    """The order of the nodes is what the page's program prints (test_documents.py runs it)."""
+def test_the_picture_of_the_backward_graph_shows_the_order_of_execution():
+    """The picture numbers the nodes of a backward graph in the order in which they run. The program on the page prints the same order;
+    test_documents.py runs it."""
     nodes = pictures.graph(pictures.backward_program())
     printed = re.search(r"```text\n(.*?)```", PAGE, re.S)[1].splitlines()
     assert pictures.run_order(nodes) == [line.rpartition("::")[2] for line in printed if not line.startswith("tensor")]
@@ -91,7 +94,7 @@ def test_the_picture_of_the_graph_is_that_of_the_run():
     assert all(node.order < nodes[below].order for node in nodes for below in node.edges)
 
 
-def test_every_picture_has_its_place():
+def test_the_page_has_every_picture():
     page = pictures.with_pictures(PAGE)
     assert set(pictures.PLACE.findall(PAGE)) == set(pictures.PICTURES) and "<!-- picture" not in page
     for name, chain in chains.CHAINS.items():

@@ -1,4 +1,4 @@
-"""The code generator: snapshots of its output, and errors that name file, line, operator and rule."""
+"""Tests the code generator: its output equals the golden files, and its errors name the file, line, operator and rule."""
 import sys
 from pathlib import Path
 
@@ -25,13 +25,13 @@ def generate(folder, text):
     return emit.files(operators) | samples.files(operators)
 
 
-def test_snapshots():
+def test_generated_files_equal_the_snapshots():
     files = snapshots.generated()
     for name, text in files.items():
         assert (snapshots.FOLDER / "out" / name).read_text() == text, name
 
 
-def test_every_operator_of_the_tree_is_generated():
+def test_every_operator_of_the_schema_is_declared_in_a_header():
     operators = read_schema(ROOT / "schema")
     files = emit.files(operators)
     for operator in (o for o in operators.values() if o.is_operator):
@@ -41,13 +41,15 @@ def test_every_operator_of_the_tree_is_generated():
     assert len([o for o in operators.values() if not o.hidden]) >= 150
 
 
-def test_formulas_are_said_in_public_operators():
+def test_derivative_formulas_call_public_operators():
     operators = read_schema(ROOT / "schema")
     formulas = [(o, formula) for o in operators.values() for formula in (o.grads or {}).values()]
     calling = [(o.name, formula) for o, formula in formulas if hidden_calls(o, [formula])]
     assert len(formulas) > 300 and len(calling) <= 0.05 * len(formulas), calling
-    pytorchs = {o.name for o in operators.values() if o.python.get("name")}  # names that begin with an underscore in PyTorch, too
-    kernels = {o.name for o in operators.values() if o.grads == {}}  # operators without derivative, for composites that need none
+    # Operators to which the schema gives a name in Python. Hidden ones among them have PyTorch's name, which begins with an underscore.
+    pytorchs = {o.name for o in operators.values() if o.python.get("name")}
+    # Operators without derivative. Composed operators call the hidden ones among them where no derivative is needed.
+    kernels = {o.name for o in operators.values() if o.grads == {}}
     others = {o.name for o in operators.values() if o.hidden and o.is_operator} - accelerations(operators) - pytorchs - kernels
     assert len(accelerations(operators)) > 10 and len(others) <= 72, sorted(others)
 
@@ -116,13 +118,13 @@ def test_formulas_are_said_in_public_operators():
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nexample = ">>> torch.a(\\n1"\n', "family.toml:12: [a] cannot read the example"),
     ('[a]\nsig = "(Tensor self, int dim) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2)"]\n', "[a] sample 'T(2)' lacks 'dim'"),
 ])
-def test_errors_name_file_line_and_rule(tmp_path, entry, message):
+def test_schema_errors_name_the_file_the_line_and_the_rule(tmp_path, entry, message):
     with pytest.raises(SchemaError) as error:
         generate(tmp_path, entry)
     assert message in str(error.value)
 
 
-def test_overloads_are_tried_in_the_order_of_the_schema():
+def test_python_overloads_are_tried_in_the_order_of_the_schema():
     operators = read_schema(ROOT / "schema")
     places = list(operators)
     for function in python.functions(operators).values():
@@ -130,14 +132,14 @@ def test_overloads_are_tried_in_the_order_of_the_schema():
         assert tried == sorted(tried), function.name
 
 
-def test_an_operator_in_two_files(tmp_path):
+def test_an_operator_defined_in_two_files_is_an_error(tmp_path):
     (tmp_path / "other.toml").write_text(GOOD)
     with pytest.raises(SchemaError, match=r"\[neg\] is defined in .*family.toml:2 already"):
         generate(tmp_path, "")
 
 
-def test_name_test():
-    """The name of a new operator is written once in the schema: a signature has no name of its own."""
+def test_signatures_do_not_repeat_the_name_of_the_operator():
+    """A signature in the schema contains no name, so the name of an operator is written only once."""
     operators = read_schema(ROOT / "schema")
     for operator in operators.values():
         assert operator.name not in operator.signature.split("(")[0]
@@ -153,8 +155,9 @@ def test_name_test():
     ("exp(-self * self)", "-(grad * (2 * (exp(-(self * self)) * self)))", {}),
     ("atan2(self, k)", "grad * masked_fill(k / t / t, eq(t, 0), 0)", {"t": "hypot(self, k)"}),
 ])
-def test_gradients_that_are_derived(expr, formula, parts, tmp_path):
-    """The generator derives the gradient of an expression; the tested entry is added to those of the tree, whose operators the formula uses."""
+def test_gradient_formulas_are_derived_from_expressions(expr, formula, parts, tmp_path):
+    """The generator derives the gradient of an expression. The tested entry is added to the entries of the tree, because the derived formula calls
+    their operators."""
     for path in (ROOT / "schema").glob("*.toml"):
         (tmp_path / path.name).write_text(path.read_text())
     (tmp_path / "new.toml").write_text(f'[a]\nsig = "(Tensor self, Scalar k) -> Tensor"\ndoc = "x"\ntype = "float"\nkernel = "unary"\nexpr = "{expr}"\ndtypes = "float"\n')

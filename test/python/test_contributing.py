@@ -17,7 +17,7 @@ NAMES = ("squareplus", "triangle", "alternating_sum")
 
 
 def copy_tree(target):
-    """Copies the files that git tracks or would add; the tools in build/venv are shared with the original."""
+    """Copies the files that git tracks or would add to `target`. The copy shares the tools in build/venv with the original tree."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
@@ -38,7 +38,7 @@ def put(path, place, text):
 
 
 def run(command, tree):
-    """Runs a command in the tree. With these settings ccache can reuse the object files of other checkouts."""
+    """Runs a shell command in the folder `tree`. With these settings ccache can reuse the object files of other checkouts."""
     environment = {**os.environ, "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1"}
     result = subprocess.run(["sh", "-ec", command], cwd=tree, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, f"{command}\n{result.stdout[-3000:]}{result.stderr[-3000:]}"
@@ -47,7 +47,8 @@ def run(command, tree):
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """Returns {operator: output of its shell block}. All files are changed before the first block is run, so that the tree is built once."""
+    """Returns {operator: output of its shell block}. All files of the examples are changed before the first block is run, so that the tree is built
+    only once."""
     needs("git", "as root, apt-get install git")
     if "CMOCKA_LIBRARY:FILEPATH=CMOCKA_LIBRARY-NOTFOUND" in (ROOT / "build/release/CMakeCache.txt").read_text():
         pytest.skip("cmocka, which the C tests need, is not installed: as root, apt-get install libcmocka-dev")
@@ -62,14 +63,14 @@ def outputs(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_example_passes_its_generated_tests(outputs, name):
+def test_the_operator_of_each_example_passes_its_generated_tests(outputs, name):
     assert f"grd_{name}(" in outputs[name]
     assert f"[       OK ] {name}" in outputs[name]
     assert "FAILED" not in outputs[name]
 
 
 @pytest.mark.parametrize("name, times", [("squareplus", 1), ("triangle", 1), ("alternating_sum", 3)])
-def test_how_often_a_name_is_typed(name, times):
+def test_the_examples_write_the_name_of_an_operator_no_more_often_than_needed(name, times):
     text = (ROOT / "CONTRIBUTING.md").read_text()
     typed = "".join(block["text"] for block in BLOCK.finditer(text) if block["path"])
     assert len(re.findall(rf"{name}\b", typed)) == times

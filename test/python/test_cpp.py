@@ -1,4 +1,5 @@
-"""Lists in C++: a list that is stored owns its elements, however it was made or copied, and code that would dangle does not compile."""
+"""Tests lists in C++: a list that is stored owns its elements, however it was made or copied, and code that would leave a dangling pointer does not
+compile."""
 import shutil
 
 import pytest
@@ -120,7 +121,7 @@ PRINTED_20 = "tensor([[12.]])\ntensor([0., 0., 0., 0.])\ntensor([4., 4., 4.])\n"
 
 @pytest.mark.parametrize("command", ["g++ -std=c++11 -O2", "g++ -std=c++20 -O2", "clang++ -std=c++17 -O2",
                                      "g++ -std=c++20 -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined"])
-def test_stored_lists_live(command, tmp_path):
+def test_stored_lists_own_their_elements(command, tmp_path):
     if shutil.which(command.split()[0]) is None:
         pytest.skip(f"{command.split()[0]} is not installed: as root, apt-get install g++ clang")
     (tmp_path / "main.cpp").write_text(PROGRAM)
@@ -136,7 +137,7 @@ def test_stored_lists_live(command, tmp_path):
     "grd_value value; value.v.tensors = grd_tensors(t);",
     "grd_dims_literal one = grd_dims(2), two = one;",
 ])
-def test_what_would_dangle_does_not_compile(statement, tmp_path):
+def test_code_that_would_dangle_does_not_compile(statement, tmp_path):
     needs("g++", "as root, apt-get install g++")
     for text, compiles in ((statement, False), ("grd_zeros(grd_dims(2, 3));", True)):
         (tmp_path / "main.cpp").write_text(f"#include <gradus/gradus.h>\nvoid run(grd_tensor *t);\nvoid run(grd_tensor *t)\n{{\n    (void)t; {text}\n}}\n")

@@ -1,4 +1,4 @@
-"""The defaults of operators are those of PyTorch's Python functions and operators, which are recorded in test/data/defaults.json.
+"""Checks that the defaults of operators are those of PyTorch's Python functions and operators, which are recorded in test/data/defaults.json.
 
 `python test/python/test_defaults.py` records them again, if PyTorch is installed."""
 import inspect
@@ -20,22 +20,23 @@ REDUCTIONS = ("none", "mean", "sum")
 OPERATORS = {name: operator for name, operator in read_schema(ROOT / "schema").items() if not operator.hidden}
 WANTED = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
 
-# Gradus's defaults that are written in another way than PyTorch's but mean the same.
+# Defaults of Gradus that are written in another way than PyTorch's but mean the same.
 DIFFERENT = {
-    "embedding_bag": {"mode": 0}, "linear_cross_entropy": {"ignore_index": -100},  # torch's mode is a number; nn.functional has None
+    "embedding_bag": {"mode": 0}, "linear_cross_entropy": {"ignore_index": -100},  # torch.embedding_bag has a number, nn.functional has None
     "meshgrid": {"indexing": "ij"}, "clone": {"memory_format": "preserve"}, "contiguous": {"memory_format": "contiguous"}, "embedding": {"padding_idx": -1},
     "norm": {"p": None}, **{name: {"dim": None} for name in ("amax", "amin")},
-    **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm", "tril_indices", "triu_indices")},  # recorded as int64's number
+    # The recorded default of dtype is the number by which PyTorch's schema denotes int64.
+    **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm", "tril_indices", "triu_indices")},
     **{name: {"correction": 1} for name in ("var", "std", "var_mean", "std_mean")},
-    **{f"conv{n}d_padded": {"padding": "valid"} for n in (1, 2, 3)},  # the overload that takes a string
+    **{f"conv{n}d_padded": {"padding": "valid"} for n in (1, 2, 3)},  # the overload of PyTorch that takes a string
     **{f"lp_pool{n}d": {"stride": []} for n in (1, 2, 3)},  # an empty stride stands for the kernel's size
-    **{f"max_pool{n}d_with_indices": {"stride": [], "padding": [0] * n, "dilation": [1] * n} for n in (1, 2, 3)},  # PyTorch has one number
+    **{f"max_pool{n}d_with_indices": {"stride": [], "padding": [0] * n, "dilation": [1] * n} for n in (1, 2, 3)},  # PyTorch's defaults are a single number
     **{name: {"dilation": [1, 1], "padding": [0, 0], "stride": [1, 1]} for name in ("im2col", "col2im")},
     "bernoulli": {"p": None},  # the elements are the probabilities if p is None
 }
 
 
-def plain(name, value):
+def normalized(name, value):
     if name == "reduction" and isinstance(value, int):
         return REDUCTIONS[value]
     return value if isinstance(value, (bool, int, float, str, list, type(None))) else str(value)
@@ -62,10 +63,10 @@ def candidates(operator):
 
 
 def defaults_of_pytorch(operator):
-    """Returns the defaults of the overload that has the most arguments in common with the operator."""
+    """Returns the defaults of PyTorch's overload that has the most arguments in common with the operator."""
     arguments = [a.name for a in operator.args if a.has_default]
     best = max(candidates(operator), key=lambda found: sum(name in found for name in arguments), default={})
-    return {name: plain(name, best[name]) for name in arguments if name in best}
+    return {name: normalized(name, best[name]) for name in arguments if name in best}
 
 
 def record():
@@ -81,12 +82,12 @@ def short(value):
 
 
 @pytest.mark.parametrize("name", WANTED)
-def test_defaults(name):
-    ours = {a.name: plain(a.name, a.default) for a in OPERATORS[name].args if a.has_default}
+def test_defaults_of_operators_equal_those_of_pytorch(name):
+    ours = {a.name: normalized(a.name, a.default) for a in OPERATORS[name].args if a.has_default}
     assert {key: short(ours[key]) for key in WANTED[name]} == {key: short(value) for key, value in {**WANTED[name], **DIFFERENT.get(name, {})}.items()}
 
 
-def test_the_record_is_the_oracles():
+def test_the_recorded_defaults_are_those_of_the_installed_pytorch():
     torch.manual_seed  # skips the test if PyTorch is not installed
     assert record() == RECORDED.read_text(), "record them again: build/venv/bin/python test/python/test_defaults.py"
 

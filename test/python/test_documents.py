@@ -1,5 +1,5 @@
-"""The programs in the documents compile or run, and print what the documents show. The recorded names of PyTorch are those of the installed
-PyTorch."""
+"""Checks that the programs in the documents compile or run, and print what the documents show. Also checks that the recorded names of PyTorch are
+those of the installed PyTorch."""
 import os
 import re
 import subprocess
@@ -16,8 +16,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-pedantic", "-Werror"]
 
 
 def programs(language, begins):
-    """Returns (page, number, program, expected output) for each block of code in the language that is a complete program and is followed by a text
-    block."""
+    """Returns a pytest parameter (program, expected output) for each code block in `language` that contains `begins`, i.e. is a complete program. The
+    expected output is the text block that follows the code, or None if there is none."""
     found = []
     for page in sorted(DOCS.glob("*.md")):
         for number, match in enumerate(re.finditer(rf"```{language}\n(.*?)```\s+(?:```text\n(.*?)```)?", page.read_text(), re.S)):
@@ -31,7 +31,7 @@ def run(program, folder):
 
 
 @pytest.mark.parametrize("program, printed", programs("c", "int main("))
-def test_c_program(program, printed, tmp_path):
+def test_c_programs_print_what_the_documents_show(program, printed, tmp_path):
     (tmp_path / "main.c").write_text(program)
     build = ["cc", "-std=c11", *WARNINGS, "main.c", "-o", "main", f"-I{ROOT}/include", f"-I{BUILD}/include", f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-lgradus", "-lm"]
     built = run(build, tmp_path)
@@ -41,7 +41,7 @@ def test_c_program(program, printed, tmp_path):
 
 
 @pytest.mark.parametrize("program, printed", programs("cpp", "int main("))
-def test_cpp_program(program, printed, tmp_path):
+def test_cpp_programs_print_what_the_documents_show(program, printed, tmp_path):
     needs("c++", "as root, apt-get install g++")
     (tmp_path / "main.cpp").write_text(program)
     built = run(["c++", "-std=c++17", *WARNINGS, "main.cpp", "-o", "main", f"-I{ROOT}/include", f"-I{BUILD}/include", f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-lgradus"], tmp_path)
@@ -51,25 +51,25 @@ def test_cpp_program(program, printed, tmp_path):
 
 
 @pytest.mark.parametrize("program, printed", programs("python", "import gradus"))
-def test_python_program(program, printed, tmp_path):
+def test_python_programs_print_what_the_documents_show(program, printed, tmp_path):
     needs_python_headers()
     ran = run([sys.executable, "-c", program], tmp_path)
     assert (ran.returncode, ran.stdout) == (0, printed), ran.stderr
 
 
-def test_documents_have_programs():
+def test_documents_contain_programs_in_each_language():
     assert len(programs("c", "int main(")) >= 5 and programs("cpp", "int main(") and programs("python", "import gradus")
 
 
-def test_recorded_names_are_the_oracles():
+def test_the_recorded_names_are_those_of_the_installed_pytorch():
     needs_torch()
     result = run([sys.executable, "-W", "ignore", "-c", "import record_torch_names as r; print(r.recorded_text(), end='')"], ROOT / "tools")
     assert result.returncode == 0, result.stderr
     assert result.stdout == (DOCS / "torch_names.txt").read_text()
 
 
-def test_pages_are_made_from_the_code():
-    """The pages generated without Sphinx list every operator and every header, and the page of missing names lists them."""
+def test_generated_pages_list_every_operator_and_header():
+    """The pages that are generated without Sphinx list every operator and every header, and the page of missing names lists all missing names."""
     needs_python_headers()
     sys.path[:0] = [str(DOCS), str(ROOT)]
     from codegen.schema import read_schema
@@ -88,7 +88,7 @@ def test_pages_are_made_from_the_code():
     assert "`torch.package`" in missing and "`add`" not in missing
 
 
-def test_links_lead_to_pages():
+def test_links_between_pages_have_targets():
     made = {"benchmarks.md", "examples.md", "missing.md", "CHANGELOG.md", "SECURITY.md"}
     for page in DOCS.glob("*.md"):
         for target in re.findall(r"\]\(([^)#]+\.md)", page.read_text()):

@@ -1,4 +1,4 @@
-"""The example programs and the program in the README run and print what they should."""
+"""Runs the example programs and the program in the README, and checks what they print."""
 import re
 import subprocess
 import sys
@@ -16,19 +16,19 @@ def run(name, *arguments):
     return result.stdout
 
 
-def test_digits_learns_to_read():
+def test_digits_reaches_97_percent_accuracy():
     lines = run("digits", "examples/data/digits.csv").rstrip().splitlines()
     accuracy = re.fullmatch(r"test accuracy: (0\.\d+)", lines[-1])
     assert accuracy and float(accuracy[1]) >= 0.97
     assert any("read as" in line for line in lines)
 
 
-def test_digits_needs_its_data():
+def test_digits_reports_a_missing_data_file():
     result = subprocess.run([EXAMPLES / "digits", "no such file"], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 1 and "no such file" in result.stderr
 
 
-def test_lenet_learns_to_read_and_is_saved(tmp_path):
+def test_lenet_reaches_98_percent_accuracy_and_saves_its_parameters(tmp_path):
     path = tmp_path / "lenet.safetensors"
     lines = run("lenet", "examples/data/digits.csv", path).replace("\r", "\n").splitlines()
     accuracy = re.fullmatch(r"test accuracy: (0\.\d+)", lines[-1])
@@ -54,13 +54,13 @@ def test_autodiff_prints_the_graph():
     assert positions == sorted(positions)
 
 
-def test_strides_pictures():
+def test_strides_draws_the_memory_of_views():
     text = run("strides")
     assert "strides [2, 1]" in text and "[1][2][3][4]" in text
     assert " 1  2 [3][4]" in text and "[1] 2 [3] 4 " in text
 
 
-def test_checkpoint_goes_on_from_its_file(tmp_path):
+def test_checkpoint_resumes_from_its_file(tmp_path):
     path = tmp_path / "line.safetensors"
     assert run("checkpoint", path, "120") == "y = 2.00 x + 1.00\n"
     assert run("checkpoint", path, "150") == "goes on after step 100\ny = 2.00 x + 1.00\n"
@@ -69,12 +69,12 @@ def test_checkpoint_goes_on_from_its_file(tmp_path):
     assert result.returncode == 1 and "bytes follow the header" in result.stderr
 
 
-def test_char_rnn_sings():
+def test_char_rnn_learns_its_text():
     text = run("char_rnn")
     assert float(re.search(r"loss (0\.\d+)", text)[1]) < 0.3 and "went to mow a meadow" in text.split("after")[1]
 
 
-def test_readme_program(tmp_path):
+def test_the_readme_program_compiles_and_runs(tmp_path):
     program = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     assert len(program.splitlines()) <= 24
     (tmp_path / "main.c").write_text(program)

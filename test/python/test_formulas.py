@@ -1,5 +1,5 @@
-"""The generator and the run-time parser share one formula language: every derivative of schema/ is parsed at run time for an operator defined with
-the same signature, and computes the same bits on the operator's samples."""
+"""Checks that the generator and the run-time parser read the same formula language. For every operator with derivative formulas in schema/, defines
+an operator with the same signature whose formulas are parsed at run time. Both must compute the same bits for the sample arguments in the schema."""
 import ast
 import json
 import sys
@@ -93,7 +93,7 @@ int main(void)
 
 
 class Written(ast.NodeTransformer):
-    """Replaces the names that `where` gives to parts of a formula by those parts."""
+    """Replaces names in a gradient formula. `names` is the operator's `where` table in the schema: {name of a common subexpression: its formula}."""
 
     def __init__(self, names):
         self.names = names
@@ -113,7 +113,7 @@ UNREAD = {"linalg_qr": "written out it has more parts than a formula may have", 
           "_linalg_eigh": "likewise", "_linalg_svd": "likewise", "_linalg_eig": "likewise", "_lu_factor": "written out it has more parts than a formula may have"}
 
 
-def test_every_formula_of_the_schema(prefix, tmp_path):
+def test_every_derivative_of_the_schema_gives_the_same_bits_at_run_time(prefix, tmp_path):
     operators = [o for o in read_schema(ROOT / "schema").values() if o.grads and not o.underived and "functional" in o.forms and o.name not in UNREAD]
     assert len(operators) > 100
     (tmp_path / "main.c").write_text(PROGRAM % "".join(definition(o) for o in operators))

@@ -1,4 +1,4 @@
-"""The gdb script prints tensors of an installed release library, in a running program and in a core file."""
+"""Checks that the gdb script prints tensors of an installed release library, in a running program and in a core file."""
 import re
 import subprocess
 
@@ -82,20 +82,20 @@ def check(printed):
 OUTPUT = [word for name in (*PRINTED, *VALUES) for word in (f"echo {name}:", f"output all->{name}", "echo \\n")]
 
 
-def test_values_of_a_program_and_of_its_core(prefix, program, tmp_path):
+def test_values_are_printed_in_a_running_program_and_in_its_core_file(prefix, program, tmp_path):
     core = tmp_path / "core"
     check(gdb(prefix, *commands("break stop_here", "run", *OUTPUT, f"generate-core-file {core}"), program))
     assert core.exists()
     check(gdb(prefix, *commands(*OUTPUT), program, core))
 
 
-def test_nothing_is_called_in_the_program(prefix, program):
+def test_printing_calls_no_function_of_the_program(prefix, program):
     printed = gdb(prefix, *commands("set may-call-functions off", "break stop_here", "run", "print all->result"), program)
     assert "grad_fn MulBackward0" in printed
 
 
-def test_the_script_knows_the_librarys_tables():
-    """The script has a name for each offset that layout.c exports, and for every dtype."""
+def test_the_script_has_the_offsets_and_dtypes_of_the_library():
+    """The script has a name for each offset that layout.c exports, and a name for every dtype."""
     script = (ROOT / "gdb/gradus-gdb.py").read_text()
     layout = re.search(r"LAYOUT = \((.*?)\)\.split", script, flags=re.S)[1].replace('"', " ").split()
     entries = re.findall(r"^    (.+),$", (ROOT / "src/api/layout.c").read_text(), flags=re.M)

@@ -1,5 +1,5 @@
-"""A program of a user is built against an install, in an empty folder: with pkg-config, C11, C++17 and CMake. Also the symbols and the size of the
-install."""
+"""Builds the program of a user against an install, in an empty folder, with pkg-config, C11, C++17 and CMake. Also checks the exported symbols and
+the size of the install."""
 import json
 import re
 from pathlib import Path
@@ -57,7 +57,7 @@ OUTPUT = ("tensor([[2., 4.],\n        [6., 8.]])\n"
     ("main.c", C_PROGRAM, "cc -std=c11"),
     ("main.cpp", CPP_PROGRAM, "c++ -std=c++17"),
 ])
-def test_one_line_builds_a_strangers_program(prefix, tmp_path, name, text, compiler):
+def test_one_command_with_pkg_config_builds_a_program(prefix, tmp_path, name, text, compiler):
     needs_pkg_config_and(compiler.split()[0])
     (tmp_path / name).write_text(text)
     built = run(f"{compiler} -Wall -Wextra -Werror {name} -o main $(pkg-config --cflags --libs gradus)", tmp_path, PKG_CONFIG_PATH=str(libdir(prefix)))
@@ -66,7 +66,7 @@ def test_one_line_builds_a_strangers_program(prefix, tmp_path, name, text, compi
     assert (ran.returncode, ran.stdout) == (0, OUTPUT), ran.stdout + ran.stderr
 
 
-def test_cmake_package(prefix, tmp_path):
+def test_a_program_is_built_with_the_cmake_package(prefix, tmp_path):
     (tmp_path / "main.c").write_text(C_PROGRAM)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(stranger C)\nfind_package(gradus 0.1 REQUIRED)\n"
@@ -89,7 +89,7 @@ def test_a_build_without_options_is_optimised(tmp_path, generator):
 
 @pytest.mark.parametrize("name, options", [("libgradus.so", "-D"), ("libgradus.a", "-g")])
 def test_only_public_symbols_are_exported(prefix, name, options):
-    """Hidden operators and internal functions are not exported, not even by the static library."""
+    """Neither the shared nor the static library exports hidden operators and internal functions."""
     listing = run(["nm", options, "--defined-only", str(next(prefix.rglob(name)))], ROOT).stdout.split("\n")
     symbols = [line.split()[-1] for line in listing if len(line.split()) == 3]
     assert len(symbols) > 500
@@ -130,14 +130,14 @@ def test_cmake_package_has_the_static_library(prefix, tmp_path):
     assert (ran.returncode, ran.stdout) == (0, OUTPUT)
 
 
-def test_a_32_bit_platform_is_refused_in_one_sentence(tmp_path):
-    """CMake is told that pointers have 4 bytes, so the test needs no 32-bit C library."""
+def test_configuring_for_a_32_bit_platform_is_an_error(tmp_path):
+    """The test tells CMake that pointers have 4 bytes, so it needs no 32-bit C library."""
     result = run(f"cmake -S {ROOT} -B {tmp_path} -DCMAKE_SIZEOF_VOID_P=4 -DCMAKE_C_ABI_COMPILED=1", tmp_path)
     assert result.returncode != 0
     assert "Gradus needs a 64-bit platform" in result.stderr and "Python" not in result.stderr
 
 
-def test_the_library_is_small(prefix, tmp_path):
+def test_the_stripped_library_is_at_most_10_megabytes(prefix, tmp_path):
     stripped = tmp_path / "stripped.so"
     assert run(["strip", "-o", str(stripped), str(next(prefix.rglob("libgradus.so")))], ROOT).returncode == 0
     assert stripped.stat().st_size <= 10_000_000

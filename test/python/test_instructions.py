@@ -1,11 +1,11 @@
-"""The number of instructions that a call executes, which unlike time is repeatable on a busy machine. bench/instructions.sh counts it on the release
-build."""
+"""Limits the number of instructions that a call executes. In contrast to the time, this number is repeatable on a busy machine. bench/instructions.sh
+counts the instructions of the release build."""
 import subprocess
 
 from conftest import ROOT, needs
 
-# The limits of add, add_bias and add_transposed are promised in the documents. The other limits are 10 % above the numbers measured when they were
-# written.
+# The limits of add, add_bias and add_transposed are promised in the documents. Each other limit is 10 % above the number that was measured when the
+# limit was written.
 LIMITS = {
     "add": 350,
     "add_batched": 1650,
@@ -29,7 +29,7 @@ LIMITS = {
 }
 
 
-def test_calls_stay_within_their_limits():
+def test_calls_execute_no_more_instructions_than_their_limits():
     needs("valgrind", "as root, apt-get install valgrind")
     result = subprocess.run([ROOT / "bench" / "instructions.sh", *LIMITS], capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -1,5 +1,5 @@
-"""Quotients and remainders of int64 compared with Python's: small numbers, which are divided in floating point, and numbers around the limits of
-that."""
+"""Compares quotients and remainders of int64 with Python's. Operands of at most 50 bits are divided in floating point. Other operands are around the
+limits of floating-point division."""
 import random
 
 import gradus
@@ -24,24 +24,25 @@ def expect(xs, ys):
     assert gradus.fmod(x, y).tolist() == [a - truncated(a, b) * b for a, b in pairs]
 
 
-def test_small_numbers():
+def test_operands_of_at_most_50_bits():
     r = random.Random(1)
     for bits in (3, 12, 40, 50):
         xs = [r.randrange(-(2**50), 2**50) for _ in range(1000)]
         ys = [r.randrange(-(2**bits), 2**bits) or 3 for _ in range(1000)]
         expect(xs, ys)
-        # Numbers near a multiple of the divisor, where the double nearest to the quotient may be the next integer.
+        # Dividends that differ by at most 1 from a multiple of the divisor. Their quotient, rounded to double, may be the next integer, so truncating
+        # it would be wrong.
         expect([truncated(a, b) * b + r.choice((-1, 0, 1)) for a, b in zip(xs, ys)], ys)
 
 
-def test_ends():
+def test_operands_at_the_limits_of_int64_and_of_floating_point_division():
     pairs = [(a, b) for a in ENDS for b in ENDS if b != 0]
     expect(*map(list, zip(*pairs)))
     for a, b in pairs:
         expect([a] * 5, [b] * 5)
 
 
-def test_result_in_place():
+def test_remainder_in_place():
     x = gradus.arange(-500, 500)
     x %= 7
     assert x.tolist() == [a % 7 for a in range(-500, 500)]

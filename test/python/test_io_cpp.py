@@ -1,4 +1,5 @@
-"""Lists of named tensors in C++ own their entries wherever they are stored, and their files are the same as those written in C."""
+"""Tests lists of named tensors in C++. A list owns its tensors wherever it is stored, and the files that C++ programs write equal those written in
+C."""
 import shutil
 
 import pytest
@@ -52,7 +53,7 @@ int main()
 
 
 @pytest.mark.parametrize("command", ["g++ -std=c++11 -O2", "clang++ -std=c++17 -O2", "g++ -std=c++20 -O1 -fsanitize=address,undefined"])
-def test_named_lists(tmp_path, command):
+def test_named_lists_own_their_entries_and_write_the_same_files_as_c(tmp_path, command):
     if not shutil.which(command.split()[0]):
         pytest.skip(f"{command.split()[0]} is not installed: as root, apt-get install g++ clang")
     (tmp_path / "main.cpp").write_text(PROGRAM)
@@ -62,8 +63,8 @@ def test_named_lists(tmp_path, command):
     assert (ran.returncode, ran.stdout) == (0, "tensor([[1., 1.],\n        [1., 1.]])\ntensor([0., 0.])\npt 2\n"), ran.stderr
 
 
-def test_a_view_does_not_keep_a_temporary(tmp_path):
-    """Code that would leave a dangling pointer does not compile."""
+def test_assigning_a_temporary_to_a_view_of_a_named_list_does_not_compile(tmp_path):
+    """Assigning a temporary list to a view, which would leave a dangling pointer, does not compile."""
     needs("g++", "as root, apt-get install g++")
     for text, compiles in [("grd_named_tensors list = grd_named_tensors({\"a\", t}); list = grd_named_tensors({\"b\", t});", True),
                            ("grd_named_tensors_view list; list = grd_named_tensors({\"b\", t});", False)]:

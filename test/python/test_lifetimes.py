@@ -1,5 +1,5 @@
-"""Use of freed tensors: GRADUS_DEBUG=lifetimes reports every one, and valgrind and AddressSanitizer find reads of freed memory. On the release
-library."""
+"""Checks that every use of a freed tensor is reported by GRADUS_DEBUG=lifetimes, and that valgrind and AddressSanitizer find reads of freed memory,
+all with the release library."""
 import os
 import re
 import shutil
@@ -47,64 +47,68 @@ def expect(lines, *patterns):
         assert re.fullmatch(pattern, line), (line, pattern)
 
 
-def gone(scope, depth):
-    return rf" that is gone: scope {scope}, at depth {depth}, {PLACE}, was closed"
+def after_its_scope(scope, depth):
+    return rf" that has been freed: scope {scope}, at depth {depth}, {PLACE}, was closed"
 
 
-def test_use_after_the_scope_names_operator_call_and_scope(program):
+def test_use_after_the_scope_reports_operator_argument_and_scope(program):
     expect(reports(program, "use_after_scope"),
-           r"add: argument 'other' \(position 2\) is a tensor made by mul" + gone(2, 2),
-           r"add: argument 'self' \(position 1\) is a tensor made by mul" + gone(2, 2),
-           r"add: argument 'out' is a tensor made by mul" + gone(2, 2),
-           r"stack: argument 'tensors' \(position 1\) is a tensor made by mul" + gone(3, 2),
-           r"grd_item: argument 't' is a tensor made by mul" + gone(2, 2),
+           r"add: argument 'other' \(position 2\) is a tensor made by mul" + after_its_scope(2, 2),
+           r"add: argument 'self' \(position 1\) is a tensor made by mul" + after_its_scope(2, 2),
+           r"add: argument 'out' is a tensor made by mul" + after_its_scope(2, 2),
+           r"stack: argument 'tensors' \(position 1\) is a tensor made by mul" + after_its_scope(3, 2),
+           r"grd_item: argument 't' is a tensor made by mul" + after_its_scope(2, 2),
            "nothing",
-           r"sum: argument 'self' \(position 1\) is a tensor made by zeros" + gone(1, 1))
+           r"sum: argument 'self' \(position 1\) is a tensor made by zeros" + after_its_scope(1, 1))
     assert "opened in dead_product (" in reports(program, "use_after_scope")[0]
 
 
-def test_the_maker_is_the_operator_that_was_called(program):
-    # Tensors made by a composite, a view, an in-place operator, no operator, and an operator with several results.
+def test_a_report_names_the_operator_that_made_the_tensor(program):
+    # The tensors are made by a composed operator, a view, an in-place operator, no operator, and an operator with several results.
     makers = [" made by mse_loss", " made by t", " made by sqrt", "", " made by unbind"]
-    expect(reports(program, "names_of_makers"), *(rf"grd_numel: argument 't' is a tensor{maker}" + gone(2, 2) for maker in makers))
+    expect(reports(program, "names_of_makers"), *(rf"grd_numel: argument 't' is a tensor{maker}" + after_its_scope(2, 2) for maker in makers))
 
 
-def test_references_are_counted(program):
-    unowned = r" that the caller has no reference of: every reference is taken with grd_keep"
+def test_drop_and_keep_without_a_reference_are_reported(program):
+    unowned = r" to which the caller has no reference; grd_keep takes one"
     expect(reports(program, "references"),
            "grd_drop: argument 't' is a tensor made by ones" + unowned,
            "nothing",
            "grd_drop: argument 't' is a tensor made by zeros" + unowned,
            "nothing",
-           "grd_drop: argument 't' is a tensor made by zeros that is gone: its last owner gave it up",
-           "grd_keep: argument 't' is a tensor made by zeros that is gone: its last owner gave it up",
+           "grd_drop: argument 't' is a tensor made by zeros that has been freed: its last owner gave it up",
+           "grd_keep: argument 't' is a tensor made by zeros that has been freed: its last owner gave it up",
            "grd_scope_close: the scope is not open: it, or one around it, was closed before")
 
 
-def test_scopes_may_be_left_open_inside_others(program):
-    expect(reports(program, "scopes"), "nothing", r"grd_numel: argument 't' is a tensor made by ones" + gone(1, 1),
-           r"grd_numel: argument 't' is a tensor made by ones" + gone(1, 1), r"grd_scope_return: argument 'result' is a tensor made by ones" + gone(1, 1))
+def test_closing_a_scope_frees_tensors_of_scopes_left_open_inside_it(program):
+    expect(reports(program, "scopes"), "nothing", r"grd_numel: argument 't' is a tensor made by ones" + after_its_scope(1, 1),
+           r"grd_numel: argument 't' is a tensor made by ones" + after_its_scope(1, 1),
+           r"grd_scope_return: argument 'result' is a tensor made by ones" + after_its_scope(1, 1))
 
 
-def test_every_operator_refuses_every_dead_argument(program):
+def test_every_operator_refuses_freed_tensors(program):
     assert reports(program, "operators") == ["refused"]
 
 
-def test_a_program_that_is_right_runs_as_ever(program):
+def test_a_correct_program_prints_the_same_with_lifetime_checks(program):
     assert reports(program, "training") == run(program, "training", debug=False).stdout.splitlines()
 
 
-def test_named_tensors_may_not_be_dead(program, tmp_path):
+def test_save_and_load_into_refuse_freed_tensors(program, tmp_path):
     result = subprocess.run([program, "named_tensors"], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "GRADUS_DEBUG": "lifetimes"})
-    expect(result.stdout.splitlines(), r"grd_save: argument 'tensors' is a tensor made by mul" + gone(2, 2), "nothing",
-           r"grd_load_into: argument 'tensors' is a tensor made by mul" + gone(2, 2))
+    expect(result.stdout.splitlines(), r"grd_save: argument 'tensors' is a tensor made by mul" + after_its_scope(2, 2), "nothing",
+           r"grd_load_into: argument 'tensors' is a tensor made by mul" + after_its_scope(2, 2))
 
 
-# Functions of the public headers that take a tensor without checking that it is alive, with the reason why that is harmless.
+# Functions in the public headers that take a tensor without checking that it is alive. The comments give the reasons why that is harmless.
 HARMLESS = {
-    "grd_binding_of", "grd_binding_set", "grd_binding_is_owned", "grd_is_sole_owner",  # for bindings, which own a reference
-    "grd_cpu_fallback", "grd_redispatch", "grd_run_planned",  # kernels call them with tensors that the operator has checked
-    "grd_custom_mark_dirty", "grd_custom_mark_non_differentiable", "grd_custom_save", "grd_custom_end",  # they need a custom call in progress
+    # A language binding calls these functions for its objects, which own references to their tensors.
+    "grd_binding_of", "grd_binding_set", "grd_binding_is_owned", "grd_is_sole_owner",
+    # Kernels call these functions with tensors that the operator has checked.
+    "grd_cpu_fallback", "grd_redispatch", "grd_run_planned",
+    # These functions take a grd_custom_call, so they can only be called during a call of a custom function.
+    "grd_custom_mark_dirty", "grd_custom_mark_non_differentiable", "grd_custom_save", "grd_custom_end",
 }
 VALUES = {"grd_dims": "GRD_NO_DIMS", "grd_dims_view": "GRD_NO_DIMS", "grd_dtype": "GRD_FLOAT32", "bool": "false", "int": "1", "int64_t": "0", "double": "0.5", "grd_form": "GRD_OUT",
           "uint64_t": "0", "size_t": "0", "grd_scope": "inner"}
@@ -133,7 +137,7 @@ def argument(kind, dead):
     return VALUES.get(kind) or POINTERS.get(kind) or "(void *)0"
 
 
-def test_every_public_function_refuses_dead_tensors(tmp_path):
+def test_every_public_function_refuses_freed_tensors(tmp_path):
     calls = []
     for name, types in public_functions():
         places = [i for i, t in enumerate(types) if re.search(r"\bgrd_tensors?(_view)?\b", t) and t != "grd_tensor **"]
@@ -162,7 +166,7 @@ static const grd_wrapper_type wrapper;
     grd_value values[2] = {{.kind = GRD_KIND_TENSOR, .v.tensor = live}};                                        \
     (void)other, (void)results, (void)optimizer, (void)function, (void)dead, (void)values;
 #define END(what)                                                                                               \
-    if (strstr(grd_error_message(), "that is gone") == NULL)                                                    \
+    if (strstr(grd_error_message(), "that has been freed") == NULL)                                                    \
         printf("%s: %s\n", what, grd_error_message());                                                          \
     grd_error_clear();                                                                                          \
     grd_optimizer_drop(optimizer);                                                                              \
@@ -182,7 +186,7 @@ STALE = ["stale_pointer", "stale_large_pointer", "stale_sizes"]
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed: as root, apt-get install valgrind")
 @pytest.mark.parametrize("case", STALE)
-def test_memcheck_sees_memory_of_dead_tensors(program, case):
+def test_memcheck_reports_reads_of_freed_tensors(program, case):
     environment = {"GRADUS_ISA": "v3", "OPENBLAS_CORETYPE": "Haswell"}
     plain = run("valgrind", "--error-exitcode=9", program, case, debug=False, **environment)
     assert plain.returncode == 9 and "Invalid read" in plain.stderr and "free'd" in plain.stderr and case in plain.stderr
@@ -191,7 +195,7 @@ def test_memcheck_sees_memory_of_dead_tensors(program, case):
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed: as root, apt-get install valgrind")
-def test_memcheck_has_nothing_to_say_of_a_program_that_is_right(program):
+def test_memcheck_reports_nothing_for_a_correct_program(program):
     for debug in (False, True):
         result = run("valgrind", "--error-exitcode=9", program, "training", debug=debug, GRADUS_ISA="v3", OPENBLAS_CORETYPE="Haswell")
         assert result.returncode == 0, result.stderr
@@ -210,14 +214,14 @@ def sanitized(tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", STALE)
-def test_address_sanitizer_sees_memory_of_dead_tensors(sanitized, case):
+def test_address_sanitizer_reports_reads_of_freed_tensors(sanitized, case):
     plain = run(sanitized, case, debug=False)
     assert plain.returncode != 0 and "heap-use-after-free" in plain.stderr and case in plain.stderr
     quarantined = run(sanitized, case)
     assert quarantined.returncode != 0 and "use-after-poison" in quarantined.stderr
 
 
-def test_address_sanitizer_has_nothing_to_say_of_a_program_that_is_right(sanitized):
+def test_address_sanitizer_reports_nothing_for_a_correct_program(sanitized):
     for debug in (False, True):
         assert run(sanitized, "training", debug=debug, ASAN_OPTIONS="detect_leaks=0").returncode == 0
     assert run(sanitized, "operators").stdout == "refused\n"

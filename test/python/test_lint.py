@@ -1,4 +1,5 @@
-"""The checks of lint for operators: names where they must not be, kernels whose schema entry is gone, and compositions written in Python."""
+"""Checks that the lint reports operator names in the generator, kernels whose schema entry was removed, and compositions of operators written in
+Python."""
 import re
 import shutil
 import sys
@@ -10,7 +11,7 @@ import lint  # noqa: E402
 import numerics  # noqa: E402
 
 
-def test_what_an_entry_that_is_gone_leaves_behind_is_named(tmp_path):
+def test_kernels_of_a_removed_schema_entry_are_reported(tmp_path):
     for folder in ("schema", "src", "codegen"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     assert list(lint.check_bodies(tmp_path)) == []
@@ -21,7 +22,7 @@ def test_what_an_entry_that_is_gone_leaves_behind_is_named(tmp_path):
     assert re.fullmatch(r"src/kernel/special.h:\d+: grd_math_airy_ai is left behind: .*", function)
 
 
-def test_an_operator_named_in_the_generator_is_found(tmp_path, monkeypatch):
+def test_operator_names_in_the_generator_and_dispatcher_are_reported(tmp_path, monkeypatch):
     for folder in ("schema", "codegen"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "src" / "dispatch").mkdir(parents=True)
@@ -67,7 +68,7 @@ class Doubled(_C.autograd.Function):
 }
 
 
-def test_a_composition_of_operators_in_python_is_found(tmp_path):
+def test_compositions_of_operators_in_python_are_reported(tmp_path):
     shutil.copytree(ROOT / "schema", tmp_path / "schema")
     for name, text in COMPOSITIONS.items():
         (tmp_path / "python" / "gradus" / name).parent.mkdir(parents=True)
@@ -82,5 +83,5 @@ def test_a_composition_of_operators_in_python_is_found(tmp_path):
     ]
 
 
-def test_nothing_computes_in_python():
+def test_the_python_package_contains_no_composition_of_operators():
     assert list(numerics.check()) == []

@@ -1,4 +1,5 @@
-"""Numbers given as options in C and C++ arrive as they are written, or do not compile. Tested for every option of every operator of the schema."""
+"""Checks that numbers given as options in C and C++ arrive as they are written, or do not compile, for every option of every operator of the
+schema."""
 import shutil
 import sys
 
@@ -17,7 +18,7 @@ INCLUDE = f"-I{ROOT / 'include'} -I{BUILD / 'include'}"
 PLACEHOLDERS = {"Tensor": "t", "Scalar": "grd_int(1)", "int": "1", "float": "1", "bool": "false", "str": '"x"', "dtype": "GRD_FLOAT32", "device": "GRD_CPU",
                 "Generator": "NULL"}
 
-# A kernel `capture` receives every call. It stores the argument that `wanted` names and ends the call with an error.
+# The C kernel `capture` receives every call. It stores the argument that `wanted` names, and ends the call with an error.
 HEAD = r"""
 #include <gradus/gradus.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ def placeholder(argument):
 
 
 def call(operator, option, value, cpp):
-    """Returns the statements of a call with one option."""
+    """Returns the C statements of a call with one option."""
     words = [placeholder(a) for a in headers.required(operator)]
     suffix = headers.form_names(operator)[0][0]
     name = f"grd_{operator.name}{suffix}"
@@ -85,7 +86,7 @@ def call(operator, option, value, cpp):
 
 
 def expectations(option):
-    """Returns [(value as written, C expression that is true if it arrived)] for an option that takes a number."""
+    """Returns [(value as it is written, C condition that is true if the value has arrived)] for an option that takes a number."""
     if option.list:
         return [(f"{v}", f"got.kind == GRD_KIND_DIMS && element == {v}") for v in (0, 1, -1)]
     if ctype.is_scalar(option):
@@ -131,7 +132,7 @@ def default_test(option):
 
 
 @pytest.mark.parametrize("compiler, standard", COMPILERS)
-def test_numbers_arrive_as_they_are_written(compiler, standard, tmp_path):
+def test_numbers_given_as_options_arrive_unchanged(compiler, standard, tmp_path):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed: as root, apt-get install g++ clang")
     cpp = "++" in standard
@@ -144,7 +145,7 @@ def test_numbers_arrive_as_they_are_written(compiler, standard, tmp_path):
 
 
 @pytest.mark.parametrize("compiler, standard", [("gcc", "c11"), ("clang", "c11"), ("g++", "c++11"), ("clang++", "c++17")])
-def test_where_a_number_makes_no_sense_it_does_not_compile(compiler, standard, tmp_path):
+def test_a_number_for_an_option_that_is_no_number_does_not_compile(compiler, standard, tmp_path):
     """A number given for a tensor, a string or a generator does not compile, except 0, which is a null pointer and stands for None. In C a dtype may
     be any integer, so it is tested in C++ only; devices in C are tested in test_errors.c."""
     if shutil.which(compiler) is None:

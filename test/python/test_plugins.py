@@ -1,4 +1,4 @@
-"""The plug-ins of examples/plugins, each built in a folder of its own against an install, as a user would, and run."""
+"""Builds each plug-in of examples/plugins in a folder of its own against an install, as a user would, and runs it."""
 import shutil
 import signal
 
@@ -29,7 +29,7 @@ def encrypted(prefix, tmp_path_factory):
     return build("encrypted", prefix, tmp_path_factory)
 
 
-def test_digits_trains_on_two_devices_as_on_the_cpu(device):
+def test_digits_trains_on_two_plugin_devices_with_the_losses_of_the_cpu(device):
     result = run([device / "digits", DIGITS, device / "vault.so", device / "safe.so"], device)
     assert result.returncode == 0, result.stdout + result.stderr
     lines = result.stdout.splitlines()
@@ -42,19 +42,19 @@ def test_digits_trains_on_two_devices_as_on_the_cpu(device):
     assert lines[-1] == "losses are the same"
 
 
-def test_the_cpu_cannot_read_the_device(device):
+def test_reading_device_memory_on_the_cpu_is_a_segmentation_fault(device):
     asked = run([device / "peek", device / "vault.so", "copy"], device)
     assert (asked.returncode, asked.stdout) == (0, "tensor([2., 2.], device='vault:0')\nthe first element is 2\n")
     assert run([device / "peek", device / "vault.so", "raw"], device).returncode == -signal.SIGSEGV
 
 
-def test_a_device_that_is_not_there(device):
+def test_loading_a_missing_plugin_is_an_error(device):
     result = run([device / "digits", DIGITS, "no/such.so"], device)
     assert result.returncode == 1
     assert result.stderr.startswith("OSError: cannot load plug-in 'no/such.so'")
 
 
-def test_encrypted_tensors(encrypted):
+def test_the_encrypted_wrapper_example_runs(encrypted):
     result = run([encrypted / "demo"], encrypted)
     assert result.returncode == 0, result.stdout + result.stderr
     lines = result.stdout.splitlines()

@@ -1,5 +1,5 @@
-"""The example of an operator outside of the tree: it is built against an install with CMake and with pkg-config, loaded, called and
-differentiated."""
+"""Builds the example of an operator outside of the tree against an install, with CMake and with pkg-config, and loads, calls and differentiates the
+operator."""
 import re
 import shutil
 
@@ -41,12 +41,12 @@ def built(prefix, tmp_path_factory):
     return folder / "build"
 
 
-def test_it_is_loaded_used_and_differentiated(built):
+def test_the_example_operator_is_loaded_called_and_differentiated(built):
     result = run(["./use", "extra.so"], built)
     assert (result.returncode, result.stdout) == (0, OUTPUT), result.stdout + result.stderr
 
 
-def test_what_is_no_plugin_is_an_error(built):
+def test_loading_a_file_that_is_no_plugin_is_an_error(built):
     result = run(["./use", "./use"], built)
     assert result.returncode == 1 and result.stderr.startswith("OSError: cannot load plug-in '"), result.stderr
     result = run(["./use", "missing.so"], built)
@@ -54,7 +54,7 @@ def test_what_is_no_plugin_is_an_error(built):
 
 
 @pytest.mark.parametrize("compiler, name", [("cc -std=c11", "extra.c"), ("c++ -std=c++17", "plugin.cpp")])
-def test_one_line_builds_a_plugin(prefix, built, tmp_path, compiler, name):
+def test_one_command_with_pkg_config_builds_a_plugin(prefix, built, tmp_path, compiler, name):
     needs_pkg_config_and(compiler.split()[0])
     shutil.copy(EXAMPLE / "extra.c", tmp_path)
     (tmp_path / "plugin.cpp").write_text('#include <gradus/gradus.h>\nstatic bool load()\n{\n    grd_definition definition{};\n'
@@ -68,8 +68,8 @@ def test_one_line_builds_a_plugin(prefix, built, tmp_path, compiler, name):
     assert (result.returncode, result.stdout, result.stderr) == expected
 
 
-def test_a_plugin_of_another_interface_is_refused(prefix, built, tmp_path):
-    """The plug-in is built with the header of another interface version, as an older or newer install would have."""
+def test_a_plugin_with_another_interface_version_is_refused(prefix, built, tmp_path):
+    """The plug-in is built with the header of another interface version, as if for an older or newer install."""
     headers = next(prefix.rglob("gradus/plugin.h")).parent.parent
     shutil.copytree(headers, tmp_path / "include")
     header = tmp_path / "include/gradus/plugin.h"

@@ -1,5 +1,5 @@
-"""GRADUS_DEBUG=races: a call that needs exclusive use of a tensor is an error while another thread uses the tensor, and vice versa. On the release
-library."""
+"""Tests GRADUS_DEBUG=races with the release library: a call that needs exclusive use of a tensor is an error while another thread uses the tensor,
+and vice versa."""
 import os
 import subprocess
 
@@ -22,9 +22,9 @@ def reports(program, case, modes):
 
 
 @pytest.mark.parametrize("modes", ["races", "races,lifetimes"])
-def test_changes_while_an_operator_reads(program, modes):
+def test_changing_a_tensor_that_another_thread_reads_is_an_error(program, modes):
     def refused(name):
-        return f"{name} was called while another thread runs mul {SHARED}; {name} needs it for itself"
+        return f"{name} was called while another thread runs mul {SHARED}; {name} needs exclusive use of it"
 
     assert reports(program, "changes_meet_mul", modes) == [
         "grd_resize_: resize: " + refused("resize_"),
@@ -35,17 +35,17 @@ def test_changes_while_an_operator_reads(program, modes):
 
 
 @pytest.mark.parametrize("modes", ["races", "races,lifetimes"])
-def test_reads_while_an_operator_changes(program, modes):
+def test_reading_a_tensor_that_another_thread_changes_is_an_error(program, modes):
     def refused(name):
-        return f"{name}: {name} was called while another thread runs resize_ {SHARED}; resize_ needs it for itself"
+        return f"{name}: {name} was called while another thread runs resize_ {SHARED}; resize_ needs exclusive use of it"
 
     assert reports(program, "reads_meet_resize", modes) == ["grd_add: " + refused("add"), "grd_add_: " + refused("add"), *ALONE_AGAIN,
                                                             "resize_: nothing", *ALONE_AGAIN]
 
 
-def test_reads_and_other_tensors_are_no_races(program):
+def test_concurrent_reads_and_changes_of_other_tensors_are_allowed(program):
     assert reports(program, "reads_meet_mul", "races") == ["grd_add: nothing", "grd_add_: nothing", *ALONE_AGAIN, "mul: nothing", *ALONE_AGAIN]
 
 
-def test_off_nothing_is_reported(program):
+def test_races_are_not_reported_without_the_mode(program):
     assert not any("another thread" in line for line in reports(program, "reads_meet_mul", "lifetimes"))

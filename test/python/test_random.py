@@ -12,7 +12,7 @@ import binding as g
 from random_calls import Gradus, digest, rests_on_libm, run, state_digest
 
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "random.json"
-ULP = 4  # for float64 numbers computed with log, sin and cos of another version of the C library
+ULP = 4  # error in ulps that is allowed for float64 numbers computed with log, sin and cos of another version of the C library
 
 
 def is_recorded(call, data, recorded):
@@ -24,7 +24,7 @@ def is_recorded(call, data, recorded):
 
 
 def replay(threads):
-    """Returns the calls whose results differ from the recorded ones."""
+    """Returns the calls whose results differ from those recorded from PyTorch."""
     side, wrong = Gradus(threads), []
     for sequence in json.loads(RECORDED.read_text()):
         with g.scope():
@@ -38,12 +38,12 @@ def replay(threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_recorded(threads):
+def test_random_calls_give_the_numbers_recorded_from_pytorch(threads):
     assert not replay(threads)
 
 
 @pytest.mark.parametrize("level", ["portable", "v2", "v3", "v4"])
-def test_recorded_at_level(level):
+def test_random_calls_give_the_recorded_numbers_at_each_instruction_set_level(level):
     program = "import test_random, binding; print(binding.lib.grd_isa().decode(), test_random.replay(2))"
     result = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, env=os.environ | {"GRADUS_ISA": level}, capture_output=True,
                             text=True, check=True)

@@ -1,4 +1,4 @@
-"""What is rebuilt after a change of the schema, and how much code is generated. Both are counted, not timed."""
+"""Counts the build steps after a change of the schema, and the lines of generated code. The test measures no time."""
 import os
 import re
 import shutil
@@ -30,12 +30,12 @@ def generated():
 
 @pytest.fixture
 def steps(tmp_path):
-    """Returns a function that lists what ninja would run after the file of the family is changed. It restores all generated files with their
-    times."""
+    """Returns a function that lists the steps that ninja would run after a change of one of the schema's files, each of which describes a family of
+    operators. After the test all generated files are restored with their times."""
     needs("ninja", "pip install ninja")
     before = generated()
     shutil.copytree(ROOT / "schema", tmp_path / "schema")
-    plan = BUILD / "rebuild.ninja"  # no rule makes this file, so ninja does not run CMake to update it
+    plan = BUILD / "rebuild.ninja"  # no rule makes this copy of build.ninja, so ninja does not run CMake to update it
     shutil.copy(BUILD / "build.ninja", plan)
 
     def dry_run():
@@ -61,23 +61,23 @@ def steps(tmp_path):
 
 
 @pytest.mark.parametrize("family", ["elementwise", "view"])
-def test_a_word_of_documentation_builds_few_objects(steps, family):
-    built = steps(family, lambda text: re.sub('doc = "(?=\\w)', 'doc = "Indeed: ', text, count=1))
+def test_a_change_of_documentation_rebuilds_at_most_5_objects(steps, family):
+    built = steps(family, lambda text: re.sub(r'doc = ("+)(?=\w)', r'doc = \1Indeed: ', text, count=1))
     objects = [step for step in built if step.startswith("Building C object")]
     assert 1 <= len(objects) <= 5, "\n".join(built)
 
 
 @pytest.mark.parametrize("family", ["elementwise", "copy"])
-def test_a_new_operator_takes_few_steps(steps, family):
+def test_a_new_operator_rebuilds_in_at_most_25_steps(steps, family):
     built = steps(family, lambda text: text + NEW_OPERATOR)
     assert any("table.c" in step for step in built)
     assert len(built) <= 25, "\n".join(built)
 
 
-def test_little_is_generated_for_an_operator():
-    """The number of generated lines of C is limited by the number of public operators. Lines are at most WIDTH wide, except in tables."""
+def test_at_most_80_lines_are_generated_for_each_operator():
+    """The number of generated lines of C is at most 80 for each public operator. Lines are at most WIDTH columns wide, except in tables."""
     operators = [o for o in read_schema(ROOT / "schema").values() if o.is_operator and not o.hidden]
-    others = {"kernel_levels.h", "cast_rows.h"}  # their length depends on the kernel files, levels and dtypes, not on the operators
+    others = {"kernel_levels.h", "cast_rows.h"}  # the lengths of these files depend on the kernel files, instruction-set levels and dtypes, not on the operators
     lines = [line for path, (text, _) in generated().items() if path.suffix != ".pyi" and path.name not in others for line in text.decode().splitlines()]
     assert len(lines) <= 80 * len(operators), f"{len(lines) / len(operators):.1f} lines for an operator"
     wide = [line for line in lines if len(line) > WIDTH]

@@ -1,4 +1,5 @@
-"""The strides of results are PyTorch's: every operator is called on its samples and on variations of them, with arguments in many memory layouts."""
+"""Checks that the strides of results are PyTorch's. Every operator is called with the sample arguments in the schema and with variations of them, in
+many memory layouts."""
 import ast
 import random
 
@@ -12,7 +13,8 @@ from codegen.samples import evaluate, sample_texts
 TRIALS = 30
 pytestmark = pytest.mark.filterwarnings("ignore")  # only PyTorch warns here
 
-# Strides of dimensions of size 1 may differ. No element uses them, and PyTorch's depend on the operators that its function is composed of.
+# Operators whose results may differ from PyTorch's in the strides of dimensions of size 1. No element uses these strides, and PyTorch's depend on the
+# operators of which its function is composed.
 SIZE_ONE = {
     **{name: "one kernel here, several operators in PyTorch" for name in ("softsign", "isinf", "isfinite", "isneginf", "isposinf", "isclose", "batch_norm", "rms_norm", "conj_physical")},
     **{name: "a number is a zero-dimensional input here, a parameter in PyTorch" for name in ("pow", "clamp", "clamp_min", "clamp_max", "round_decimals")},
@@ -51,7 +53,7 @@ DIFFERENT = {
 
 
 def layouts(shape, pick):
-    """Returns random strides for the shape, dense or with gaps; those of dimensions of size 1 may be any number."""
+    """Returns random strides for the shape, dense or with gaps. Strides of dimensions of size 1 may be any number."""
     rank = len(shape)
     kind = pick.choice(["contiguous", "contiguous", "channels_last", "channels_last", "reversed", "transposed", "permuted", "permuted", "gaps", "expanded", "ones", "ones"])
     order = list(range(rank))
@@ -76,8 +78,8 @@ def layouts(shape, pick):
     return tuple(strides)
 
 
-def lay(values, strides):
-    """Returns the values stored with these strides. Along a stride of 0 the first value is repeated."""
+def with_strides(values, strides):
+    """Returns a tensor with the given elements and strides. Along a dimension of stride 0 the first element is repeated."""
     n = 1 + sum((s - 1) * t for s, t in zip(values.shape, strides)) if values.numel() else 0
     memory = torch.zeros(n, dtype=values.dtype)
     laid = torch.as_strided(memory, values.shape, strides)
@@ -99,7 +101,8 @@ def to_gradus(t):
 
 
 def change(shapes, pick):
-    """Sets some sizes to 1 and adds leading or trailing dimensions, in the same way for all shapes."""
+    """Returns the shapes of the arguments with some sizes replaced by 1 and with more leading or trailing dimensions. All shapes are changed in the
+    same way, so that the arguments still fit together."""
     sizes = sorted({n for s in shapes for n in s})
     ones = {n for n in sizes if pick.random() < 0.3}
     deeper, where = pick.choice([0, 0, 1, 2, 3]), pick.random()
@@ -129,7 +132,7 @@ def tensor(node, shape, domain, pick, dtype):
         low, high = bounds.get("lo", domain[0]), bounds.get("hi", domain[1])
         values = torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
         values = (values + bounds["ridge"] * torch.eye(*shape[-2:], dtype=torch.float64) if "ridge" in bounds else values).to(dtype)
-    return lay(values, layouts(shape, pick))
+    return with_strides(values, layouts(shape, pick))
 
 
 def arguments(operator, text, pick, dtype):
@@ -169,7 +172,8 @@ def used(strides, sizes):
 
 
 def differences(operator, values):
-    """Returns [(arguments, number of the result, its sizes, PyTorch's strides, Gradus's strides)], and the number of results that were compared."""
+    """Returns a list with (arguments, index of the result, its sizes, PyTorch's strides, Gradus's strides) for each result of a call whose strides
+    differ, and the number of results that were compared."""
     if operator.name == "index" and (not values["indices"] or any(not index.dim() for index in values["indices"])):
         return [], 0  # PyTorch's indexing takes a zero-dimensional index for a number and returns a view
     try:
@@ -199,7 +203,7 @@ def compared_operators():
 
 
 @pytest.mark.parametrize("operator", [pytest.param(o, id=o.name) for o in compared_operators()])
-def test_strides(operator, trials=TRIALS):
+def test_strides_of_results_are_those_of_pytorch(operator, trials=TRIALS):
     all_compared, found = 0, []
     for number, text in enumerate(sample_texts(operator)):
         for trial in range(trials):
@@ -215,11 +219,12 @@ def mixed(pick):
     """Returns two tensors of one shape and different dtypes, each in a random layout."""
     shape = [pick.choice([1, 2, 3, 4]) for _ in range(pick.choice([1, 2, 3, 4, 4, 5]))]
     dtypes = pick.sample([torch.float64, torch.float32, torch.int64, torch.bool, torch.complex64], 2)
-    return [lay((torch.rand(shape, generator=torch.Generator().manual_seed(pick.randrange(2**31))) * 3).to(d), layouts(shape, pick)) for d in dtypes]
+    return [with_strides((torch.rand(shape, generator=torch.Generator().manual_seed(pick.randrange(2**31))) * 3).to(d), layouts(shape, pick))
+            for d in dtypes]
 
 
 @pytest.mark.parametrize("name", ["add", "mul", "div", "eq", "logical_and"])
-def test_strides_of_promoted_results(name):
+def test_strides_of_results_of_mixed_dtypes(name):
     found = []
     for trial in range(300):
         a, b = mixed(random.Random(f"{name} {trial}"))

@@ -1,4 +1,4 @@
-"""Every operator of the schema is compared with PyTorch on the samples of its entry: values, dtype, shape, strides, gradients."""
+"""Calls every operator with the sample arguments in its schema entry, and compares values, dtypes, shapes, strides and gradients with PyTorch."""
 import ast
 import math
 import sys
@@ -22,7 +22,8 @@ INTEGERS = ["int64", "int32", "int16", "int8", "uint8", "bool"]
 EPSILON = {"float16": 2e-3, "complex32": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "complex64": 4e-6}
 
 def at(ndim, indices, dims):
-    """Returns the index expression for self[…]."""
+    """Returns the tuple for self[...] that applies `indices` to the dimensions `dims` (in ascending order) of a tensor with `ndim` dimensions, and full
+    slices to the dimensions between them. If `dims` is None, `indices` apply to the first dimensions."""
     named, where = iter(indices), range(len(indices)) if dims is None else [d % ndim for d in dims]
     return tuple(next(named) if d in where else slice(None) for d in range(max(where, default=-1) + 1))
 
@@ -39,7 +40,7 @@ def lstm(*args, **options):
 
 
 def copied(function):
-    """Returns an in-place function as one that writes copies: it copies its first argument, calls the function and returns the copy."""
+    """Returns a function that copies its first argument, calls the in-place function `function` on the copy, and returns the copy."""
     def call(first, *rest, **options):
         first = [t.clone() for t in first] if isinstance(first, list) else first.clone()
         if first or not isinstance(first, list):  # PyTorch refuses empty lists
@@ -49,7 +50,7 @@ def copied(function):
 
 
 def adjoint(function, size):
-    """Returns the transpose of a linear function of images of that size, computed by autograd."""
+    """Returns the transpose of a linear function of images of the size `size`, computed by autograd."""
     def call(grad, *rest):
         x = torch.zeros(*grad.shape[:-len(size)], *size, dtype=floating_only(grad).dtype, requires_grad=True)
         return torch.autograd.grad(function(x, *rest), x, grad, create_graph=True)[0]
@@ -96,7 +97,7 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     return F.nll_loss(self, target, weight, reduction=reduction, ignore_index=ignore_index), weights[target != ignore_index].sum().double()
 
 
-# Operators for which PyTorch's function has neither the operator's name nor its name in Python.
+# NAMES has PyTorch's functions for the operators whose name, in the schema and in Python, is not that of PyTorch's function.
 F = torch.nn.functional
 FOREACH = {operator.name: getattr(torch, names(operator)[0]) for operator in OPERATORS.values() if operator.file == "schema/foreach.toml"}
 NAMES = {
@@ -183,31 +184,33 @@ REFUSED = {("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by
            **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex32", "complex64", "complex128")}}
 
 
-# Vectors that are determined up to a sign or a phase: package/test_spectral.py compares what does not depend on it.
+# Operators that return eigenvectors or singular vectors. These are determined only up to a sign or a phase, so they are not compared here.
+# package/test_spectral.py compares the properties that do not depend on the sign or phase.
 UP_TO_SIGNS = {"linalg_eigh", "linalg_svd", "svd"}
 
-# PyTorch's result is NaN, because its coefficients exceed the range of 16-bit floats.
+# Operators for which PyTorch's result is NaN, because its coefficients exceed the range of the dtype float16 or bfloat16.
 NOT_A_NUMBER = {(name, dtype) for name in ("matrix_exp", "linalg_matrix_exp") for dtype in ("float16", "bfloat16")}
 
 
-# SUPERSETS lists calls that Gradus computes on purpose although PyTorch refuses them.
+# SUPERSETS lists the calls that Gradus computes on purpose although PyTorch refuses them.
 HOMES = {"linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows}
 SUPERSETS = tomllib.loads((g.ROOT / "test/data/supersets.toml").read_text())
 
 
 def is_superset(kind, operator, what):
-    """True if the operator is listed with the dtype of the call or with "transposed"; `what` ends with one of them."""
+    """True if SUPERSETS[kind] lists the operator with the dtype of the call or with "transposed". `what` describes the call and ends with the dtype
+    and, for transposed arguments, with that word."""
     return bool(set(SUPERSETS[kind].get(operator.name, "").split()) & set(what.split()[-2:]))
 
 
-# Derivatives that PyTorch computes with float32 precision only, because of rounded constants or a short series. Some of its results, too, have
-# errors of 1e-7.
+# Operators whose derivatives PyTorch computes with float32 precision only, because of rounded constants or a short series. Those in ROUGH_RESULTS
+# also have results with errors of 1e-7.
 ROUGH_RESULTS = {"special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1"}
 ROUGH = {"digamma", "hardsigmoid", "polygamma", "lstm", "lstm_packed", "gru", "gru_packed"}
 
 
 def oracle(operator):
-    """Returns PyTorch's function for the operator; NAMES has those with other names."""
+    """Returns PyTorch's function for the operator. NAMES holds the functions that have another name than the operator."""
     if operator.name in NAMES:
         return NAMES[operator.name]
     places = (F, torch, torch.Tensor) if operator.file == "schema/loss.toml" or "nn" in homes(operator) else (torch, F, torch.Tensor)
@@ -217,7 +220,7 @@ def oracle(operator):
 
 
 def to_gradus(t):
-    """Returns a Gradus tensor with the same values and strides."""
+    """Returns a Gradus tensor with the elements and strides of a PyTorch tensor."""
     flat = t.detach()
     dtype = str(t.dtype).split(".")[1]
     contiguous = flat.clone(memory_format=torch.contiguous_format)
@@ -231,7 +234,8 @@ def to_gradus(t):
 
 
 def make(call, dtype, seed, transposed):
-    """Returns the torch tensor that T(…), I(…) or B(…) describes."""
+    """Returns the random PyTorch tensor that `call`, an AST node of an argument in a sample of the schema, describes: B(sizes) is bool, I(sizes) is
+    int64, T(sizes) has `dtype`."""
     generator = torch.Generator().manual_seed(seed)
     shape = [ast.literal_eval(a) for a in call.args]
     bounds = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
@@ -257,7 +261,7 @@ def make(call, dtype, seed, transposed):
 
 
 def arguments(operator, text, dtype, transposed):
-    """Returns {name: torch or Python value} for one sample."""
+    """Returns {name: PyTorch tensor or Python value} for the arguments in `text`, a sample of the operator in the schema such as "T(2, 3), dim=1"."""
     make.domain = operator.test.get("domain", [-2, 2])
     call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     nodes = dict(zip((a.name for a in operator.args), call.args)) | {k.arg: k.value for k in call.keywords}
@@ -273,7 +277,7 @@ def arguments(operator, text, dtype, transposed):
 
 
 def torch_call(operator, function, values):
-    """Calls PyTorch's function with tensors and required arguments by position and the others by keyword."""
+    """Calls PyTorch's function with tensors and required arguments by position, and with all other arguments by keyword."""
     values = dict(values)
     for a in operator.args:
         if a.kind == "dtype" and values.get(a.name):
@@ -323,7 +327,7 @@ def cases():
 
 
 @pytest.mark.parametrize("operator, text", list(cases()))
-def test_operator(operator, text):
+def test_operator_agrees_with_pytorch_on_its_samples(operator, text):
     function = oracle(operator)
     floats = "T(" in text or "C(" in text
     for dtype in FLOATING + INTEGERS if floats else ["float64"]:
@@ -351,7 +355,7 @@ def check_operator(operator, function, values, dtype, what):
             raise AssertionError(f"{what}: {error.class_name}: {error}") from None
         return
     if isinstance(wanted, Exception):
-        # PyTorch has few kernels for complex32. For the others test_matrix compares the results with those in complex128.
+        # PyTorch has few kernels for complex32, so it may refuse that dtype. test_matrix compares complex32 results with complex128 results.
         assert dtype == "complex32" or is_superset("values", operator, what), f"{what}: PyTorch refuses, and test/data/supersets.toml does not list it: {wanted}"
         return
     assert len(got) == len(wanted), what
@@ -372,7 +376,8 @@ def is_differentiable(t):
 
 def check_gradients(operator, function, values, wanted, dtype, what):
     if operator.grads == {} or ("complex" in dtype and "dtype='float" in what):
-        return  # PyTorch's cumprod differentiates through a complex input that dtype= has cast to a real one
+        # Not compared: for a complex input that dtype= casts to a real dtype, PyTorch computes the gradient of cumprod of the complex input.
+        return
     leaves, named = [], {}
     for name, v in values.items():
         if isinstance(v, list) and v and isinstance(v[0], torch.Tensor):
@@ -424,7 +429,7 @@ def check_gradients(operator, function, values, wanted, dtype, what):
 
 
 @pytest.mark.parametrize("name, dtype", [(name, dtype) for name, dtypes in SUPERSETS["values"].items() for dtype in dtypes.split()])
-def test_supersets_are_what_pytorch_refuses(name, dtype):
+def test_pytorch_refuses_the_calls_listed_as_supersets(name, dtype):
     operator = OPERATORS[name]
     for text in sample_texts(operator):
         try:
@@ -434,8 +439,8 @@ def test_supersets_are_what_pytorch_refuses(name, dtype):
     raise AssertionError(f"PyTorch computes {name} of {dtype}: test/data/supersets.toml need not list it")
 
 
-# Calls of half types with numbers: name in the library, PyTorch's call. Products, quotients and lerp take the number as it is, in float32; the
-# others in the half type.
+# Calls that combine a tensor of a 16-bit dtype with a number: name of the operator, its arguments, and PyTorch's call. Products, quotients and lerp
+# use the number in float32; the other operators round it to the 16-bit dtype.
 HALF_CALLS = {
     **{f"{name} by {number!r}": (name, lambda x, y, name=name, number=number: {"self": x, "other": number},
                                  lambda x, y, name=name, number=number: getattr(torch, name)(x, number))
@@ -462,9 +467,9 @@ def zero_dimensional(dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", HALF_CALLS)
-def test_half_types_and_numbers(name, dtype):
-    """Half-type results are compared bit by bit, with as many elements as PyTorch's vectorized loops take; its scalar loops round products.
-    Logarithms, and sums that PyTorch rounds once together with a product, may differ in the last bit of a few elements."""
+def test_half_types_combined_with_numbers(name, dtype):
+    """Results in 16-bit dtypes are compared bit by bit. There are as many elements as PyTorch's vectorized loops process, because its scalar loops
+    round products. Logarithms, and sums that PyTorch rounds once together with a product, may differ in the last bit of a few elements."""
     operator, arguments_of, call = HALF_CALLS[name]
     x, y = torch.linspace(-3, 3, 1024).to(getattr(torch, dtype)), torch.linspace(0.5, 7.5, 1024).to(getattr(torch, dtype))
     wanted = call(x, y)
@@ -478,7 +483,7 @@ def test_half_types_and_numbers(name, dtype):
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "bfloat16"])
 @pytest.mark.parametrize("n", [5, 16, 17, 64, 1000, 40000])
-def test_equal_elements_come_in_pytorchs_order(dtype, n):
+def test_sort_kthvalue_and_median_return_the_indices_of_pytorch_for_ties(dtype, n):
     for distinct in (2, 100):
         x = torch.randint(0, distinct, (n,), generator=torch.Generator().manual_seed(n)).to(getattr(torch, dtype))
         calls = [("sort", {"descending": d, "stable": s}) for d in (False, True) for s in (False, True)]

@@ -1,4 +1,4 @@
-"""Optimizer steps compared with PyTorch's single-tensor implementations: 50 steps from the same start with the same gradients."""
+"""Compares optimizer steps with PyTorch's single-tensor implementations: 50 steps from the same start with the same gradients."""
 import numpy
 import pytest
 
@@ -6,7 +6,7 @@ import binding as g
 from oracle import torch
 
 STEPS, SIZES = 50, [(7, 5), (1003,), (), (0, 3), (40000,)]
-FUSED = g.lib.grd_isa().decode() not in ("portable", "x86-64-v2")  # lower levels have no FMA, so a product is rounded before it is added
+FUSED = g.lib.grd_isa().decode() not in ("portable", "x86-64-v2")  # instruction-set levels below v3 have no FMA, so a product is rounded before it is added
 
 
 def to_gradus(t):
@@ -14,7 +14,8 @@ def to_gradus(t):
 
 
 def train(optimizer, step, options, dtype, names, numbers):
-    """Returns (PyTorch's parameters, ours) after STEPS steps. `step` is called with our parameters, the gradients, the state and the step count."""
+    """Returns (PyTorch's parameters, Gradus's parameters) after STEPS steps. `step` names the operator that takes Gradus's steps. Its arguments are
+    the parameters, the gradients, the state tensors `names`, and numbers(step count)."""
     generator = torch.Generator().manual_seed(1)
     parameters = [torch.randn(s, generator=generator, dtype=dtype) for s in SIZES]
     ours = [to_gradus(p) for p in parameters]
@@ -43,8 +44,8 @@ def check(parameters, ours, ulps):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("options", SGD, ids=str)
-def test_sgd(options, dtype):
-    """The parameters of SGD are the same bit for bit."""
+def test_sgd_steps_equal_those_of_pytorch(options, dtype):
+    """The parameters after steps of SGD have the same bits as in PyTorch if the kernels use FMA instructions."""
     full = {"momentum": 0, "dampening": 0, "weight_decay": 0, "nesterov": False, "maximize": False, **options}
     with g.scope():
         parameters, ours = train(torch.optim.SGD, "sgd_step", {"lr": 0.07, **options}, dtype, ["momentum_buffers"] if full["momentum"] else [],
@@ -54,8 +55,9 @@ def test_sgd(options, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("options", ADAM, ids=str)
-def test_adam(options, dtype):
-    """PyTorch's square root is sometimes wrong in the last bit; ours is correctly rounded."""
+def test_adam_steps_equal_those_of_pytorch(options, dtype):
+    """The parameters may differ in the last bits, because PyTorch's square root is sometimes wrong in the last bit. Gradus's square root is correctly
+    rounded."""
     options = dict(options)
     decoupled = options.pop("decoupled", False)
     beta1, beta2 = options.get("betas", (0.9, 0.999))
@@ -69,7 +71,7 @@ def test_adam(options, dtype):
         check(parameters, ours, 4)
 
 
-def test_what_does_not_belong_together_is_refused_before_anything_is_written():
+def test_mismatched_lists_of_tensors_are_refused_before_a_parameter_is_written():
     with g.scope():
         tensors = {n: to_gradus(torch.ones(*s, dtype=d)) for n, s, d in
                    [("p", (2, 3), torch.float32), ("wide", (2, 3), torch.float64), ("long", (7,), torch.float32), ("int", (2, 3), torch.int64)]}

@@ -7,7 +7,7 @@ import binding as g
 from random_calls import Gradus, Torch, run
 from oracle import torch
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*out of bounds")  # about integers that a floating dtype rounds
+pytestmark = pytest.mark.filterwarnings("ignore:.*out of bounds")  # the warning is about integers that a floating dtype rounds
 FLOATING = ["float16", "bfloat16", "float32", "float64"]
 COMPLEX = ["complex32", "complex64", "complex128"]
 INTEGERS = ["bool", "uint8", "int8", "int16", "int32", "int64"]
@@ -76,14 +76,14 @@ def random_call(r, kind):
         a["layout"] = layout(r, a["size"])
         a["num_samples"] = r.choice([1, r.randint(1, n), r.randint(1, 2 * n if a["replacement"] else n)])
     if kind in ("rand_like", "randn_like", "dropout"):
-        a.pop("generator", None)  # PyTorch's functions for these take no generator
+        a.pop("generator", None)  # PyTorch's functions of these names take no generator
     if kind in ("rand", "randn", "randint"):
         a.pop("layout")
     return [kind.split()[0], a]
 
 
 def random_sequence(seed):
-    """Returns a sequence of twelve calls; the state is saved and restored between some of them."""
+    """Returns a sequence of twelve random calls. Between some of them the state of the generator is saved and restored."""
     r = random.Random(seed)
     calls = [random_call(r, r.choice(KINDS)) for _ in range(12)]
     calls.insert(r.randint(6, 12), ["restore", {}])
@@ -100,20 +100,21 @@ def differences(sequence, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_sequences(threads):
+def test_random_sequences_of_calls_give_the_numbers_of_pytorch(threads):
     for seed in range(threads * 1000, threads * 1000 + 40):
         assert not differences(random_sequence(seed), threads), f"seed {seed}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind(kind):
+def test_each_function_gives_the_numbers_of_pytorch(kind):
     r = random.Random(kind)
     sequence = {"seed": 7, "calls": [random_call(r, kind) for _ in range(60)]}
     assert not differences(sequence, 2)
 
 
-def test_states_travel():
-    """A state of PyTorch's generator can be restored in Gradus and vice versa, also between the two numbers of a normal pair."""
+def test_generator_states_are_exchanged_with_pytorch():
+    """A state of PyTorch's generator can be restored in Gradus and vice versa. This also holds for a state that still contains the second of a pair
+    of normal numbers (Box-Muller), which the next call returns."""
     ours, theirs = Gradus(), Torch()
     first, then = ["randn", {"size": [3], "dtype": "float32"}], ["randn", {"size": [9], "dtype": "float32"}]
     with g.scope():
@@ -126,8 +127,9 @@ def test_states_travel():
             assert source.bytes(source.call(*then)) == target.bytes(target.call(*then))
 
 
-def test_overloads_draw_the_same_numbers():
-    """Tests overloads: means and deviations that are tensors, integers from 0, and the sizes of another tensor."""
+def test_overloads_draw_the_numbers_of_pytorch():
+    """Overloads of random functions draw PyTorch's numbers: with means and deviations that are tensors, with integers from 0, and with the sizes of
+    another tensor."""
     mean, std = torch.linspace(-2, 3, 35).view(5, 7), torch.linspace(0, 2, 7)
     g.lib.grd_manual_seed(9)
     torch.manual_seed(9)

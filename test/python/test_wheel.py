@@ -1,4 +1,4 @@
-"""The wheel that Python users install: its size, and what it does in a virtual environment of its own."""
+"""Tests the wheel that Python users install: its size and contents, and its use in a virtual environment that has only the wheel's dependencies."""
 import json
 import os
 import shutil
@@ -10,8 +10,9 @@ import pytest
 
 from conftest import ROOT, needs_python_headers, run
 
-LIMIT = 6_000_000  # bytes, without BLAS, which is a separate package
-OBJECTS = ROOT / "build/wheel-objects"  # next to the objects of the release build: ccache identifies them by relative paths, compiler and flags
+LIMIT = 6_000_000  # limit of the wheel's size in bytes, without BLAS, which is a separate package
+# A folder inside the tree, because ccache recognizes the objects of the release build by paths relative to the tree.
+OBJECTS = ROOT / "build/wheel-objects"
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory):
-    """Returns the Python interpreter of a virtual environment with the wheel and its dependencies only."""
+    """Returns the Python interpreter of a virtual environment that has only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     interpreter = folder / "bin" / "python"
@@ -42,7 +43,7 @@ def said_by(python, code, folder, *arguments):
     return result.stdout
 
 
-def test_the_wheel_is_small_and_holds_every_file_once(wheel):
+def test_the_wheel_is_at_most_6_megabytes_and_has_the_libraries_once(wheel):
     assert wheel.stat().st_size <= LIMIT
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -51,14 +52,14 @@ def test_the_wheel_is_small_and_holds_every_file_once(wheel):
         assert name in names
 
 
-def test_the_package_says_what_it_is(python, tmp_path):
+def test_metadata_of_the_package(python, tmp_path):
     code = "import importlib.metadata, json; print(json.dumps(importlib.metadata.metadata('gradus').json))"
     said = json.loads(said_by(python, code, tmp_path))
     assert said["author"] == "Gradus contributors" and said["license_expression"] == "Apache-2.0" and said["summary"] and said["description"]
     assert "Programming Language :: C" in said["classifier"] and "autograd" in str(said["keywords"]) and said["requires_python"] == ">=3.9"
 
 
-def test_it_trains_where_there_is_nothing_else(python, tmp_path):
+def test_a_model_trains_without_other_packages(python, tmp_path):
     code = """
 import gradus as torch
 torch.manual_seed(0)
@@ -77,18 +78,18 @@ assert losses[-1] < losses[0] / 4, losses
     said_by(python, code, tmp_path)
 
 
-def test_numpy_is_imported_only_when_it_is_used(python, tmp_path):
+def test_importing_gradus_does_not_import_numpy(python, tmp_path):
     out = said_by(python, "import gradus, json, sys; print(json.dumps(sorted(sys.modules)))", tmp_path)
     assert "numpy" not in json.loads(out)
 
 
-def test_a_program_of_pytorch_runs_unmodified(python, tmp_path):
+def test_a_pytorch_program_runs_unmodified_under_as_torch(python, tmp_path):
     (tmp_path / "program.py").write_text("import torch\nimport torch.nn.functional as F\nimport sys\n"
                                          "print(F.relu(torch.tensor([-1.0, 2.0])).tolist(), sys.argv[1:])\n")
     result = run([str(python), "-m", "gradus.as_torch", "program.py", "a", "--b"], tmp_path, PYTHONPATH="")
     assert (result.returncode, result.stdout) == (0, "[0.0, 2.0] ['a', '--b']\n"), result.stderr
 
 
-def test_an_unknown_name_says_what_is_missing(python, tmp_path):
+def test_an_unknown_attribute_of_the_module_is_an_attribute_error(python, tmp_path):
     result = run([str(python), "-c", "import gradus; gradus.foo"], tmp_path, PYTHONPATH="")
     assert "AttributeError: module 'gradus' has no attribute 'foo'" in result.stderr

@@ -1,4 +1,4 @@
-"""make where: what it prints for every operator of the schema is there."""
+"""Checks that for every operator of the schema `make where` prints only lines of the sources that exist and contain the printed names."""
 import subprocess
 import sys
 
@@ -22,13 +22,13 @@ def sections(where):
     return {name: where.places(operator) for name, operator in where.operators.items()}
 
 
-def test_every_place_has_the_name_it_is_printed_for(where, sections):
+def test_every_printed_line_contains_the_printed_name(where, sections):
     wrong = [place for parts in sections.values() for places in parts.values() for place in places
              if not 0 < place.line <= len(where.sources.lines(place.path)) or place.name not in where.sources.lines(place.path)[place.line - 1]]
     assert not wrong
 
 
-def test_every_operator_has_its_parts(where, sections):
+def test_every_operator_has_the_sections_that_apply_to_it(where, sections):
     lacking = []
     for name, parts in sections.items():
         operator = where.operators[name]
@@ -42,7 +42,7 @@ def test_every_operator_has_its_parts(where, sections):
     assert not lacking
 
 
-def test_every_derivative_names_its_formulas(where, sections):
+def test_the_derivative_section_lists_every_formula(where, sections):
     for name, operator in where.operators.items():
         written = operator.grads and operator.is_operator and any(key.startswith("grad") for key in operator.lines)
         keys = {place.name for place in sections[name]["derivative"]}
@@ -55,16 +55,16 @@ def test_every_derivative_names_its_formulas(where, sections):
     ("matmul", "run", {"[mm]", "[bmm]"}), ("sort", "kernel", {"rank"}), ("mm", "kernel", {"packed", "direct"}), ("conv2d", "run", {"[convolution]"}), ("adam_step", "kernel", {"step"}),
     ("_tanh_backward", "schema", {"[tanh]"}), ("tanh", "tests", {"test.ref", "grd_tanh"}),
 ])
-def test_parts_that_are_known(sections, name, section, expected):
+def test_sections_of_selected_operators(sections, name, section, expected):
     assert expected <= {place.name for place in sections[name][section]}
 
 
-def test_a_python_name_leads_to_its_operators(where):
+def test_a_python_name_is_resolved_to_its_operators(where):
     assert where.python_operators("nn.functional.gelu") == ["gelu"] and where.python_operators("torch.max") == ["max", "max_dim", "max_other"]
     assert where.python_operators("nn.functional.softmax") == ["softmax"] and where.python_operators("Tensor.tanh_") == ["tanh"]
 
 
-def test_what_is_printed():
+def test_output_for_a_known_and_an_unknown_operator():
     printed = subprocess.run([sys.executable, TOOL, "tanh"], capture_output=True, text=True, check=True).stdout.splitlines()
     assert printed[0] == "tanh(Tensor self) -> Tensor" and [line for line in printed[1:] if not line.startswith("  ")] == ["schema", "plan", "run", "kernel", "derivative", "Python", "tests"]
     path, line = printed[2].split()[0].split(":")

@@ -1,14 +1,14 @@
-/* The operator matrix under vmap: every operator of the schema runs on the samples of its entry with each choice of its tensors batched, along the
- * first and along the last dimension. The results are compared with a loop over the elements of the batch, also for in-place forms and for the
- * gradients of float64. `test_batch tanh` runs one operator. */
+/* Tests every operator of the schema under vmap, on the samples of its schema entry. Each sample runs with every subset of its tensors batched,
+ * along the first and along the last dimension. The results of the functional and the in-place form and the float64 gradients are compared with a
+ * loop over the elements of the batch. `test_batch tanh` tests one operator. */
 #include "call.h"
 #include "dispatch/op.h"
 
 enum { BATCH = 3 };
 
-/* One way to batch the tensors of a sample. */
+/* One way to give tensors of a test case a batch dimension. */
 struct choice {
-    unsigned batched; /* bit i is set if tensor i is batched; tensors in lists are counted one by one */
+    unsigned batched; /* bit i is set if tensor i is batched; each tensor in a list has a number of its own */
     bool last;        /* the batch dimension is the last one, not the first */
 };
 
@@ -24,7 +24,7 @@ static const char *describe(const struct choice *choice, grd_dtype dtype)
 
 /* ---- Elements of the batch ------------------------------------------------------------------------------------------------- */
 
-/* Returns element b of the batch: a tensor like `t` with other values, which are valid wherever those of `t` are. */
+/* Returns element b of the batch made from `t`: the elements of `t` in another order, so that they are valid arguments wherever `t` is. */
 static grd_tensor *element(grd_tensor *t, int b)
 {
     grd_tensor *flat = grd_reshape(t, grd_dims(-1));
@@ -41,7 +41,7 @@ static grd_tensor *stacked(grd_tensor *t, bool last)
     return grd_stack(grd_tensors_from(elements, BATCH), .dim = last ? -1 : 0);
 }
 
-/* Returns the tensor that takes the place of tensor i of a call. */
+/* A callback of change_tensors. It returns the tensor that replaces `t`, the tensor number i among the arguments of a call. */
 typedef grd_tensor *changer(grd_tensor *t, int i, void *context);
 
 static int change_tensors(struct call *call, changer *change, void *context)
@@ -70,8 +70,8 @@ static grd_tensor *same(grd_tensor *t, int i, void *context)
 
 struct sources {
     const struct choice *choice;
-    grd_tensor *tensors[MAX_TENSORS]; /* the tensors of the call; batched ones have the batch dimension */
-    const struct call *gradients;     /* the call whose differentiable tensors require gradients, or NULL */
+    grd_tensor *tensors[MAX_TENSORS]; /* the tensors of the call; those that are batched have the batch dimension */
+    const struct call *gradients;     /* if not NULL, the call whose differentiable tensors shall require gradients */
     int b;
 };
 
@@ -87,7 +87,8 @@ static grd_tensor *stack_source(grd_tensor *t, int i, void *context)
     return source;
 }
 
-/* Returns element b of a batched tensor. It is copied if possible, because as_strided and similar operators count from the start of the storage. */
+/* Returns element s->b of tensor i, or tensor i itself if it is not batched. An element along the first dimension is copied, because as_strided and
+ * similar operators count from the start of the storage. */
 static grd_tensor *take_element(grd_tensor *t, int i, void *context)
 {
     const struct sources *s = context;
@@ -150,7 +151,8 @@ static bool run_batched(const struct call *base, struct sources *s, struct resul
     return ok && grd_ok();
 }
 
-/* Adds a weighted sum of t to `total`; each element has another weight. */
+/* Returns `total` plus a weighted sum of the elements of t, whose weights are all different. `total` may be NULL. Returns `total` if t requires no
+ * gradient. */
 static grd_tensor *weigh(grd_tensor *total, grd_tensor *t)
 {
     if (!is_differentiable(t) || !grd_requires_grad(t))
@@ -189,7 +191,8 @@ static void check_gradients(const struct sources *s, int ntensors, grd_tensor *g
     }
 }
 
-/* True if the pending error is the one that the sample expects, or the refusal to write a batch into a tensor without one in place. */
+/* True if the pending error is the one that the sample expects under vmap, or the one for writing a batch in place into a tensor that is not
+ * batched. */
 static bool is_expected(const struct test_case *test)
 {
     const char *text = grd_error_message();
@@ -242,7 +245,7 @@ static void check_choice(const struct call *base, const struct choice *choice, c
         check_gradients(&s, ntensors, total, loop_total, setting->dtype);
 }
 
-/* Returns a batch of gradients for `t`; all numbers differ. */
+/* Returns a batch of gradients for `t`, whose elements are all different. */
 static grd_tensor *directions(grd_tensor *t)
 {
     grd_tensor *all = grd_stack(grd_tensors(t, t, t)),
@@ -250,7 +253,7 @@ static grd_tensor *directions(grd_tensor *t)
     return grd_to(grd_reshape(numbers, grd_sizes(all)), .dtype = grd_tensor_dtype(t));
 }
 
-/* Checks a graph recorded outside of the level that gets a batch of output gradients, as Jacobians are computed. */
+/* Checks the gradients of a graph that is recorded outside of vmap and gets a batch of output gradients, which is how Jacobians are computed. */
 static void check_batch_of_gradients(const struct call *base, const struct setting *setting)
 {
     static const struct choice none = {0};
@@ -297,7 +300,7 @@ static void check_batch_of_gradients(const struct call *base, const struct setti
         check_close(grads[i], grd_stack(grd_tensors_from(elements[i], BATCH)), "a batch of gradients", &none, setting->dtype);
 }
 
-/* Checks the in-place form against the functional form, where the first tensor is batched. */
+/* Checks that the in-place form gives the result of the functional form if the first tensor is batched, and is refused otherwise. */
 static void check_in_place(const struct call *base, const struct choice *choice, const struct setting *setting)
 {
     struct sources s = {.choice = choice};
@@ -384,7 +387,8 @@ static void test_operator(void **state)
     }
 }
 
-/* True if at most one operator in forty refuses some batches. Most of them do because the sizes of results would differ between the elements. */
+/* True if vmap refuses some batches of at most one operator in forty. Most refusals are necessary, because the sizes of the results would differ
+ * between the elements of the batch. */
 static bool few_refuse(void)
 {
     int operators = 0, refusing = 0;

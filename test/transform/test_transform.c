@@ -1,5 +1,5 @@
-/* Batch tensors (vmap): levels, what they refuse, random numbers, views and in-place writes, gradients, printing, and operators without a batching
- * rule, which run in a loop. The rule of each operator is tested in batch.c. */
+/* Tests vmap and batch tensors: nested vmaps, refused calls, random numbers, views and in-place writes, gradients, printing, and operators without
+ * a batching rule, which run in a loop. The batching rule of each operator is tested in batch.c. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int end(void **state)
     return close_scope(state);
 }
 
-/* Checks that the pending error's text ends with `text`; operators put their names before it. */
+/* Checks that the pending error has this code and that its text ends with `text`, before which operators put their names. Clears the error. */
 static void expect_ending(grd_error_code code, const char *text)
 {
     const char *message = grd_error_message(), *found = strstr(message, text);
@@ -56,13 +56,13 @@ static void expect_sizes(const grd_tensor *t, grd_dims sizes)
 
 /* ---- Levels ---------------------------------------------------------------------------------------------------------------------- */
 
-static void test_levels(void **state)
+static void test_vmap_levels_do_not_nest(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(3, 2));
     assert_int_equal(grd_batch_size(), -1);
     assert_true(grd_is_failed(grd_batch(x, 0)));
-    expect_error(GRD_ERROR_RUNTIME, "grd_batch: there is no vmap on this thread");
+    expect_error(GRD_ERROR_RUNTIME, "grd_batch: no vmap is active on this thread");
     assert_false(grd_batch_begin(-1, GRD_RANDOMNESS_ERROR));
     expect_error(GRD_ERROR_VALUE, "grd_batch_begin: argument 'size' must not be negative, not -1");
     assert_false(grd_batch_begin(2, (grd_randomness)7));
@@ -71,28 +71,28 @@ static void test_levels(void **state)
     assert_int_equal(grd_batch_size(), 3);
     assert_int_equal(grd_batch_randomness(), GRD_RANDOMNESS_SAME);
     assert_false(grd_batch_begin(3, GRD_RANDOMNESS_SAME));
-    expect_error(GRD_ERROR_RUNTIME, "vmap: a vmap inside of another one is not supported");
+    expect_error(GRD_ERROR_RUNTIME, "vmap: nested vmap is not supported");
     grd_tensor *escaped = grd_batch(x, 0);
     assert_true(grd_is_batched(escaped));
     assert_true(grd_is_failed(grd_batch(escaped, 0)));
-    expect_error(GRD_ERROR_RUNTIME, "grd_batch: argument 't' is a batch tensor already: a vmap inside of another one is not supported");
+    expect_error(GRD_ERROR_RUNTIME, "grd_batch: argument 't' is a batch tensor already: nested vmap is not supported");
     grd_batch(iota(grd_dims(2)), 0);
     expect_error(GRD_ERROR_RUNTIME, "grd_batch: dimension 0 has size 2, the batch has 3");
     grd_batch(grd_number(grd_int(1)), 0);
-    expect_error(GRD_ERROR_RUNTIME, "grd_batch: a tensor without dimensions has none to be the batch");
+    expect_error(GRD_ERROR_RUNTIME, "grd_batch: a zero-dimensional tensor has no batch dimension");
     grd_batch(x, 2);
     expect_error(GRD_ERROR_INDEX, "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
     grd_batch_end();
     grd_batch_end();
     grd_add(escaped, escaped);
     expect_error(GRD_ERROR_RUNTIME, "add: vmap: a batch tensor is used outside of the vmap that made it");
-    assert_true(grd_batch_begin(3, GRD_RANDOMNESS_ERROR)); /* `escaped` belongs to a level that has ended, not to this one */
+    assert_true(grd_batch_begin(3, GRD_RANDOMNESS_ERROR)); /* `escaped` belongs to the vmap level that has ended, not to this one */
     grd_neg(escaped);
     expect_error(GRD_ERROR_RUNTIME, "neg: vmap: a batch tensor is used outside of the vmap that made it");
     grd_batch_end();
 }
 
-static void test_in_and_out(void **state)
+static void test_batch_and_unbatch_move_the_batch_dimension(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(2, 3)), *b = grd_batch(x, -1);
@@ -123,7 +123,7 @@ static void *use_elsewhere(void *b)
     return refused ? b : NULL;
 }
 
-static void test_a_level_is_its_thread_s(void **state)
+static void test_a_vmap_level_is_thread_local(void **state)
 {
     (void)state;
     grd_tensor *b = grd_batch(iota(grd_dims(3)), 0);
@@ -137,7 +137,7 @@ static void test_a_level_is_its_thread_s(void **state)
 
 /* ---- Refused calls ------------------------------------------------------------------------------------------------------------------ */
 
-static void test_elements_cannot_be_read(void **state)
+static void test_reading_elements_of_a_batch_tensor_is_refused(void **state)
 {
     (void)state;
     grd_tensor *b = grd_batch(iota(grd_dims(3, 1)), 0);
@@ -162,12 +162,12 @@ static void test_elements_cannot_be_read(void **state)
     expect_error(GRD_ERROR_RUNTIME, no_data);
     grd_equal(b, b);
     expect_error(GRD_ERROR_RUNTIME, no_item);
-    const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_BATCH); /* this key cannot be excluded: no effect */
+    const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_BATCH); /* has no effect, because this key cannot be excluded */
     assert_true(grd_is_batched(grd_neg(b)));
     grd_key_guard_restore(guard);
 }
 
-static void test_sizes_that_depend_on_data(void **state)
+static void test_operators_with_data_dependent_sizes_are_refused(void **state)
 {
     (void)state;
     grd_nonzero(grd_batch(iota(grd_dims(3, 2)), 0));
@@ -178,7 +178,7 @@ static void test_sizes_that_depend_on_data(void **state)
     expect_error(GRD_ERROR_RUNTIME, "resize: vmap: resize_ would change the sizes of a tensor that other batch tensors see.");
 }
 
-static void test_errors_are_those_of_an_element(void **state)
+static void test_errors_name_the_sizes_of_one_element(void **state)
 {
     (void)state;
     grd_tensor *b = grd_batch(iota(grd_dims(3, 2)), 0);
@@ -192,7 +192,7 @@ static void test_errors_are_those_of_an_element(void **state)
     expect_error(GRD_ERROR_RUNTIME, "tril: input tensor must have at least 2 dimensions");
 }
 
-static void test_writing(void **state)
+static void test_in_place_writes_need_a_batched_destination(void **state)
 {
     (void)state;
     grd_tensor *b = grd_batch(iota(grd_dims(3, 2)), 0), *plain = iota(grd_dims(2)), *all = grd_clone(iota(grd_dims(3, 2)));
@@ -217,7 +217,7 @@ static void test_writing(void **state)
 
 /* ---- Promotion, lists, printing ------------------------------------------------------------------------------------------------------- */
 
-static void test_dtypes_are_those_of_an_element(void **state)
+static void test_promotion_and_split_see_one_element(void **state)
 {
     (void)state;
     grd_tensor *numbers = grd_batch(iota(grd_dims(3)), 0), *floats = grd_to(iota(grd_dims(2)), .dtype = GRD_FLOAT32);
@@ -231,7 +231,7 @@ static void test_dtypes_are_those_of_an_element(void **state)
     assert_true(grd_is_batched(parts.data[1]));
 }
 
-static void test_printing(void **state)
+static void test_batch_tensors_are_printed(void **state)
 {
     (void)state;
     char *text = grd_to_string(grd_batch(iota(grd_dims(3, 2)), 0));
@@ -246,7 +246,7 @@ static void test_printing(void **state)
 
 /* ---- Random numbers ------------------------------------------------------------------------------------------------------------------------ */
 
-static void test_random_numbers_are_refused(void **state)
+static void test_random_operators_are_refused_in_error_mode(void **state)
 {
     (void)state;
     grd_rand(grd_dims(2));
@@ -258,7 +258,7 @@ static void test_random_numbers_are_refused(void **state)
     assert_true(grd_is_batched(grd_dropout(grd_batch(iota(grd_dims(3, 2)), 0), .training = false)));
 }
 
-/* True if all elements of a batch are equal. */
+/* True if all elements of the batch tensor `b` are equal. Ends the vmap level and begins a new one. */
 static bool all_same(grd_tensor *b)
 {
     grd_tensor *t = grd_unbatch(b, 0);
@@ -268,7 +268,7 @@ static bool all_same(grd_tensor *b)
     return same;
 }
 
-static void test_different_numbers(void **state)
+static void test_different_randomness_draws_for_each_element(void **state)
 {
     (void)state;
     grd_batch_end();
@@ -295,7 +295,7 @@ static void test_different_numbers(void **state)
     expect_sizes(grd_multinomial(rows, 9, .replacement = true), grd_dims(2, 9));
 }
 
-static void test_the_same_numbers(void **state)
+static void test_same_randomness_draws_once(void **state)
 {
     (void)state;
     grd_batch_end();
@@ -317,7 +317,7 @@ static void test_the_same_numbers(void **state)
 
 /* ---- Gradients ------------------------------------------------------------------------------------------------------------------------------ */
 
-static void test_gradients_of_each_element(void **state)
+static void test_gradients_of_a_batch_of_leaves(void **state)
 {
     (void)state;
     grd_tensor *w = grd_batch_expand(iota(grd_dims(2))), *grad;
@@ -333,7 +333,7 @@ static void test_gradients_of_each_element(void **state)
     assert_true(grd_equal(grad, grd_from_data((const double[]){0, 2, 0, 6, 0, 10}, grd_dims(3, 2), GRD_FLOAT64)));
 }
 
-static void test_a_batch_of_gradients(void **state)
+static void test_backward_accepts_a_batch_of_output_gradients(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(iota(grd_dims(2)), true), *y = grd_add(grd_mul(x, x), grd_mul(x, iota(grd_dims(2)))), *grad;
@@ -342,15 +342,17 @@ static void test_a_batch_of_gradients(void **state)
     assert_true(grd_grad(grd_tensors(y), grd_tensors(x), &options, &grad));
     assert_true(grd_is_batched(grad));
     grd_tensor *all = grd_unbatch(grad, 0);
-    grd_backward_all(grd_tensors(y), &options); /* the gradient is a batch, but the leaf and its .grad are not */
+    /* fails: the gradient is a batch, and cannot be accumulated in .grad of a leaf that is not */
+    grd_backward_all(grd_tensors(y), &options);
     assert_false(grd_ok());
     grd_error_clear();
     grd_batch_end();
     assert_true(grd_equal(all, grd_from_data((const double[]){0, 0, 0, 3, 0, 0}, grd_dims(3, 2), GRD_FLOAT64)));
 }
 
-/* The gradient of the later branch arrives first. It has one owner but is no batch tensor, so a batch of gradients cannot be added to it in place. */
-static void test_a_gradient_meets_a_batch_of_them(void **state)
+/* Backward adds gradients in place if the first one to arrive has a single owner. Here the first one, from `second`, is an ordinary tensor, to
+ * which the batch of gradients from `first` cannot be added in place. */
+static void test_a_batch_of_gradients_is_added_to_a_single_gradient(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(iota(grd_dims(2)), true), *z = grd_neg(x), *grad;
@@ -368,7 +370,7 @@ static void ignore(grd_tensor *leaf, void *context)
     (void)leaf, (void)context;
 }
 
-static void test_history_is_below(void **state)
+static void test_autograd_history_belongs_to_the_physical_tensor(void **state)
 {
     (void)state;
     grd_tensor *b = grd_batch(iota(grd_dims(3, 2)), 0);
@@ -378,7 +380,7 @@ static void test_history_is_below(void **state)
     assert_false(grd_ok());
     grd_error_clear();
     grd_hook_accumulated(b, ignore, NULL, NULL);
-    expect_error(GRD_ERROR_RUNTIME, "vmap: a batch tensor has no history of its own: that of its physical tensor counts");
+    expect_error(GRD_ERROR_RUNTIME, "vmap: a batch tensor has no autograd history; its physical tensor has it");
     assert_string_equal(grd_node_name(grd_grad_fn(grd_neg(b))), "NegBackward0");
     grd_set_requires_grad(b, false);
     assert_false(grd_requires_grad(b));
@@ -401,7 +403,7 @@ static void twice(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_
     ret_results[0].v.tensor = grd_mul_scalar(args[0].v.tensor, grd_int(2));
 }
 
-static void test_an_operator_without_a_rule_loops(void **state)
+static void test_an_operator_without_batching_rule_runs_in_a_loop(void **state)
 {
     (void)state;
     const grd_definition definition = {.schema = "test_transform::twice(Tensor self) -> Tensor"};
@@ -422,8 +424,8 @@ static void test_an_operator_without_a_rule_loops(void **state)
     assert_true(grd_equal(all, grd_mul_scalar(iota(grd_dims(3, 2)), grd_int(2))));
 }
 
-/* The operators of the schema without a batching rule. A new entry here needs a reason in the operator's schema entry. */
-static void test_what_loops(void **state)
+/* Checks that only the operators listed here have no batching rule. A new name in the list needs a reason in the operator's schema entry. */
+static void test_only_known_operators_lack_a_batching_rule(void **state)
 {
     static const char *const known[] = {"as_strided_scatter",
                                         "_restride",
@@ -452,24 +454,24 @@ static void test_what_loops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_levels),
-        BATCHED(test_in_and_out),
-        BATCHED(test_a_level_is_its_thread_s),
-        BATCHED(test_elements_cannot_be_read),
-        BATCHED(test_sizes_that_depend_on_data),
-        BATCHED(test_errors_are_those_of_an_element),
-        BATCHED(test_writing),
-        BATCHED(test_dtypes_are_those_of_an_element),
-        BATCHED(test_printing),
-        BATCHED(test_random_numbers_are_refused),
-        BATCHED(test_different_numbers),
-        BATCHED(test_the_same_numbers),
-        BATCHED(test_gradients_of_each_element),
-        BATCHED(test_a_batch_of_gradients),
-        BATCHED(test_a_gradient_meets_a_batch_of_them),
-        BATCHED(test_history_is_below),
-        BATCHED(test_an_operator_without_a_rule_loops),
-        cmocka_unit_test(test_what_loops),
+        IN_SCOPE(test_vmap_levels_do_not_nest),
+        BATCHED(test_batch_and_unbatch_move_the_batch_dimension),
+        BATCHED(test_a_vmap_level_is_thread_local),
+        BATCHED(test_reading_elements_of_a_batch_tensor_is_refused),
+        BATCHED(test_operators_with_data_dependent_sizes_are_refused),
+        BATCHED(test_errors_name_the_sizes_of_one_element),
+        BATCHED(test_in_place_writes_need_a_batched_destination),
+        BATCHED(test_promotion_and_split_see_one_element),
+        BATCHED(test_batch_tensors_are_printed),
+        BATCHED(test_random_operators_are_refused_in_error_mode),
+        BATCHED(test_different_randomness_draws_for_each_element),
+        BATCHED(test_same_randomness_draws_once),
+        BATCHED(test_gradients_of_a_batch_of_leaves),
+        BATCHED(test_backward_accepts_a_batch_of_output_gradients),
+        BATCHED(test_a_batch_of_gradients_is_added_to_a_single_gradient),
+        BATCHED(test_autograd_history_belongs_to_the_physical_tensor),
+        BATCHED(test_an_operator_without_batching_rule_runs_in_a_loop),
+        cmocka_unit_test(test_only_known_operators_lack_a_batching_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

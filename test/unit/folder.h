@@ -26,7 +26,7 @@ static inline int leave_folder(void **state)
 
 static inline int count_files(void)
 {
-    int n = -2; /* "." and ".." */
+    int n = -2; /* the entries "." and ".." are not counted */
     DIR *listing = opendir(".");
     assert_non_null(listing);
     while (readdir(listing) != NULL)

@@ -1,5 +1,5 @@
-/* Tools for tests of kernels: the kernel tables of every instruction-set level that this machine has, calls with arbitrary strides, and errors
- * measured in ulps. */
+/* Provides tests of kernels with the kernel tables of every instruction-set level that this machine has, with calls of kernels with arbitrary
+ * strides, and with errors measured in ulps. */
 #ifndef GRD_TEST_KERNEL_LEVELS_H
 #define GRD_TEST_KERNEL_LEVELS_H
 
@@ -61,8 +61,8 @@ static inline void random_element(grd_dtype dtype, char *out)
         *out = (char)(bits >> 20 & 1);
     else
         memcpy(out, &bits, (size_t)grd_dtype_size(dtype));
-    /* All NaNs of half types get the same bits. Where two NaNs meet, the compiler's operand order decides which one is returned, so different
-     * NaNs could not be compared. */
+    /* All float16 and bfloat16 NaNs get the same bits. Where two NaNs meet, the compiler's operand order decides which one is returned, so results
+     * with different NaNs could not be compared. */
     const uint16_t half_bits = (uint16_t)bits, quiet = dtype == GRD_FLOAT16 ? 0x7e00 : 0x7fc0;
     if ((dtype == GRD_FLOAT16 && (half_bits & 0x7fff) > 0x7c00) || (dtype == GRD_BFLOAT16 && (half_bits & 0x7fff) > 0x7f80))
         memcpy(out, &quiet, sizeof quiet);
@@ -92,14 +92,16 @@ static inline double distance(double y, long double exact, double rounded, int d
     return (double)(fabsl(y - exact) * ldexpl(1, digits - exponent));
 }
 
-/* Returns the call of a unary, binary or ternary kernel for a half type without a kernel of its own: the float32 kernel with conversions. */
+/* Returns the struct with which grd_map calls a kernel for a half type that has no kernel of its own: the float32 kernel, with its operands
+ * converted. */
 static inline struct grd_map converted_map(const struct grd_map_kernel *const *rows, grd_dtype half, int kernel, const void *params)
 {
     const struct grd_map_kernel *wide = &rows[grd_computed_dtype(half)][kernel];
     return (struct grd_map){.kernel = wide, .params = wide->light ? NULL : params, .half = half};
 }
 
-/* Returns the call of a unary, binary or ternary kernel for a dtype. Kernels marked `light` take no parameters. */
+/* Returns the struct with which grd_map calls a unary, binary or ternary kernel for a dtype. If a half type has no kernel of its own, this is the
+ * float32 kernel with conversions. Kernels marked `light` take no parameters. */
 static inline struct grd_map map_of(const struct grd_map_kernel *const *rows, grd_dtype dtype, int kernel, const void *params)
 {
     if (grd_is_half(dtype) && (rows[dtype] == NULL || rows[dtype][kernel].block == NULL))
@@ -140,7 +142,7 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
         if (memcmp(dense[0], expected, (size_t)(n * result_size)) != 0 || dense[0][n * result_size] != 0x5a)
             return false;
     }
-    /* Every combination of strided operands; operands with an odd number get a negative stride. */
+    /* Tests every combination of strided and contiguous operands. Strided operands with an odd index have a negative stride. */
     for (int mask = 1; mask < 1 << (inputs + 1); mask++) {
         for (int k = 0; k <= inputs; k++) {
             const int64_t size = grd_dtype_size(dtypes[k]);
@@ -156,7 +158,7 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
             if (memcmp(data[0] + i * strides[0], expected + i * result_size, (size_t)result_size) != 0)
                 return false;
     }
-    /* Every combination of inputs that are broadcast from one element, with the other inputs contiguous or strided. */
+    /* Tests every combination of inputs that are broadcast from one element, with the other inputs contiguous or strided. */
     for (int mask = 1; mask < 1 << (inputs + 1); mask++) {
         static char filled[4][COUNT * WIDEST];
         int64_t single_strides[4];
@@ -185,7 +187,7 @@ static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const
                 return false;
         }
     }
-    /* The result is written over each input of the same dtype. */
+    /* Tests that the result may be written over each input of the same dtype. */
     for (int k = 1; k <= inputs; k++) {
         if (dtypes[k] != dtypes[0])
             continue;

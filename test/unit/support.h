@@ -1,4 +1,4 @@
-/* Shared by the unit tests: cmocka and the headers it needs, a scope around each test, tensors to work on, and checks of error texts.
+/* Provides the unit tests with cmocka and the headers it uses, a scope around each test, tensors to work on, and checks of error texts.
  * Tests of kernels use kernel_levels.h instead, and the operator matrix has its own tools in test/op. */
 #ifndef GRD_TEST_SUPPORT_H
 #define GRD_TEST_SUPPORT_H
@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four headers above. */
+/* cmocka.h uses the four headers above without including them. */
 #include <cmocka.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,8 @@
 
 /* ---- Setup, skipping and child processes ------------------------------------------------------------------------------------- */
 
-/* Runs a test in a scope of its own, so that its tensors are dropped, and seeds the generator, so that its numbers do not depend on other tests. */
+/* An entry for a test that runs in a scope of its own, which drops its tensors. The default generator is seeded first, so that random numbers do
+ * not depend on earlier tests. */
 #define IN_SCOPE(test) cmocka_unit_test_setup_teardown(test, open_scope, close_scope)
 
 /* Skips the running test. `make test` collects the reasons and prints them at its end. */

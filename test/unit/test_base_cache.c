@@ -1,6 +1,7 @@
-/* The allocator's cache of freed memory: how much it keeps, which extents it releases first, and how it serves requests of other sizes. The
- * tests take and give back extents without writing to them, so large sizes need no physical memory. */
-#define _GNU_SOURCE /* barriers */
+/* Tests the allocator's cache of freed memory, namely how much it keeps, which extents it releases first, and how it serves requests of other
+ * sizes. An extent is a run of whole pages of memory. The tests take and give back extents without writing to them, so large sizes need no
+ * physical memory. */
+#define _GNU_SOURCE /* for pthread barriers */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ enum { MIB = 1 << 20 };
 /* ---- Wrappers of the system calls (see CMakeLists.txt) ------------------------------------------------------------------------------ */
 
 enum { MOST_LOGGED = 64 };
-static size_t returned[MOST_LOGGED]; /* sizes of the unmapped regions, in order */
+static size_t returned[MOST_LOGGED]; /* sizes in bytes of the unmapped regions, first unmapped first */
 static int returns, maps;
 static bool is_logged, is_map_refused, is_unmap_refused;
 
@@ -76,7 +77,7 @@ static int empty_before(void **state)
 
 /* ---- Order of release and size of the cache -------------------------------------------------------------------------------------------- */
 
-static void the_oldest_goes_first(void **state)
+static void the_extent_freed_first_is_released_first(void **state)
 {
     (void)state;
     static const size_t sizes[] = {5 * MIB, 2 * MIB, 7 * MIB, 3 * MIB}, order[] = {2, 0, 3, 1};
@@ -99,8 +100,8 @@ static void the_oldest_goes_first(void **state)
     grd_extents_set_limit(INT64_MAX);
 }
 
-/* An extent that was taken from the cache and given back counts as the most recently used one. */
-static void use_makes_young(void **state)
+/* An extent (a run of pages) that was taken from the cache and given back counts as the most recently used one. */
+static void reuse_makes_an_extent_the_most_recent(void **state)
 {
     (void)state;
     char *a = take(3 * MIB), *b = take(5 * MIB);
@@ -125,7 +126,7 @@ static uint64_t random_below(uint64_t n)
 }
 
 /* For random sizes, the memory held never exceeds 5/4 of the peak use plus a constant. */
-static void what_is_held_follows_use(void **state)
+static void held_memory_is_bounded_by_peak_use(void **state)
 {
     (void)state;
     enum { LIVE = 16, LEEWAY = 65 };
@@ -154,7 +155,7 @@ static void what_is_held_follows_use(void **state)
 }
 
 /* After a long time of much smaller use, a large peak no longer raises the amount that is cached. */
-static void a_peak_is_forgotten(void **state)
+static void an_old_peak_no_longer_enlarges_the_cache(void **state)
 {
     (void)state;
     const size_t large = (size_t)1 << 30;
@@ -166,7 +167,7 @@ static void a_peak_is_forgotten(void **state)
     assert_true(grd_extents_held() <= 80 * MIB);
 }
 
-static void a_cache_limit_holds(void **state)
+static void the_cache_stays_within_its_limit(void **state)
 {
     (void)state;
     grd_memory_set_cache_limit(4 * MIB);
@@ -182,7 +183,8 @@ static void a_cache_limit_holds(void **state)
     assert_int_equal(grd_extents_held(), before);
     grd_memory_set_cache_limit(-5);
     assert_true(grd_memory_get_stats().cache_limit < 0);
-    grd_memory_set_limit(grd_memory_get_stats().allocated + 4 * MIB); /* the cache may hold half of the limit */
+    /* the cache may hold at most half of the memory limit, which is less than 16 MiB */
+    grd_memory_set_limit(grd_memory_get_stats().allocated + 4 * MIB);
     grd_extent_give(take(16 * MIB), 16 * MIB);
     assert_int_equal(grd_extents_held(), before);
     grd_memory_set_limit(0);
@@ -190,7 +192,7 @@ static void a_cache_limit_holds(void **state)
 
 /* ---- Requests of other sizes ------------------------------------------------------------------------------------------------------------- */
 
-/* So large that LARGE + LARGE / 3 is more than the cache may keep, which is about 5/4 of the peak use plus 64 MiB. */
+/* An extent size in bytes. LARGE + LARGE / 3 exceeds what the cache may keep, which is about 5/4 of the peak use plus 64 MiB. */
 static const size_t LARGE = (size_t)900 * MIB;
 
 static void skip_unless_kept(size_t size)
@@ -199,7 +201,7 @@ static void skip_unless_kept(size_t size)
         skip_because("this machine has too little memory to keep a large block");
 }
 
-static void free_extents_are_cut_and_joined(void **state)
+static void free_extents_are_split_and_merged(void **state)
 {
     (void)state;
     enum { PIECES = 3 };
@@ -223,8 +225,8 @@ static void free_extents_are_cut_and_joined(void **state)
     grd_extent_give(whole, large);
 }
 
-/* Two free pieces on both sides of a piece in use are not merged into one extent across it. */
-static void a_piece_in_use_is_not_joined(void **state)
+/* Two free extents (runs of pages) are not merged into one if an extent between them is in use. */
+static void an_extent_in_use_is_not_merged(void **state)
 {
     (void)state;
     const size_t large = LARGE, small = large / 3;
@@ -265,7 +267,7 @@ static void extents_are_aligned(void **state)
 
 /* ---- Slabs -------------------------------------------------------------------------------------------------------------------------------- */
 
-static void slabs_without_blocks_in_use_go_back(void **state)
+static void empty_slabs_are_released(void **state)
 {
     (void)state;
     enum { N = 3000 };
@@ -287,7 +289,8 @@ static void slabs_without_blocks_in_use_go_back(void **state)
             grd_slab_give(class, blocks[i]);
         }
         grd_extents_trim();
-        assert_true(grd_extents_held() - before <= 256 * 1024); /* one slab is kept, so that allocating and freeing one block stays cheap */
+        /* one slab (an extent cut into blocks of this size) stays cached, so that repeatedly allocating and freeing one block is cheap */
+        assert_true(grd_extents_held() - before <= 256 * 1024);
         grd_slabs_trim();
         grd_extents_trim();
         assert_int_equal(grd_extents_held(), before);
@@ -295,7 +298,7 @@ static void slabs_without_blocks_in_use_go_back(void **state)
 }
 
 /* After any number of allocations, frees and trims of blocks of all sizes the statistics return to their first values. */
-static void statistics_stay_exact(void **state)
+static void statistics_return_to_their_first_values(void **state)
 {
     (void)state;
     enum { N = 400, CYCLES = 60 };
@@ -332,7 +335,7 @@ static void statistics_stay_exact(void **state)
     }
 }
 
-static void the_peak_of_what_is_held(void **state)
+static void the_peak_of_held_memory_is_recorded(void **state)
 {
     (void)state;
     grd_memory_reset_peak();
@@ -348,7 +351,7 @@ static void the_peak_of_what_is_held(void **state)
 /* ---- System calls that fail ----------------------------------------------------------------------------------------------------------------- */
 
 /* If mmap fails, the cache is released and mmap tried once more. A request that fails changes no statistics. */
-static void mapping_is_refused(void **state)
+static void a_failed_mmap_is_retried_without_the_cache(void **state)
 {
     (void)state;
     grd_extent_give(take(3 * MIB), 3 * MIB);
@@ -371,7 +374,7 @@ static void mapping_is_refused(void **state)
 }
 
 /* If munmap fails, the pages are still released, although the address range stays mapped. */
-static void unmapping_is_refused(void **state)
+static void a_failed_munmap_still_releases_the_pages(void **state)
 {
     (void)state;
     char *extent = take(3 * MIB);
@@ -423,7 +426,7 @@ static void *use_extents(void *number)
     return NULL;
 }
 
-static void threads_share_extents(void **state)
+static void threads_do_not_corrupt_each_others_extents(void **state)
 {
     (void)state;
     const int64_t before = grd_extents_held();
@@ -446,11 +449,20 @@ static void threads_share_extents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        EMPTY(the_oldest_goes_first),        EMPTY(use_makes_young),          EMPTY(what_is_held_follows_use),
-        EMPTY(a_peak_is_forgotten),          EMPTY(a_cache_limit_holds),      EMPTY(free_extents_are_cut_and_joined),
-        EMPTY(a_piece_in_use_is_not_joined), EMPTY(extents_are_aligned),      EMPTY(slabs_without_blocks_in_use_go_back),
-        EMPTY(statistics_stay_exact),        EMPTY(the_peak_of_what_is_held), EMPTY(mapping_is_refused),
-        EMPTY(unmapping_is_refused),         EMPTY(threads_share_extents),
+        EMPTY(the_extent_freed_first_is_released_first),
+        EMPTY(reuse_makes_an_extent_the_most_recent),
+        EMPTY(held_memory_is_bounded_by_peak_use),
+        EMPTY(an_old_peak_no_longer_enlarges_the_cache),
+        EMPTY(the_cache_stays_within_its_limit),
+        EMPTY(free_extents_are_split_and_merged),
+        EMPTY(an_extent_in_use_is_not_merged),
+        EMPTY(extents_are_aligned),
+        EMPTY(empty_slabs_are_released),
+        EMPTY(statistics_return_to_their_first_values),
+        EMPTY(the_peak_of_held_memory_is_recorded),
+        EMPTY(a_failed_mmap_is_retried_without_the_cache),
+        EMPTY(a_failed_munmap_still_releases_the_pages),
+        EMPTY(threads_do_not_corrupt_each_others_extents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

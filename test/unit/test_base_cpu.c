@@ -1,6 +1,6 @@
-/* The instruction-set level and the processors this process may use. The level is chosen when the library is loaded, so each setting is tested
- * in a new process that runs this program and returns the answer as its exit status. */
-#define _GNU_SOURCE /* setenv */
+/* Tests the choice of the instruction-set level and the number of processors this process may use. The level is chosen when the library is
+ * loaded, so each value of GRADUS_ISA is tested in a new process, which runs this program and returns the level as its exit status. */
+#define _GNU_SOURCE /* for setenv */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include "base/cpu.h"
 #include "support.h"
 
-static const char *program; /* this one, by its path */
+static const char *program; /* path of this program */
 
-/* Runs this program again, asked for `what`, with an environment variable set (or unset if `setting` is NULL), and returns its exit status. */
+/* Runs this program again with `what` as its argument and an environment variable set (or unset if `setting` is NULL). Returns its exit status. */
 static int answer_with(const char *what, const char *variable, const char *setting)
 {
     pid_t child = fork();
@@ -30,7 +30,7 @@ static int level_with(const char *setting)
     return answer_with("level", "GRADUS_ISA", setting);
 }
 
-static void the_setting_only_lowers(void **state)
+static void gradus_isa_only_lowers_the_level(void **state)
 {
     (void)state;
     const char *const words[] = {"portable", "v2", "v3", "v4"};
@@ -42,7 +42,7 @@ static void the_setting_only_lowers(void **state)
     assert_true(grd_cpu_level() <= (enum grd_isa_level)best);
 }
 
-static void the_level_is_what_the_compiler_finds(void **state)
+static void the_level_agrees_with_compiler_builtins(void **state)
 {
     (void)state;
     int expected = GRD_ISA_PORTABLE;
@@ -60,14 +60,14 @@ static void the_level_is_what_the_compiler_finds(void **state)
     assert_int_equal(level_with(NULL), expected);
 }
 
-static void the_level_has_a_name(void **state)
+static void grd_isa_names_the_level(void **state)
 {
     (void)state;
     const char *const names[] = {"portable", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
     assert_string_equal(grd_isa(), names[grd_cpu_level()]);
 }
 
-static void counts_make_sense(void **state)
+static void processor_count_and_memory_size_are_plausible(void **state)
 {
     (void)state;
     assert_true(grd_cpu_count() >= 1);
@@ -80,7 +80,7 @@ static int threads_with(const char *setting)
     return answer_with("threads", "GRADUS_NUM_THREADS", setting);
 }
 
-static void the_environment_sets_threads(void **state)
+static void gradus_num_threads_sets_the_thread_count(void **state)
 {
     (void)state;
     assert_int_equal(threads_with("7"), 7);
@@ -95,11 +95,11 @@ int main(int argc, char **argv)
         return strcmp(argv[1], "level") == 0 ? (int)grd_cpu_level() : grd_num_threads();
     program = argv[0];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_setting_only_lowers),
-        cmocka_unit_test(the_level_is_what_the_compiler_finds),
-        cmocka_unit_test(the_environment_sets_threads),
-        cmocka_unit_test(the_level_has_a_name),
-        cmocka_unit_test(counts_make_sense),
+        cmocka_unit_test(gradus_isa_only_lowers_the_level),
+        cmocka_unit_test(the_level_agrees_with_compiler_builtins),
+        cmocka_unit_test(gradus_num_threads_sets_the_thread_count),
+        cmocka_unit_test(grd_isa_names_the_level),
+        cmocka_unit_test(processor_count_and_memory_size_are_plausible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

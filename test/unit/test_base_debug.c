@@ -1,5 +1,5 @@
-/* GRADUS_DEBUG: known words turn debug modes on, unknown words are reported on standard error. */
-#define _GNU_SOURCE /* setenv, dup */
+/* Tests the environment variable GRADUS_DEBUG: known words turn debug modes on, unknown words are reported on standard error. */
+#define _GNU_SOURCE /* for setenv and dup */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "base/debug.h"
 #include "support.h"
 
-/* Returns the debug modes that `text` asks for. What is written to standard error goes to ret_report. */
+/* Sets GRADUS_DEBUG to `text` and returns the debug modes that it turns on. Stores what is printed on standard error in ret_report, which holds
+ * `size` bytes. */
 static uint32_t read_modes(const char *text, char *ret_report, size_t size)
 {
     const uint32_t before = grd_debug_modes;
@@ -30,7 +31,7 @@ static uint32_t read_modes(const char *text, char *ret_report, size_t size)
     return modes;
 }
 
-static void test_words_become_modes(void **state)
+static void test_known_words_enable_debug_modes(void **state)
 {
     (void)state;
     char report[512];
@@ -43,7 +44,7 @@ static void test_words_become_modes(void **state)
     assert_string_equal(report, "");
 }
 
-static void test_other_words_are_reported(void **state)
+static void test_unknown_words_are_reported(void **state)
 {
     (void)state;
     char report[512];
@@ -55,8 +56,8 @@ static void test_other_words_are_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_become_modes),
-        cmocka_unit_test(test_other_words_are_reported),
+        cmocka_unit_test(test_known_words_enable_debug_modes),
+        cmocka_unit_test(test_unknown_words_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Errors: the first one raised stays, context is added to it, it can be carried to another thread; and text buffers. */
+/* Tests errors and text buffers. The first error raised stays, context is added to it, and it can be moved to another thread. */
 #include <pthread.h>
 #include <string.h>
 #include <wchar.h>
@@ -21,7 +21,7 @@ static int clear(void **state)
     return 0;
 }
 
-static void first_error_wins(void **state)
+static void the_first_error_stays(void **state)
 {
     (void)state;
     assert_string_equal(grd_error_message(), "");
@@ -38,7 +38,7 @@ static void first_error_wins(void **state)
     assert_string_equal(grd_error_message(), "");
 }
 
-static void context_is_added_in_front(void **state)
+static void context_is_added_before_the_message(void **state)
 {
     (void)state;
     grd_error_add_context("nothing");
@@ -54,7 +54,7 @@ static void context_is_added_in_front(void **state)
     assert_string_equal(grd_error_text(), "mul: no context");
 }
 
-static void the_length_of_the_context_travels_with_the_message(void **state)
+static void a_taken_error_keeps_its_context(void **state)
 {
     (void)state;
     grd_raise(GRD_ERROR_RUNTIME, "first");
@@ -68,7 +68,7 @@ static void the_length_of_the_context_travels_with_the_message(void **state)
     assert_string_equal(grd_error_text(), "first");
 }
 
-static void long_messages_are_whole(void **state)
+static void long_messages_are_not_cut(void **state)
 {
     (void)state;
     char text[5000];
@@ -78,7 +78,7 @@ static void long_messages_are_whole(void **state)
     assert_string_equal(grd_error_message(), text);
 }
 
-static void classes(void **state)
+static void error_codes_have_python_class_names(void **state)
 {
     (void)state;
     assert_string_equal(grd_error_class(GRD_ERROR_NONE), "");
@@ -87,7 +87,7 @@ static void classes(void **state)
     assert_string_equal(grd_error_class((grd_error_code)99), "");
 }
 
-static void unknown_codes_are_runtime_errors(void **state)
+static void unknown_error_codes_become_runtime_errors(void **state)
 {
     (void)state;
     grd_error_set((grd_error_code)99, "odd");
@@ -97,7 +97,7 @@ static void unknown_codes_are_runtime_errors(void **state)
     assert_int_equal(grd_error_get(), GRD_ERROR_RUNTIME);
 }
 
-static void take_and_restore(void **state)
+static void a_taken_error_can_be_restored(void **state)
 {
     (void)state;
     grd_raise(GRD_ERROR_INDEX, "first");
@@ -115,13 +115,13 @@ static void take_and_restore(void **state)
     assert_string_equal(grd_error_message(), "later");
 }
 
-static void an_error_without_text_has_a_meaning(void **state)
+static void an_error_without_text_has_a_default_message(void **state)
 {
     (void)state;
     grd_error_restore((struct grd_error_state){.code = GRD_ERROR_MEMORY});
     assert_string_equal(grd_error_message(), "an allocation failed or exceeds the limit");
     grd_error_clear();
-    grd_raise(GRD_ERROR_VALUE, "%lc", (wint_t)0x20ac); /* no such character in the C locale */
+    grd_raise(GRD_ERROR_VALUE, "%lc", (wint_t)0x20ac); /* formatting fails, because the C locale lacks this character */
     expect_error(GRD_ERROR_VALUE, "a value is outside its domain");
 }
 
@@ -136,7 +136,7 @@ static void *raise_and_take(void *ret_state)
     return NULL;
 }
 
-static void errors_belong_to_threads(void **state)
+static void errors_are_thread_local(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -148,7 +148,7 @@ static void errors_belong_to_threads(void **state)
     assert_string_equal(grd_error_message(), "on a thread");
 }
 
-static void text_grows(void **state)
+static void a_text_buffer_grows(void **state)
 {
     (void)state;
     struct grd_text text = {0};
@@ -158,15 +158,15 @@ static void text_grows(void **state)
     assert_int_equal(strlen(text.data), 290);
     assert_memory_equal(text.data, "0,1,2,", 6);
     assert_string_equal(text.data + 287, "99,");
-    grd_text_add(&text, "%1000d", 7); /* more than twice the present size */
+    grd_text_add(&text, "%1000d", 7); /* the text grows to more than twice the current size of the buffer */
     assert_int_equal(strlen(text.data), 1290);
-    grd_text_add(&text, "%lc", (wint_t)0x20ac); /* no such character in the C locale */
+    grd_text_add(&text, "%lc", (wint_t)0x20ac); /* formatting fails, because the C locale lacks this character */
     assert_int_equal(text.size, 1290);
     grd_text_done(&text);
     assert_null(text.data);
 }
 
-static void text_survives_failed_allocations(void **state)
+static void a_text_buffer_survives_failed_allocations(void **state)
 {
     (void)state;
     struct grd_text text = {0};
@@ -184,7 +184,7 @@ static void text_survives_failed_allocations(void **state)
     grd_text_done(&text);
 }
 
-static void int64_lists(void **state)
+static void integer_lists_are_formatted(void **state)
 {
     (void)state;
     char buffer[32];
@@ -197,7 +197,7 @@ static void int64_lists(void **state)
     assert_string_equal(grd_format_int64s(buffer, 11, values, 3), "[2, ...]");
     assert_string_equal(grd_format_int64s(buffer, 1, values, 0), "");
     assert_ptr_equal(grd_format_int64s(buffer, 0, values, 4), buffer);
-    /* No size may overflow the buffer, and from size 6 on a text that is cut still ends with the closing bracket. */
+    /* The text must never exceed the buffer. In a buffer of at least 6 bytes, a truncated list still ends with the closing bracket. */
     for (size_t size = 1; size <= sizeof buffer; size++) {
         memset(buffer, 'x', sizeof buffer);
         grd_format_int64s(buffer, size, values, 4);
@@ -210,18 +210,18 @@ static void int64_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(first_error_wins, no_error, clear),
-        cmocka_unit_test_setup_teardown(context_is_added_in_front, no_error, clear),
-        cmocka_unit_test_setup_teardown(the_length_of_the_context_travels_with_the_message, no_error, clear),
-        cmocka_unit_test_setup_teardown(long_messages_are_whole, no_error, clear),
-        cmocka_unit_test_setup_teardown(classes, no_error, clear),
-        cmocka_unit_test_setup_teardown(unknown_codes_are_runtime_errors, no_error, clear),
-        cmocka_unit_test_setup_teardown(take_and_restore, no_error, clear),
-        cmocka_unit_test_setup_teardown(an_error_without_text_has_a_meaning, no_error, clear),
-        cmocka_unit_test_setup_teardown(errors_belong_to_threads, no_error, clear),
-        cmocka_unit_test_setup_teardown(text_grows, no_error, clear),
-        cmocka_unit_test_setup_teardown(text_survives_failed_allocations, no_error, clear),
-        cmocka_unit_test_setup_teardown(int64_lists, no_error, clear),
+        cmocka_unit_test_setup_teardown(the_first_error_stays, no_error, clear),
+        cmocka_unit_test_setup_teardown(context_is_added_before_the_message, no_error, clear),
+        cmocka_unit_test_setup_teardown(a_taken_error_keeps_its_context, no_error, clear),
+        cmocka_unit_test_setup_teardown(long_messages_are_not_cut, no_error, clear),
+        cmocka_unit_test_setup_teardown(error_codes_have_python_class_names, no_error, clear),
+        cmocka_unit_test_setup_teardown(unknown_error_codes_become_runtime_errors, no_error, clear),
+        cmocka_unit_test_setup_teardown(a_taken_error_can_be_restored, no_error, clear),
+        cmocka_unit_test_setup_teardown(an_error_without_text_has_a_default_message, no_error, clear),
+        cmocka_unit_test_setup_teardown(errors_are_thread_local, no_error, clear),
+        cmocka_unit_test_setup_teardown(a_text_buffer_grows, no_error, clear),
+        cmocka_unit_test_setup_teardown(a_text_buffer_survives_failed_allocations, no_error, clear),
+        cmocka_unit_test_setup_teardown(integer_lists_are_formatted, no_error, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

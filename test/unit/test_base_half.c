@@ -1,4 +1,5 @@
-/* Number formats smaller than float32, compared with a reference that decodes with ldexp and encodes by bisection for the nearest value. */
+/* Compares the conversions of float16, bfloat16 and the float8 formats with a reference, which decodes with ldexp and finds the nearest value
+ * by bisection. */
 #include <math.h>
 #include <stdbool.h>
 
@@ -6,8 +7,8 @@
 #include "support.h"
 
 struct format {
-    int exponent, mantissa; /* bits */
-    bool has_infinity;      /* else only the all-ones pattern is NaN */
+    int exponent, mantissa; /* number of bits of each field */
+    bool has_infinity;      /* if false, the format has no infinity and its only NaN has all bits set but the sign */
 };
 static const struct format float16 = {5, 10, true}, bfloat16 = {8, 7, true}, e4m3fn = {4, 3, false}, e5m2 = {5, 2, true};
 
@@ -43,7 +44,7 @@ static uint32_t encoded(struct format f, float x, uint32_t nan)
     double a = fabs((double)x);
     if (isnan(x))
         return sign | nan;
-    uint32_t low = 0, high = first_special(f); /* value(low) <= a; value(high) > a or high is special */
+    uint32_t low = 0, high = first_special(f); /* invariant: value(low) <= a, and value(high) > a or `high` encodes infinity or NaN */
     if (!f.has_infinity && a >= value_of(f, high - 1))
         return sign | (high - 1); /* saturates */
     if (a >= value_of(f, high))
@@ -68,7 +69,7 @@ static void same_pattern(uint32_t got, uint32_t want, float x)
         fail_msg("%a encodes to %#x, not %#x", x, got, want);
 }
 
-static void all_patterns_decode(void **state)
+static void every_bit_pattern_is_decoded(void **state)
 {
     (void)state;
     for (uint32_t v = 0; v < 65536; v++) {
@@ -89,8 +90,9 @@ static void check_encoding(float x)
     same_pattern(grd_to_float8_e5m2(x), encoded(e5m2, x, 0x7f), x);
 }
 
-/* Encodes every value of every format, every midpoint between two neighbours, and the floats next to each of these. */
-static void values_and_ties_encode(void **state)
+/* Encodes every finite value of the formats float16, bfloat16, e4m3fn and e5m2, every midpoint between two neighbouring values, and the floats next
+ * to each value and midpoint. */
+static void values_and_midpoints_are_encoded(void **state)
 {
     (void)state;
     const struct format formats[] = {float16, bfloat16, e4m3fn, e5m2};
@@ -113,7 +115,7 @@ static void values_and_ties_encode(void **state)
     check_encoding(-NAN);
 }
 
-static void a_sweep_of_floats_encodes(void **state)
+static void floats_from_the_whole_range_are_encoded(void **state)
 {
     (void)state;
     for (uint64_t u = 0; u <= UINT32_MAX; u += 1013)
@@ -134,9 +136,9 @@ static void encoding_inverts_decoding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_patterns_decode),
-        cmocka_unit_test(values_and_ties_encode),
-        cmocka_unit_test(a_sweep_of_floats_encodes),
+        cmocka_unit_test(every_bit_pattern_is_decoded),
+        cmocka_unit_test(values_and_midpoints_are_encoded),
+        cmocka_unit_test(floats_from_the_whole_range_are_encoded),
         cmocka_unit_test(encoding_inverts_decoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

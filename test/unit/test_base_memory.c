@@ -1,5 +1,5 @@
-/* The allocator: alignment, contents of blocks, statistics, the memory limit, failures on request, threads and fork. */
-#define _GNU_SOURCE /* barriers */
+/* Tests the allocator: alignment, contents of blocks, statistics, the memory limit, simulated failures, threads and fork. */
+#define _GNU_SOURCE /* for pthread barriers */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static int balanced_after(void **state)
     return grd_memory_get_stats().blocks != *(int64_t *)*state;
 }
 
-static void blocks_are_aligned_and_apart(void **state)
+static void blocks_are_aligned_and_do_not_overlap(void **state)
 {
     (void)state;
     enum { EACH = 5 };
@@ -70,13 +70,13 @@ static void zeroed_blocks_are_zero(void **state)
             grd_free(block, sizes[i]);
         }
     }
-    grd_memory_trim(); /* memory that comes from the system is zero already, so it need not be cleared */
+    grd_memory_trim(); /* the next block comes from mmap, which returns zeroed memory */
     unsigned char *fresh = grd_alloc_zeroed(5 << 20);
     assert_true(fresh[0] == 0 && fresh[(5 << 20) - 1] == 0);
     grd_free(fresh, 5 << 20);
 }
 
-static void realloc_keeps_contents(void **state)
+static void realloc_keeps_the_contents(void **state)
 {
     (void)state;
     for (int i = 0; i < SIZES; i++) {
@@ -102,7 +102,7 @@ static void realloc_keeps_contents(void **state)
     grd_free(block, 100);
 }
 
-static void counters_follow(void **state)
+static void statistics_count_allocations_and_frees(void **state)
 {
     (void)state;
     grd_memory_reset_peak();
@@ -124,7 +124,7 @@ static void counters_follow(void **state)
     assert_int_equal(grd_memory_get_stats().peak, before.allocated);
 }
 
-static void the_peak_of_small_blocks_is_exact(void **state)
+static void the_recorded_peak_of_small_blocks_is_exact(void **state)
 {
     (void)state;
     enum { N = 10000 };
@@ -140,7 +140,7 @@ static void the_peak_of_small_blocks_is_exact(void **state)
     assert_int_equal(after.peak, before + 192 * N);
 }
 
-static void the_limit_holds(void **state)
+static void allocations_beyond_the_memory_limit_fail(void **state)
 {
     (void)state;
     int64_t base = grd_memory_get_stats().allocated;
@@ -189,7 +189,7 @@ static void *free_and_wait(void *block)
 }
 
 /* Blocks in another thread's free list count as freed, so the limit allows a new allocation of their size. */
-static void the_limit_knows_what_others_freed(void **state)
+static void the_memory_limit_counts_frees_by_other_threads(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -206,7 +206,7 @@ static void the_limit_knows_what_others_freed(void **state)
     grd_free(block, 8192);
 }
 
-static void failures_on_order(void **state)
+static void grd_memory_fail_at_makes_allocations_fail(void **state)
 {
     (void)state;
     grd_memory_fail_at(3, false);
@@ -227,7 +227,7 @@ static void failures_on_order(void **state)
     grd_free(c, 10);
 }
 
-static void trimming_gives_back(void **state)
+static void trimming_releases_free_memory(void **state)
 {
     (void)state;
     enum { N = 3000 };
@@ -239,14 +239,14 @@ static void trimming_gives_back(void **state)
     grd_free(grd_alloc(10 << 20), 10 << 20);
     grd_free(grd_alloc(20000), 20000);
     grd_memory_trim();
-    /* A slab with a block in use cannot be released: here that is at most one slab per size class. */
+    /* A slab with a block in use cannot be released. At most one slab of 64 KiB is left in each size class. */
     assert_true(grd_memory_get_stats().cached < 18 * 65536);
     void *again = grd_alloc(512);
     assert_non_null(again);
     grd_free(again, 512);
 }
 
-/* Threads pass their blocks around in a ring, so that each thread frees blocks that another one allocated. */
+/* The threads of the next test form a ring. Each thread frees the blocks that the next thread has allocated. */
 enum { THREADS = 4, TRAVELLERS = 300, ROUNDS = 20 };
 static void *ring[THREADS][TRAVELLERS];
 static pthread_barrier_t barrier;
@@ -309,7 +309,7 @@ static void *hoard(void *unused)
     return NULL;
 }
 
-static void a_thread_that_ends_leaves_its_blocks(void **state)
+static void free_blocks_of_an_ended_thread_are_reused(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -317,12 +317,13 @@ static void a_thread_that_ends_leaves_its_blocks(void **state)
         assert_int_equal(pthread_create(&thread, NULL, hoard, NULL), 0);
         pthread_join(thread, NULL);
     }
-    assert_true(grd_memory_get_stats().cached < 20 << 20); /* the second thread reused the slabs of the first */
+    /* the second thread reused the slabs (64 KiB regions cut into blocks) that the first had filled */
+    assert_true(grd_memory_get_stats().cached < 20 << 20);
     grd_memory_trim();
     assert_true(grd_memory_get_stats().cached < 18 * 65536);
 }
 
-static void the_child_of_a_fork_allocates(void **state)
+static void a_forked_child_can_allocate(void **state)
 {
     (void)state;
     grd_memory_stats before = grd_memory_get_stats();
@@ -346,18 +347,18 @@ static void the_child_of_a_fork_allocates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BALANCED(blocks_are_aligned_and_apart),
+        BALANCED(blocks_are_aligned_and_do_not_overlap),
         BALANCED(zeroed_blocks_are_zero),
-        BALANCED(realloc_keeps_contents),
-        BALANCED(counters_follow),
-        BALANCED(the_peak_of_small_blocks_is_exact),
-        BALANCED(the_limit_holds),
-        BALANCED(the_limit_knows_what_others_freed),
-        BALANCED(failures_on_order),
-        BALANCED(trimming_gives_back),
+        BALANCED(realloc_keeps_the_contents),
+        BALANCED(statistics_count_allocations_and_frees),
+        BALANCED(the_recorded_peak_of_small_blocks_is_exact),
+        BALANCED(allocations_beyond_the_memory_limit_fail),
+        BALANCED(the_memory_limit_counts_frees_by_other_threads),
+        BALANCED(grd_memory_fail_at_makes_allocations_fail),
+        BALANCED(trimming_releases_free_memory),
         BALANCED(threads_free_each_others_blocks),
-        BALANCED(a_thread_that_ends_leaves_its_blocks),
-        BALANCED(the_child_of_a_fork_allocates),
+        BALANCED(free_blocks_of_an_ended_thread_are_reused),
+        BALANCED(a_forked_child_can_allocate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Reference counts and the scope pool. */
+/* Tests reference counts, and the pool that owns the objects of the open scopes. */
 #include <pthread.h>
 
 #include "base/error.h"
@@ -34,7 +34,7 @@ static int nothing_alive(void **state)
     return atomic_load(&alive);
 }
 
-static void keep_and_drop(void **state)
+static void keep_and_drop_change_the_reference_count(void **state)
 {
     (void)state;
     struct grd_object *thing = new_thing();
@@ -47,7 +47,7 @@ static void keep_and_drop(void **state)
     grd_object_drop(NULL);
 }
 
-static void immortals_stay(void **state)
+static void immortal_objects_are_never_destroyed(void **state)
 {
     (void)state;
     static struct grd_object eternal = {&thing_type, GRD_IMMORTAL};
@@ -61,7 +61,7 @@ static void immortals_stay(void **state)
     assert_int_equal(grd_pool_mark(), mark);
 }
 
-static void scopes_drop_what_they_own(void **state)
+static void closing_a_scope_drops_its_objects(void **state)
 {
     (void)state;
     grd_scope outer = grd_scope_open();
@@ -72,7 +72,7 @@ static void scopes_drop_what_they_own(void **state)
     assert_int_equal(atomic_load(&alive), 1001);
     grd_scope_close(inner);
     assert_int_equal(atomic_load(&alive), 1);
-    /* Closing an outer scope closes the inner one that is still open; closing the inner one afterwards is an error. */
+    /* Closing an outer scope also closes an inner scope that is still open. Closing the inner scope afterwards is an error. */
     grd_scope forgotten = grd_scope_open();
     grd_pool_push(new_thing());
     grd_scope_close(outer);
@@ -85,13 +85,13 @@ static void scopes_drop_what_they_own(void **state)
     }
 }
 
-static void results_move_out(void **state)
+static void a_result_moves_to_the_outer_scope(void **state)
 {
     (void)state;
     int64_t mark = grd_pool_mark();
     struct grd_object *only = new_thing();
     grd_pool_push(only);
-    assert_true(grd_pool_return(mark, only)); /* the object is the newest entry of the pool, which has a fast path */
+    assert_true(grd_pool_return(mark, only)); /* tests the fast path for returning the newest object of the pool */
     assert_int_equal(grd_pool_mark(), mark + 1);
 
     int64_t inner = grd_pool_mark();
@@ -107,7 +107,7 @@ static void results_move_out(void **state)
     assert_int_equal(atomic_load(&alive), 2);
     assert_true(grd_object_unique(result));
 
-    /* The scope does not own the object, as when an operator returns its argument. */
+    /* Returns an object that the inner scope does not own, as when an operator returns its argument. The outer scope gets a second reference. */
     inner = grd_pool_mark();
     grd_pool_push(new_thing());
     assert_true(grd_pool_return(inner, only));
@@ -115,7 +115,7 @@ static void results_move_out(void **state)
     assert_int_equal(grd_pool_mark(), inner + 1);
 }
 
-static void many_results_move_out(void **state)
+static void several_results_move_to_the_outer_scope(void **state)
 {
     (void)state;
     for (int total = 0; total < 7; total++) {
@@ -146,7 +146,7 @@ static void many_results_move_out(void **state)
     }
 }
 
-static void pool_memory_lives_as_long_as_the_scope(void **state)
+static void pool_memory_is_freed_with_its_scope(void **state)
 {
     (void)state;
     int64_t mark = grd_pool_mark();
@@ -164,7 +164,8 @@ static void pool_memory_lives_as_long_as_the_scope(void **state)
     assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
 }
 
-/* Makes each allocation fail in turn: nothing leaks, the error is MemoryError, and the pool stays usable. */
+/* Thread function: makes each allocation fail in turn and checks that nothing leaks, that the error is MemoryError, and that the pool stays
+ * usable. */
 static void *grow_with_failures(void *unused)
 {
     (void)unused;
@@ -189,11 +190,11 @@ static void *grow_with_failures(void *unused)
         grd_pool_release(0);
         assert_int_equal(atomic_load(&alive), 0);
     }
-    grd_pool_push(new_thing()); /* stays in the pool and must be dropped when the thread ends */
+    grd_pool_push(new_thing()); /* stays in the thread's pool of temporary objects, which must drop it when the thread ends */
     return NULL;
 }
 
-static void failures_leak_nothing(void **state)
+static void failed_allocations_leak_nothing(void **state)
 {
     (void)state;
     int64_t blocks = grd_memory_get_stats().blocks;
@@ -212,7 +213,7 @@ static void *keep_and_drop_often(void *thing)
     return NULL;
 }
 
-static void counts_are_atomic(void **state)
+static void reference_counts_are_atomic(void **state)
 {
     (void)state;
     enum { THREADS = 4 };
@@ -228,14 +229,14 @@ static void counts_are_atomic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(keep_and_drop, nothing_alive),
-        cmocka_unit_test_teardown(immortals_stay, nothing_alive),
-        cmocka_unit_test_teardown(scopes_drop_what_they_own, nothing_alive),
-        cmocka_unit_test_teardown(results_move_out, nothing_alive),
-        cmocka_unit_test_teardown(many_results_move_out, nothing_alive),
-        cmocka_unit_test_teardown(pool_memory_lives_as_long_as_the_scope, nothing_alive),
-        cmocka_unit_test_teardown(failures_leak_nothing, nothing_alive),
-        cmocka_unit_test_teardown(counts_are_atomic, nothing_alive),
+        cmocka_unit_test_teardown(keep_and_drop_change_the_reference_count, nothing_alive),
+        cmocka_unit_test_teardown(immortal_objects_are_never_destroyed, nothing_alive),
+        cmocka_unit_test_teardown(closing_a_scope_drops_its_objects, nothing_alive),
+        cmocka_unit_test_teardown(a_result_moves_to_the_outer_scope, nothing_alive),
+        cmocka_unit_test_teardown(several_results_move_to_the_outer_scope, nothing_alive),
+        cmocka_unit_test_teardown(pool_memory_is_freed_with_its_scope, nothing_alive),
+        cmocka_unit_test_teardown(failed_allocations_leak_nothing, nothing_alive),
+        cmocka_unit_test_teardown(reference_counts_are_atomic, nothing_alive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

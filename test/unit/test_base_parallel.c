@@ -1,5 +1,5 @@
-/* The thread pool: how a range is split, nested loops, several calling threads, and fork. */
-#define _GNU_SOURCE /* usleep, sched_getaffinity */
+/* Tests the thread pool: how a range is split, nested loops, several calling threads, and fork. */
+#define _GNU_SOURCE /* for usleep and sched_getaffinity */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -42,7 +42,7 @@ static void check_pieces(int64_t begin, int64_t end, int64_t grain)
         assert_int_equal(atomic_load(&r.ran[i]), i < pieces);
 }
 
-static void pieces_are_fixed(void **state)
+static void splitting_does_not_depend_on_the_thread_count(void **state)
 {
     (void)state;
     const int counts[] = {1, 2, 3, 8, 40, 2};
@@ -60,7 +60,7 @@ static void pieces_are_fixed(void **state)
     }
 }
 
-/* Body of a loop whose first piece waits until all other pieces have run. */
+/* Body of a loop of 100 iterations. Iteration 0 waits until the other 99 have run, which *context counts. */
 static void wait_for_others(int64_t begin, int64_t end, void *context)
 {
     atomic_int *others = context;
@@ -71,7 +71,7 @@ static void wait_for_others(int64_t begin, int64_t end, void *context)
         sched_yield();
 }
 
-static void what_a_thread_has_left_others_take(void **state)
+static void idle_threads_take_over_waiting_work(void **state)
 {
     (void)state;
     for (int threads = 2; threads < 5; threads++) {
@@ -82,7 +82,7 @@ static void what_a_thread_has_left_others_take(void **state)
     }
 }
 
-static void many_short_loops(void **state)
+static void many_short_loops_in_a_row_complete(void **state)
 {
     (void)state;
     grd_set_num_threads(4);
@@ -90,7 +90,7 @@ static void many_short_loops(void **state)
         check_pieces(0, 40 + i % 7, 5);
 }
 
-static void a_useless_grain_counts_as_one(void **state)
+static void grain_size_zero_counts_as_one(void **state)
 {
     (void)state;
     static struct record r;
@@ -113,7 +113,7 @@ static void run_inner(int64_t begin, int64_t end, void *sum)
     }
 }
 
-static void nested_loops_run_inline(void **state)
+static void nested_loops_run_on_the_calling_thread(void **state)
 {
     (void)state;
     _Atomic int64_t sum = 0;
@@ -131,7 +131,7 @@ static void *call_often(void *unused)
     return unused;
 }
 
-static void several_threads_call(void **state)
+static void several_threads_may_start_loops(void **state)
 {
     (void)state;
     enum { CALLERS = 4 };
@@ -152,7 +152,7 @@ static void wait_for_another(int64_t begin, int64_t end, void *context)
         usleep(1000);
 }
 
-static void workers_do_run(void **state)
+static void worker_threads_run_part_of_a_loop(void **state)
 {
     (void)state;
     atomic_int arrived = 0;
@@ -161,8 +161,7 @@ static void workers_do_run(void **state)
     assert_int_equal(atomic_load(&arrived), 2);
 }
 
-/* Counts the pieces that ran on a thread whose affinity lacks one of the processors in `context`. */
-static atomic_int confined;
+static atomic_int confined; /* number of calls of note_processors on threads whose affinity mask differs from the one in `context` */
 
 static void note_processors(int64_t begin, int64_t end, void *context)
 {
@@ -173,8 +172,9 @@ static void note_processors(int64_t begin, int64_t end, void *context)
     usleep(100);
 }
 
-/* A worker that was moved off its caller's processor may use all processors afterwards, and it sleeps while it has no work. */
-static void workers_may_run_anywhere_and_sleep(void **state)
+/* The thread pool may move a worker thread away from the processor of the calling thread. Afterwards the worker must be allowed to use all
+ * processors, and must sleep while it has no work. */
+static void idle_workers_sleep_and_may_use_every_processor(void **state)
 {
     (void)state;
     cpu_set_t allowed;
@@ -191,7 +191,7 @@ static void workers_may_run_anywhere_and_sleep(void **state)
     assert_true(clock() - before < CLOCKS_PER_SEC / 50);
 }
 
-static void bad_counts_are_refused(void **state)
+static void invalid_thread_counts_are_refused(void **state)
 {
     (void)state;
     grd_set_num_threads(3);
@@ -204,7 +204,7 @@ static void bad_counts_are_refused(void **state)
     assert_int_equal(grd_num_threads(), 3);
 }
 
-static void parent_and_child_go_on_after_fork(void **state)
+static void parent_and_child_run_loops_after_fork(void **state)
 {
     (void)state;
 #if defined(GRADUS_EMULATED)
@@ -223,7 +223,7 @@ static void parent_and_child_go_on_after_fork(void **state)
     if (child == 0) {
         alarm(20);
         atomic_int arrived = 0;
-        grd_parallel_for(0, 2, 1, wait_for_another, &arrived); /* finishes only if a worker thread runs one of the two pieces */
+        grd_parallel_for(0, 2, 1, wait_for_another, &arrived); /* finishes only if a worker thread runs one of the two iterations */
         for (int i = 0; i < 50; i++)
             check_pieces(0, 100, 3);
         end_child(atomic_load(&arrived) == 2 ? 0 : 1);
@@ -236,11 +236,16 @@ static void parent_and_child_go_on_after_fork(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_are_fixed),        cmocka_unit_test(what_a_thread_has_left_others_take),
-        cmocka_unit_test(many_short_loops),        cmocka_unit_test(a_useless_grain_counts_as_one),
-        cmocka_unit_test(nested_loops_run_inline), cmocka_unit_test(several_threads_call),
-        cmocka_unit_test(workers_do_run),          cmocka_unit_test(workers_may_run_anywhere_and_sleep),
-        cmocka_unit_test(bad_counts_are_refused),  cmocka_unit_test(parent_and_child_go_on_after_fork),
+        cmocka_unit_test(splitting_does_not_depend_on_the_thread_count),
+        cmocka_unit_test(idle_threads_take_over_waiting_work),
+        cmocka_unit_test(many_short_loops_in_a_row_complete),
+        cmocka_unit_test(grain_size_zero_counts_as_one),
+        cmocka_unit_test(nested_loops_run_on_the_calling_thread),
+        cmocka_unit_test(several_threads_may_start_loops),
+        cmocka_unit_test(worker_threads_run_part_of_a_loop),
+        cmocka_unit_test(idle_workers_sleep_and_may_use_every_processor),
+        cmocka_unit_test(invalid_thread_counts_are_refused),
+        cmocka_unit_test(parent_and_child_run_loops_after_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

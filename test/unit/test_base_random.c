@@ -1,4 +1,5 @@
-/* The random generator: known values of mt19937, values recorded from PyTorch's CPU generator, and saved states. */
+/* Tests the random generator. Its numbers are compared with the standard values of mt19937 and with values recorded from PyTorch's CPU generator.
+ * Also tests saving and restoring its state. */
 #include <pthread.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static uint64_t draw64(struct grd_generator *generator)
     return high << 32 | draw32(generator);
 }
 
-static void known_values(void **state)
+static void mt19937_yields_the_standard_values(void **state)
 {
     (void)state;
     grd_generator *g = grd_generator_new(5489);
@@ -35,8 +36,9 @@ static void known_values(void **state)
     grd_generator_drop(g);
 }
 
-/* The values are those of torch.empty((), dtype=torch.int64).random_(generator=g), torch.randint(0, 2**62, …) and torch.randint(0, 2**20, …). */
-static void same_as_pytorch(void **state)
+/* The values were drawn from PyTorch: torch.empty((), dtype=torch.int64).random_(generator=g), torch.randint(0, 2**62, ...) and
+ * torch.randint(0, 2**20, ...). */
+static void draws_equal_those_of_pytorch(void **state)
 {
     (void)state;
     grd_generator *g = grd_generator_new(42);
@@ -52,7 +54,7 @@ static void same_as_pytorch(void **state)
     grd_generator_drop(g);
 }
 
-static void seeds(void **state)
+static void seeding_uses_32_bits_and_clears_saved_normals(void **state)
 {
     (void)state;
     grd_generator *g = grd_generator_new(UINT64_MAX);
@@ -78,7 +80,7 @@ static void random_seeds_differ(void **state)
     grd_generator_drop(g);
 }
 
-static void states_are_restored(void **state)
+static void a_saved_state_can_be_restored(void **state)
 {
     (void)state;
     grd_generator *a = grd_generator_new(3), *b = grd_generator_new(4);
@@ -105,7 +107,7 @@ static void states_are_restored(void **state)
 }
 
 /* The saved state has its fields at the offsets of torch.Generator.get_state(), tested for seed 7 after eight draws. */
-static void the_state_is_laid_out_as_pytorchs(void **state)
+static void the_saved_state_has_pytorchs_layout(void **state)
 {
     (void)state;
     grd_generator *g = grd_generator_new(7);
@@ -125,7 +127,7 @@ static void refused(grd_generator *g, const void *bytes, size_t size)
     grd_error_clear();
 }
 
-static void what_is_no_state_is_refused(void **state)
+static void invalid_states_are_refused(void **state)
 {
     (void)state;
     grd_generator *g = grd_generator_new(1);
@@ -138,7 +140,7 @@ static void what_is_no_state_is_refused(void **state)
     refused(g, bad, sizeof bad);
     memset(bad, 0xff, sizeof bad);
     refused(g, bad, sizeof bad);
-    /* The fields `left`, `seeded`, `next` and one word of the state, each set to a value out of its range. */
+    /* Byte offsets of the fields `left`, `seeded` and `next` and of one word of the state. Each is set to a value out of its range. */
     const int offsets[] = {11, 12, 17, 24 + 4};
     for (int i = 0; i < 4; i++) {
         memcpy(bad, good, sizeof bad);
@@ -160,7 +162,7 @@ static void what_is_no_state_is_refused(void **state)
     grd_generator_drop(g);
 }
 
-static void the_default_generator(void **state)
+static void the_default_generator_is_seeded_and_locked(void **state)
 {
     (void)state;
     grd_generator *g = grd_generator_default();
@@ -173,7 +175,7 @@ static void the_default_generator(void **state)
     grd_generator_unlock(locked);
 }
 
-static void references(void **state)
+static void generators_are_reference_counted(void **state)
 {
     (void)state;
     int64_t blocks = grd_memory_get_stats().blocks;
@@ -203,7 +205,7 @@ static void *draw(void *sum)
     return NULL;
 }
 
-static void threads_take_turns(void **state)
+static void threads_share_the_default_generator(void **state)
 {
     (void)state;
     grd_manual_seed(9);
@@ -225,16 +227,16 @@ static void threads_take_turns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_values),
-        cmocka_unit_test(same_as_pytorch),
-        cmocka_unit_test(seeds),
+        cmocka_unit_test(mt19937_yields_the_standard_values),
+        cmocka_unit_test(draws_equal_those_of_pytorch),
+        cmocka_unit_test(seeding_uses_32_bits_and_clears_saved_normals),
         cmocka_unit_test(random_seeds_differ),
-        cmocka_unit_test(states_are_restored),
-        cmocka_unit_test(the_state_is_laid_out_as_pytorchs),
-        cmocka_unit_test(what_is_no_state_is_refused),
-        cmocka_unit_test(the_default_generator),
-        cmocka_unit_test(references),
-        cmocka_unit_test(threads_take_turns),
+        cmocka_unit_test(a_saved_state_can_be_restored),
+        cmocka_unit_test(the_saved_state_has_pytorchs_layout),
+        cmocka_unit_test(invalid_states_are_refused),
+        cmocka_unit_test(the_default_generator_is_seeded_and_locked),
+        cmocka_unit_test(generators_are_reference_counted),
+        cmocka_unit_test(threads_share_the_default_generator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

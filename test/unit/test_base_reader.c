@@ -1,4 +1,4 @@
-/* The tokenizer of short texts: its tokens, and errors that name the position. Schemas and formulas, which use it, have tests of their own. */
+/* Tests the tokenizer of schemas and formulas: the tokens it reads, and its errors, which name the position of the mistake in the text. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static struct grd_reader reader_of(const char *text)
     return (struct grd_reader){text, text, "test"};
 }
 
-static void words_and_punctuation(void **state)
+static void words_and_punctuation_are_read(void **state)
 {
     (void)state;
     struct grd_reader reader = reader_of(" _Word9\t\r\n-> other+ ");
@@ -34,7 +34,7 @@ static void words_and_punctuation(void **state)
     }
 }
 
-static void numbers(void **state)
+static void integers_and_floats_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -65,7 +65,7 @@ static void numbers(void **state)
     }
 }
 
-static void what_is_no_number(void **state)
+static void malformed_numbers_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {"", "x", ".", ".x", "-1", "2x", "1e", "1e+", "3.e-x"};
@@ -84,7 +84,7 @@ static void what_is_no_number(void **state)
     expect_error(GRD_ERROR_VALUE, "test: the integer does not fit into 64 bits at character 1 of \"9223372036854775808\"");
 }
 
-static void strings(void **state)
+static void quoted_strings_are_read(void **state)
 {
     (void)state;
     struct grd_reader reader = reader_of(" 'a \"b' \"\" 'c");
@@ -99,7 +99,7 @@ static void strings(void **state)
     expect_error(GRD_ERROR_VALUE, "test: no such word at character 3 of \" 'a \"b' \"\" 'c\"");
 }
 
-static void long_texts_are_cut(void **state)
+static void error_messages_truncate_long_texts(void **state)
 {
     (void)state;
     char text[400], expected[400];
@@ -114,8 +114,9 @@ static void long_texts_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_and_punctuation), cmocka_unit_test(numbers), cmocka_unit_test(what_is_no_number), cmocka_unit_test(strings),
-        cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(words_and_punctuation_are_read),     cmocka_unit_test(integers_and_floats_are_read),
+        cmocka_unit_test(malformed_numbers_are_refused),      cmocka_unit_test(quoted_strings_are_read),
+        cmocka_unit_test(error_messages_truncate_long_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* How the library behaves on a system that restricts resources or refuses calls. The linker redirects the library's calls of the C library to
- * the wrappers in this file (see CMakeLists.txt), which answer as the running test wants. */
-#define _GNU_SOURCE /* cpu_set_t, fmemopen */
+/* Tests the library on a system that restricts resources or whose calls fail. The linker redirects the library's calls of the C library to
+ * the wrappers in this file (see CMakeLists.txt), which simulate the system that the running test describes. */
+#define _GNU_SOURCE /* for cpu_set_t and fmemopen */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -25,15 +25,15 @@
 enum { MAX_FILES = 4, MIB = 1 << 20 };
 
 struct machine {
-    long processors, megabytes; /* negative: sysconf does not know */
-    int affinity;               /* number of processors in the affinity mask; negative: sched_getaffinity fails */
+    long processors, megabytes; /* negative if sysconf does not know the number */
+    int affinity;               /* number of processors in the affinity mask; negative if sched_getaffinity fails */
     struct {
         const char *path, *text;
     } files[MAX_FILES];
 };
 
-static const struct machine *machine; /* the machine that is simulated; NULL: the real one */
-static atomic_int refused;            /* so many of the next calls for memory or threads fail */
+static const struct machine *machine; /* the machine that is simulated; NULL for the real one */
+static atomic_int refused;            /* so many of the next requests for memory, threads or random bytes fail */
 
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
@@ -126,7 +126,7 @@ ssize_t __wrap_getrandom(void *ret_bytes, size_t size, unsigned flags)
 
 /* ---- Restricted resources --------------------------------------------------------------------------------------------------------- */
 
-static void processors_that_may_be_used(void **state)
+static void cpu_count_respects_affinity_and_cgroup_limits(void **state)
 {
     (void)state;
     static const struct {
@@ -151,7 +151,7 @@ static void processors_that_may_be_used(void **state)
         {8, {8, 64, 8, {{"/proc/self/cgroup", "0::/a\n"}, {"/sys/fs/cgroup/a/cpu.max", "100000 0\n"}}}},
         {8, {8, 64, 8, {{"/proc/self/cgroup", "0::/a\n"}, {"/sys/fs/cgroup/a/cpu.max", "100000\n"}}}},
         {8, {8, 64, 8, {{"/proc/self/cgroup", "0::/a\n"}}}},
-        /* cgroup version 1: the cpu controller is found by its name among the others. */
+        /* cgroup version 1: the line of the cpu controller is found among those of other controllers. */
         {3,
          {8,
           64,
@@ -184,8 +184,8 @@ static void processors_that_may_be_used(void **state)
     }
 }
 
-/* The library asks for the memory size once per process, so each machine is tested in a new process. */
-static void memory_that_may_be_used(void **state)
+/* The library reads the memory size once per process, so each simulated machine is tested in a child process. */
+static void memory_size_respects_cgroup_limits(void **state)
 {
     (void)state;
     enum { UNIT = 16 * MIB };
@@ -212,7 +212,7 @@ static void memory_that_may_be_used(void **state)
     }
 }
 
-static void threads_have_a_limit(void **state)
+static void the_default_thread_count_is_at_most_1024(void **state)
 {
     (void)state;
     const pid_t child = fork();
@@ -229,7 +229,8 @@ static void threads_have_a_limit(void **state)
 
 /* ---- System calls that fail ------------------------------------------------------------------------------------------------------- */
 
-/* Checks that an allocation fails with MemoryError. The error has the static text, since there is no memory to format one either. */
+/* Checks that an allocation of `size` bytes fails with MemoryError while the system gives no memory. The error must have a fixed text, because
+ * formatting one would need memory, too. */
 static void expect_refused(size_t size)
 {
     atomic_store(&refused, INT_MAX);
@@ -239,7 +240,7 @@ static void expect_refused(size_t size)
     expect_error(GRD_ERROR_MEMORY, "an allocation failed or exceeds the limit");
 }
 
-static void memory_is_refused(void **state)
+static void failed_system_allocations_raise_memory_error(void **state)
 {
     (void)state;
     const size_t sizes[] = {20, 700, 3000, 100000, 3 * MIB, 40 * MIB};
@@ -258,14 +259,14 @@ static void memory_is_refused(void **state)
 }
 
 /* If the system refuses memory, the cache is released and the request is made again. */
-static void memory_is_refused_once(void **state)
+static void a_failed_system_allocation_is_retried_without_the_cache(void **state)
 {
     (void)state;
     grd_free(grd_alloc(3 * MIB), 3 * MIB);
     atomic_store(&refused, 1);
     void *block = grd_alloc(5 * MIB);
     atomic_store(&refused, 0);
-    if (GRD_BLOCKS_SANITIZED) { /* nothing is cached */
+    if (GRD_BLOCKS_SANITIZED) { /* in sanitizer builds nothing is cached, so there is no second attempt */
         assert_null(block);
         grd_error_clear();
         return;
@@ -275,8 +276,8 @@ static void memory_is_refused_once(void **state)
     grd_free(block, 5 * MIB);
 }
 
-/* Freed blocks are kept up to half of the memory limit. */
-static void the_cache_has_a_limit(void **state)
+/* The allocator caches at most half of the memory limit in freed blocks. It returns the rest to the system. */
+static void the_cache_holds_at_most_half_the_memory_limit(void **state)
 {
     (void)state;
     enum { N = 8 };
@@ -294,7 +295,7 @@ static void the_cache_has_a_limit(void **state)
 static void *blocks_of_another[3];
 static const size_t sizes_of_another[] = {100, 20000, 200000};
 
-/* Thread function: without memory for its thread-local state a thread cannot allocate, but can free, and reports MemoryError. */
+/* Thread function: checks that without memory for its thread-local state a thread cannot allocate and reports MemoryError, but can free blocks. */
 static void *without_state(void *unused)
 {
     atomic_store(&refused, INT_MAX);
@@ -318,7 +319,7 @@ static void *without_state(void *unused)
     return unused;
 }
 
-static void a_thread_has_no_state(void **state)
+static void a_thread_without_thread_local_state_can_free(void **state)
 {
     (void)state;
     const int64_t before = grd_memory_get_stats().blocks;
@@ -330,7 +331,7 @@ static void a_thread_has_no_state(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, before);
 }
 
-static void a_text_has_no_memory(void **state)
+static void an_error_without_memory_for_its_text_keeps_its_code(void **state)
 {
     (void)state;
     atomic_store(&refused, 1);
@@ -349,7 +350,7 @@ static void count_elements(int64_t begin, int64_t end, void *sum)
     atomic_fetch_add((_Atomic int64_t *)sum, end - begin);
 }
 
-static void threads_are_refused(void **state)
+static void loops_finish_without_worker_threads(void **state)
 {
     (void)state;
     _Atomic int64_t sum = 0;
@@ -365,7 +366,7 @@ static void threads_are_refused(void **state)
 }
 
 /* Without random bytes from the system, seeds are taken from the clock and still differ. */
-static void random_bytes_are_refused(void **state)
+static void random_seeds_differ_without_getrandom(void **state)
 {
     (void)state;
     grd_generator *generator = grd_generator_new(1);
@@ -377,7 +378,7 @@ static void random_bytes_are_refused(void **state)
     grd_generator_drop(generator);
 }
 
-static void generators_have_no_memory(void **state)
+static void creating_a_generator_fails_without_memory(void **state)
 {
     (void)state;
     grd_memory_fail_at(1, true);
@@ -392,12 +393,17 @@ static void generators_have_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_that_may_be_used),     cmocka_unit_test(threads_have_a_limit),
-        cmocka_unit_test(processors_that_may_be_used), cmocka_unit_test(memory_is_refused),
-        cmocka_unit_test(memory_is_refused_once),      cmocka_unit_test(the_cache_has_a_limit),
-        cmocka_unit_test(a_thread_has_no_state),       cmocka_unit_test(a_text_has_no_memory),
-        cmocka_unit_test(threads_are_refused),         cmocka_unit_test(random_bytes_are_refused),
-        cmocka_unit_test(generators_have_no_memory),
+        cmocka_unit_test(memory_size_respects_cgroup_limits),
+        cmocka_unit_test(the_default_thread_count_is_at_most_1024),
+        cmocka_unit_test(cpu_count_respects_affinity_and_cgroup_limits),
+        cmocka_unit_test(failed_system_allocations_raise_memory_error),
+        cmocka_unit_test(a_failed_system_allocation_is_retried_without_the_cache),
+        cmocka_unit_test(the_cache_holds_at_most_half_the_memory_limit),
+        cmocka_unit_test(a_thread_without_thread_local_state_can_free),
+        cmocka_unit_test(an_error_without_memory_for_its_text_keeps_its_code),
+        cmocka_unit_test(loops_finish_without_worker_threads),
+        cmocka_unit_test(random_seeds_differ_without_getrandom),
+        cmocka_unit_test(creating_a_generator_fails_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Bindings: a tensor and the object of another language that stands for it, which of the two owns the other, and references that leave a scope. */
+/* Tests bindings. A binding connects a tensor with the object that represents it in another language, and either of the two may own the other.
+ * Also tests references to tensors that leave a scope. */
 #include "support.h"
 
 struct object {
@@ -11,7 +12,7 @@ static void release_object(grd_binding *binding)
     ((struct object *)binding)->released++;
 }
 
-static void the_object_is_found_again(void **state)
+static void a_binding_finds_the_object_of_its_tensor(void **state)
 {
     (void)state;
     struct object object = {{release_object}, 0};
@@ -28,7 +29,7 @@ static void the_object_is_found_again(void **state)
 }
 
 /* A tensor releases its binding's object exactly once, when it is freed, and only if the tensor owns the object. */
-static void an_owned_object_goes_with_its_tensor(void **state)
+static void a_tensor_releases_the_object_it_owns(void **state)
 {
     (void)state;
     struct object pointed_to = {{release_object}, 0}, owned = {{release_object}, 0}, taken_back = {{release_object}, 0};
@@ -47,7 +48,7 @@ static void an_owned_object_goes_with_its_tensor(void **state)
     assert_int_equal(pointed_to.released + taken_back.released, 0);
 }
 
-static void the_failed_tensor_has_no_object(void **state)
+static void the_failed_tensor_takes_no_binding(void **state)
 {
     (void)state;
     struct object object = {{release_object}, 0};
@@ -56,7 +57,7 @@ static void the_failed_tensor_has_no_object(void **state)
     assert_false(grd_binding_is_owned(grd_failed));
 }
 
-static void a_reference_leaves_the_scope(void **state)
+static void grd_scope_take_removes_a_tensor_from_its_scope(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -80,7 +81,7 @@ static void a_reference_leaves_the_scope(void **state)
     grd_drop(alone);
 }
 
-static void a_reference_comes_back(void **state)
+static void grd_scope_give_returns_a_tensor_to_the_scope(void **state)
 {
     (void)state;
     const int64_t before = grd_memory_get_stats().blocks;
@@ -96,9 +97,9 @@ static void a_reference_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(the_object_is_found_again),       IN_SCOPE(an_owned_object_goes_with_its_tensor),
-        IN_SCOPE(the_failed_tensor_has_no_object), IN_SCOPE(a_reference_leaves_the_scope),
-        IN_SCOPE(a_reference_comes_back),
+        IN_SCOPE(a_binding_finds_the_object_of_its_tensor),     IN_SCOPE(a_tensor_releases_the_object_it_owns),
+        IN_SCOPE(the_failed_tensor_takes_no_binding),           IN_SCOPE(grd_scope_take_removes_a_tensor_from_its_scope),
+        IN_SCOPE(grd_scope_give_returns_a_tensor_to_the_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
-/* Memory without history: aliases of a tensor, tensors that take over the memory of others, and tensors that leave the graph. */
+/* Tests the functions that separate a tensor's memory from its autograd history: grd_alias, grd_set_data and grd_detach_. */
 #include "support.h"
 
 #include <stdlib.h>
 
-enum { LARGE = 4096 }; /* so many elements are allocated separately from the block of their tensor */
+enum { LARGE = 4096 }; /* number of elements of a tensor too large to be stored in one block with its data */
 
-/* Returns a tensor with elements 0, 1, 2, … that shares its memory with nobody. */
+/* Returns a tensor with the elements 0, 1, 2, ... that shares its memory with no other tensor. */
 static grd_tensor *counting(grd_dims sizes)
 {
     return grd_clone(iota(sizes));
@@ -18,7 +18,7 @@ static void assert_elements(const grd_tensor *t, double first, double last)
     assert_float_equal(element_at(t, t->numel - 1), last, 0);
 }
 
-static void an_alias_shares_memory_alone(void **state)
+static void an_alias_shares_only_memory_not_history(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(counting(grd_dims(2, 3)), true), *alias = grd_alias(grd_transpose(x, 0, 1));
@@ -32,7 +32,7 @@ static void an_alias_shares_memory_alone(void **state)
     assert_elements(x, 1, 6);
 }
 
-static void an_alias_keeps_the_memory(void **state)
+static void an_alias_keeps_the_memory_alive(void **state)
 {
     (void)state;
     for (int64_t n = 4; n <= LARGE; n *= LARGE / 4) {
@@ -44,7 +44,7 @@ static void an_alias_keeps_the_memory(void **state)
     }
 }
 
-static void a_tensor_takes_the_memory_of_another(void **state)
+static void set_data_replaces_memory_dtype_and_shape(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(counting(grd_dims(4)), true),
@@ -63,7 +63,7 @@ static void a_tensor_takes_the_memory_of_another(void **state)
     assert_true(grd_ok());
 }
 
-static void its_own_memory_may_come_back(void **state)
+static void set_data_accepts_views_of_the_tensor_itself(void **state)
 {
     (void)state;
     for (int64_t n = 4; n <= LARGE; n *= LARGE / 4) {
@@ -77,7 +77,7 @@ static void its_own_memory_may_come_back(void **state)
     }
 }
 
-static void views_keep_what_was_left(void **state)
+static void views_keep_the_replaced_memory(void **state)
 {
     (void)state;
     grd_tensor *x = counting(grd_dims(LARGE)), *views[3];
@@ -92,7 +92,7 @@ static void views_keep_what_was_left(void **state)
     assert_elements(x, 30, LARGE - 1 + 30);
 }
 
-static void a_view_leaves_its_base(void **state)
+static void set_data_separates_a_view_from_its_base(void **state)
 {
     (void)state;
     grd_tensor *x = counting(grd_dims(4)), *view = grd_select(x, 0, 1);
@@ -106,7 +106,7 @@ static void a_view_leaves_its_base(void **state)
     assert_elements(x, 0, 3);
 }
 
-static void nothing_stays_behind(void **state)
+static void set_data_leaks_no_memory(void **state)
 {
     (void)state;
     const int64_t before = grd_memory_get_stats().blocks;
@@ -123,7 +123,7 @@ static void nothing_stays_behind(void **state)
     assert_int_equal(grd_memory_get_stats().blocks, before);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void set_data_refuses_other_devices_and_integer_dtypes(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(counting(grd_dims(4)), true);
@@ -139,7 +139,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_elements(x, 0, 3);
 }
 
-static void a_tensor_leaves_the_graph(void **state)
+static void detach_in_place_removes_history(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(counting(grd_dims(4)), true), *y = grd_mul(x, x), *kept = grd_mul(x, x);
@@ -162,7 +162,7 @@ static void a_tensor_leaves_the_graph(void **state)
     expect_error(GRD_ERROR_TYPE, "grd_detach_: argument 't' must be a tensor, not NULL");
 }
 
-static void a_text_has_the_name_it_is_given(void **state)
+static void to_string_as_prints_the_given_class_name(void **state)
 {
     (void)state;
     char *text = grd_to_string_as(counting(grd_dims(2)), "Weights");
@@ -175,16 +175,16 @@ static void a_text_has_the_name_it_is_given(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(an_alias_shares_memory_alone),
-        IN_SCOPE(an_alias_keeps_the_memory),
-        IN_SCOPE(a_tensor_takes_the_memory_of_another),
-        IN_SCOPE(its_own_memory_may_come_back),
-        IN_SCOPE(views_keep_what_was_left),
-        IN_SCOPE(a_view_leaves_its_base),
-        IN_SCOPE(nothing_stays_behind),
-        IN_SCOPE(what_does_not_fit_is_refused),
-        IN_SCOPE(a_tensor_leaves_the_graph),
-        IN_SCOPE(a_text_has_the_name_it_is_given),
+        IN_SCOPE(an_alias_shares_only_memory_not_history),
+        IN_SCOPE(an_alias_keeps_the_memory_alive),
+        IN_SCOPE(set_data_replaces_memory_dtype_and_shape),
+        IN_SCOPE(set_data_accepts_views_of_the_tensor_itself),
+        IN_SCOPE(views_keep_the_replaced_memory),
+        IN_SCOPE(set_data_separates_a_view_from_its_base),
+        IN_SCOPE(set_data_leaks_no_memory),
+        IN_SCOPE(set_data_refuses_other_devices_and_integer_dtypes),
+        IN_SCOPE(detach_in_place_removes_history),
+        IN_SCOPE(to_string_as_prints_the_given_class_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The drawing of a tensor's memory by grd_draw_strides: its text, what it leaves out for large tensors, and what it refuses. */
+/* Tests grd_draw_strides, which draws a tensor's memory as SVG: the text it returns, the elements it omits, and its errors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static int64_t count(const char *text, const char *part)
     return n;
 }
 
-/* Checks that the drawing of `t` has so many cells, elements and dots, and contains the text. */
+/* Checks that the drawing of `t` has the given numbers of storage cells, tensor elements and ellipses ("dots"), and contains `text`. */
 static void expect_picture(grd_tensor *t, int64_t cells, int64_t elements, int64_t dots, const char *text)
 {
     char *picture = grd_draw_strides(t);
@@ -26,7 +26,7 @@ static void expect_picture(grd_tensor *t, int64_t cells, int64_t elements, int64
     free(picture);
 }
 
-static void the_text(void **state)
+static void the_complete_svg_of_a_reversed_slice(void **state)
 {
     (void)state;
     const float data[] = {1.5F, -2, 3};
@@ -60,7 +60,7 @@ static void the_text(void **state)
     free(picture);
 }
 
-static void geometries(void **state)
+static void views_draw_the_cells_that_they_read(void **state)
 {
     (void)state;
     expect_picture(grd_unfold(iota(grd_dims(8)), 0, 3, 1), 8, 18, 0, "<title>storage cell 3, read by 3 elements</title>");
@@ -73,7 +73,7 @@ static void geometries(void **state)
     expect_picture(grd_failed, 1, 1, 0, ">nan</text>");
 }
 
-static void values(void **state)
+static void elements_are_drawn_as_text(void **state)
 {
     (void)state;
     const double complex_number[] = {1, -2.5};
@@ -89,7 +89,7 @@ static void values(void **state)
     expect_picture(grd_empty(grd_dims(2, 3), .device = GRD_META), 6, 6, 0, "float32, values not read</text>");
 }
 
-static void the_middle_is_left_out(void **state)
+static void large_tensors_are_drawn_without_their_middle(void **state)
 {
     (void)state;
     const grd_print_options before = grd_print_options_get();
@@ -106,7 +106,7 @@ static void the_middle_is_left_out(void **state)
     grd_print_options_set(before);
 }
 
-static void what_is_refused(void **state)
+static void draw_strides_refuses_null_and_too_many_elements(void **state)
 {
     (void)state;
     const int64_t sizes[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
@@ -115,13 +115,17 @@ static void what_is_refused(void **state)
     assert_null(grd_draw_strides(grd_zeros(grd_dims_from(sizes, 13))));
     expect_error(GRD_ERROR_RUNTIME,
                  "grd_draw_strides: argument 't' of sizes [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2] has more than 4096 elements to draw: "
-                 "draw a part of it, or let the print options leave more out");
+                 "draw a slice of it, or let the print options omit more elements");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(the_text), IN_SCOPE(geometries), IN_SCOPE(values), IN_SCOPE(the_middle_is_left_out), IN_SCOPE(what_is_refused),
+        IN_SCOPE(the_complete_svg_of_a_reversed_slice),
+        IN_SCOPE(views_draw_the_cells_that_they_read),
+        IN_SCOPE(elements_are_drawn_as_text),
+        IN_SCOPE(large_tensors_are_drawn_without_their_middle),
+        IN_SCOPE(draw_strides_refuses_null_and_too_many_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Dtypes and scalars compared with the tables of PyTorch 2.13: promotion, casts, ranges and conversions. */
+/* Compares dtypes and scalars with PyTorch 2.13: promotion, permitted casts, ranges and conversions. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static const char *const promotions[] = {
     "--------------------u", /* qint32 */
 };
 
-/* torch.can_cast(row, column). */
+/* torch.can_cast(row, column) as '1' or '.'. Rows and columns are dtypes in the order of GRD_DTYPES. */
 static const char *const casts[] = {
     "111111111111111111111", /* bool */
     ".11111111111111111111", /* uint8 */
@@ -57,7 +57,7 @@ static const char *const casts[] = {
     ".11111111111111111111", /* qint32 */
 };
 
-static void promotion_is_pytorchs(void **state)
+static void promotion_and_casts_follow_pytorch(void **state)
 {
     (void)state;
     for (int a = 1; a < GRD_DTYPE_COUNT; a++) {
@@ -76,7 +76,7 @@ static void promotion_is_pytorchs(void **state)
     assert_int_equal(grd_promote(GRD_DTYPE_NONE, GRD_INT8), GRD_INT8);
 }
 
-static void table(void **state)
+static void dtypes_have_names_sizes_and_kinds(void **state)
 {
     (void)state;
     assert_string_equal(grd_dtype_name(GRD_BFLOAT16), "bfloat16");
@@ -94,7 +94,7 @@ static void table(void **state)
     assert_int_equal(grd_dtype_to_complex(GRD_INT8), GRD_INT8);
 }
 
-static void default_dtype(void **state)
+static void the_default_dtype_decides_the_dtype_of_numbers(void **state)
 {
     (void)state;
     assert_int_equal(grd_scalar_dtype(grd_float(1)), GRD_FLOAT32);
@@ -103,7 +103,7 @@ static void default_dtype(void **state)
     assert_int_equal(grd_scalar_dtype(grd_float(1)), GRD_FLOAT64);
     assert_int_equal(grd_scalar_dtype(grd_complex_number(1, 2)), GRD_COMPLEX128);
     for (int dtype = GRD_DTYPE_NONE; dtype < GRD_DTYPE_COUNT; dtype++)
-        if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) { /* the default may not be complex or have 8 bits */
+        if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) { /* only float16, bfloat16, float32 and float64 can be the default dtype */
             grd_set_default_dtype((grd_dtype)dtype);
             assert_int_equal(grd_error_get(), GRD_ERROR_TYPE);
             grd_error_clear();
@@ -116,7 +116,8 @@ static void default_dtype(void **state)
     assert_int_equal(grd_scalar_dtype((grd_scalar){0}), GRD_DTYPE_NONE);
 }
 
-/* The value that fill_ writes, as a double, or the type of the error it raises. */
+/* One case of writing_a_number_checks_its_range. `expected` is the written element, as a double. `overflows` is the C type that the error
+ * names, or NULL if there is no error. */
 struct write {
     grd_dtype dtype;
     grd_scalar value;
@@ -124,7 +125,7 @@ struct write {
     const char *overflows;
 };
 
-static void writing_checks_the_range(void **state)
+static void writing_a_number_checks_its_range(void **state)
 {
     (void)state;
     const struct write writes[] = {
@@ -198,7 +199,7 @@ static void writing_checks_the_range(void **state)
     grd_error_clear();
 }
 
-static void reading_gives_back_what_was_written(void **state)
+static void numbers_survive_writing_and_reading(void **state)
 {
     (void)state;
     for (int d = 1; d < GRD_DTYPE_COUNT; d++) {
@@ -224,7 +225,7 @@ static int64_t converted(double x, grd_dtype dtype)
     return grd_scalar_read(element, dtype).v.i;
 }
 
-static void conversions_wrap(void **state)
+static void conversions_to_integers_wrap_around(void **state)
 {
     (void)state;
     assert_int_equal(converted(300, GRD_UINT8), 44);
@@ -247,12 +248,12 @@ static void conversions_wrap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(promotion_is_pytorchs),
-        cmocka_unit_test(table),
-        cmocka_unit_test(default_dtype),
-        cmocka_unit_test(writing_checks_the_range),
-        cmocka_unit_test(reading_gives_back_what_was_written),
-        cmocka_unit_test(conversions_wrap),
+        cmocka_unit_test(promotion_and_casts_follow_pytorch),
+        cmocka_unit_test(dtypes_have_names_sizes_and_kinds),
+        cmocka_unit_test(the_default_dtype_decides_the_dtype_of_numbers),
+        cmocka_unit_test(writing_a_number_checks_its_range),
+        cmocka_unit_test(numbers_survive_writing_and_reading),
+        cmocka_unit_test(conversions_to_integers_wrap_around),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* core/iter compared with loops over indices: arbitrary strides, promotion, overlap, conversion, strides of results, fixed pieces. */
+/* Compares the tensor iterator of core/iter with loops over indices: arbitrary strides, promotion, overlap, conversion and strides of results. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int64_t below(int64_t n)
     return rand() % n;
 }
 
-/* A loop kernel: out = x + 2 * y + 4 * z for float64, with one to three inputs. */
+/* A loop kernel for float64 that computes x + 2 * y + 4 * z from one to three inputs. `params` points to the number of inputs, an int. */
 static void combine(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     int inputs = *(const int *)params;
@@ -60,7 +60,7 @@ static bool next_index(int64_t *index, grd_dims sizes)
     return false;
 }
 
-/* Returns a view with strides in a random order, with gaps and some negative; if `overlaps`, some strides are 0. */
+/* Returns a view of random elements whose strides are in a random order. Some strides leave gaps, some are negative, and some are 0 if `overlaps`. */
 static grd_tensor *random_view(grd_dims sizes, bool overlaps)
 {
     int64_t strides[GRD_MAX_DIMS], order[GRD_MAX_DIMS], span = 1, offset = 0;
@@ -112,7 +112,7 @@ static grd_tensor *view(grd_tensor *base, grd_dims sizes, grd_dims strides, int6
     return grd_new_view(base, sizes, strides, offset);
 }
 
-/* Prepares the iterator `it` for an operator of a and b and returns the result tensor. */
+/* Prepares the iterator `it` for an elementwise operator of a and b. Returns the result tensor, which is `out` if that is not NULL. */
 static grd_tensor *pair(struct grd_iter *it, grd_tensor *out, grd_tensor *a, grd_tensor *b, enum grd_type_rule rule)
 {
     return grd_iter_elementwise(it, &(struct grd_iter_spec){.out = out, .inputs = {a, b}, .ninputs = 2, .rule = rule});
@@ -155,7 +155,7 @@ static void random_layouts_agree_with_index_loops(void **state)
     }
 }
 
-static void an_input_may_be_the_result(void **state)
+static void an_input_may_also_be_the_output(void **state)
 {
     (void)state;
     srand(2);
@@ -186,7 +186,7 @@ static void count_calls(int64_t n, char *const *data, const int64_t *strides, co
         *(double *)(data[0] + i * strides[0]) = 3 * *(const double *)(data[1] + i * strides[1]);
 }
 
-static void pieces_do_not_depend_on_threads(void **state)
+static void kernel_calls_do_not_depend_on_the_thread_count(void **state)
 {
     (void)state;
     const int threads[] = {1, 2, 3, 7};
@@ -222,7 +222,7 @@ static void record_order(int64_t n, char *const *data, const int64_t *strides, c
         *(double *)(data[0] + i * strides[0]) = (double)(*next)++;
 }
 
-static void a_serial_run_goes_in_order(void **state)
+static void a_serial_run_visits_elements_in_order(void **state)
 {
     (void)state;
     grd_tensor *t = grd_new(grd_dims(40, 3), GRD_FLOAT64, GRD_CPU), *skewed = view(t, grd_dims(40, 2), grd_dims(3, 1), 0);
@@ -236,7 +236,7 @@ static void a_serial_run_goes_in_order(void **state)
             assert_true(((double *)t->data)[3 * i + j] == (double)(2 * i + j));
 }
 
-static void dimensions_are_joined(void **state)
+static void adjacent_dimensions_are_merged(void **state)
 {
     (void)state;
     struct grd_iter it;
@@ -296,7 +296,7 @@ static grd_tensor *of_rank(grd_dtype dtype, enum rank rank)
     return t;
 }
 
-/* Recorded from torch.result_type. */
+/* The promoted dtypes were recorded from torch.result_type. */
 static const struct {
     grd_dtype a;
     enum rank a_rank;
@@ -402,7 +402,7 @@ static const struct {
     {GRD_COMPLEX64, ZERO_DIM, GRD_BFLOAT16, ZERO_DIM, GRD_COMPLEX64},
 };
 
-static void promotion_is_that_of_torch(void **state)
+static void promotion_follows_torch_result_type(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof promotions / sizeof *promotions; i++) {
@@ -418,7 +418,7 @@ static void promotion_is_that_of_torch(void **state)
     }
 }
 
-static void numbers_are_compared_as_what_they_are(void **state)
+static void numbers_out_of_range_are_compared_in_a_wider_dtype(void **state)
 {
     (void)state;
     const struct {
@@ -444,8 +444,8 @@ static void copy_bytes(int64_t n, char *const *data, const int64_t *strides, con
         memcpy(data[0] + i * strides[0], data[1] + i * strides[1], size);
 }
 
-/* Checks that a conversion in the iterator gives `to` from `from`. If `of_input`, the input is converted and the kernel copies elements of dtype
- * `to`; otherwise the kernel copies elements of dtype `from` and its output is converted. */
+/* Checks that the iterator converts elements of dtype `from` to dtype `to`. If `of_input`, it converts the input, and the kernel copies elements of
+ * dtype `to`. Otherwise the kernel copies elements of dtype `from`, and the iterator converts its output. */
 static void check_conversion(grd_dtype from, grd_dtype to, int64_t step, bool of_input)
 {
     enum { N = 1500 };
@@ -469,7 +469,7 @@ static void check_conversion(grd_dtype from, grd_dtype to, int64_t step, bool of
     }
 }
 
-static void every_pair_of_dtypes_converts(void **state)
+static void every_pair_of_dtypes_is_converted(void **state)
 {
     (void)state;
     for (int from = GRD_BOOL; from < GRD_QINT8; from++)
@@ -489,7 +489,7 @@ static void add_floats(int64_t n, char *const *data, const void *params)
         ((float *)data[0])[i] = ((const float *)data[1])[i] + ((const float *)data[2])[i];
 }
 
-static void in_place_computes_in_the_promoted_dtype(void **state)
+static void in_place_operators_compute_in_the_promoted_dtype(void **state)
 {
     (void)state;
     grd_tensor *half = zeros(grd_dims(3, 400), GRD_FLOAT16), *single = zeros(grd_dims(400), GRD_FLOAT32);
@@ -513,7 +513,7 @@ static const char overlap_text[] = "unsupported operation: some elements of the 
 static const char internal_text[] = "unsupported operation: more than one element of the written-to tensor refers to a single memory "
                                     "location. Please clone() the tensor before performing the operation.";
 
-static void shapes_and_dtypes_that_do_not_fit(void **state)
+static void mismatched_shapes_and_dtypes_are_refused(void **state)
 {
     (void)state;
     struct grd_iter it;
@@ -534,7 +534,7 @@ static void shapes_and_dtypes_that_do_not_fit(void **state)
     assert_int_equal(out->numel, 3);
 }
 
-static void memory_that_is_shared(void **state)
+static void outputs_that_overlap_inputs_are_refused(void **state)
 {
     (void)state;
     struct grd_iter it;
@@ -555,10 +555,10 @@ static void memory_that_is_shared(void **state)
         {view(t, grd_dims(4), grd_dims(1), 4), view(t, grd_dims(4), grd_dims(1), 0), false},
         {view(t, grd_dims(8), grd_dims(2), 0), view(t, grd_dims(8), grd_dims(2), 1), false}, /* even and odd elements */
         {view(t, grd_dims(8), grd_dims(2), 0), view(t, grd_dims(8), grd_dims(2), 2), true},
-        {view(t, grd_dims(4, 4), grd_dims(4, 1), 0), view(t, grd_dims(4, 4), grd_dims(1, 4), 0), true},  /* its transpose */
+        {view(t, grd_dims(4, 4), grd_dims(4, 1), 0), view(t, grd_dims(4, 4), grd_dims(1, 4), 0), true},  /* a matrix and its transpose */
         {view(t, grd_dims(4, 2), grd_dims(4, 1), 0), view(t, grd_dims(4, 2), grd_dims(4, 1), 2), false}, /* left and right half */
         {view(t, grd_dims(4, 3), grd_dims(4, 1), 0), view(t, grd_dims(4, 3), grd_dims(4, 1), 1), true},
-        {view(t, grd_dims(6), grd_dims(1), 0), view(t, grd_dims(6), grd_dims(-1), 5), true}, /* reversed */
+        {view(t, grd_dims(6), grd_dims(1), 0), view(t, grd_dims(6), grd_dims(-1), 5), true}, /* the same elements in reverse order */
         {view(t, grd_dims(6), grd_dims(-1), 5), view(t, grd_dims(6), grd_dims(-1), 11), false},
         {view(t, grd_dims(6), grd_dims(1), 0), view(t, grd_dims(6), grd_dims(1), 0), false}, /* the same elements */
         {view(t, grd_dims(1, 6), grd_dims(9, 1), 0), view(t, grd_dims(6), grd_dims(1), 0), false},
@@ -572,12 +572,12 @@ static void memory_that_is_shared(void **state)
         assert_string_equal(grd_error_message(), "");
     }
     grd_tensor *none = view(t, grd_dims(0), grd_dims(1), 0);
-    pair(&it, none, t, t, GRD_TYPE_PROMOTE); /* once resized, `none` would cover the memory of t */
+    pair(&it, none, t, t, GRD_TYPE_PROMOTE); /* after resizing, the empty output `none` would overlap t */
     expect_error(GRD_ERROR_RUNTIME, overlap_text);
 }
 
-/* The exact search for overlap is compared with a table that marks every byte. */
-static void overlap_is_exact(void **state)
+/* Compares the overlap checks for random pairs of views with a table that marks every element in memory. */
+static void overlap_checks_are_exact(void **state)
 {
     (void)state;
     srand(4);
@@ -616,7 +616,7 @@ static void overlap_is_exact(void **state)
     }
 }
 
-static void a_plan_changes_nothing(void **state)
+static void planning_allocates_and_resizes_nothing(void **state)
 {
     (void)state;
     grd_tensor *a = zeros(grd_dims(3), GRD_FLOAT32), *b = zeros(grd_dims(2, 1), GRD_FLOAT64), *out = zeros(grd_dims(2), GRD_FLOAT64);
@@ -641,7 +641,7 @@ static void never_called(int64_t n, char *const *data, const void *params)
     fail_msg("a kernel ran on meta tensors");
 }
 
-static void devices_must_agree(void **state)
+static void operands_on_different_devices_are_refused(void **state)
 {
     (void)state;
     struct grd_iter it;
@@ -662,8 +662,9 @@ static void devices_must_agree(void **state)
     assert_true(grd_ok());
 }
 
-/* An operand of one element, broadcast or zero-dimensional, gives the same results as a filled tensor, for every element size. */
-static void one_element_stands_for_many(void **state)
+/* An operand of one element, broadcast or zero-dimensional, gives the same results as a tensor of full size filled with its value. The dtypes
+ * cover every element size. */
+static void broadcast_elements_compute_as_filled_tensors(void **state)
 {
     (void)state;
     const grd_dtype dtypes[] = {GRD_INT8, GRD_INT16, GRD_INT32, GRD_FLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_COMPLEX128};
@@ -691,21 +692,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_SCOPE(random_layouts_agree_with_index_loops),
-        IN_SCOPE(an_input_may_be_the_result),
-        IN_SCOPE(pieces_do_not_depend_on_threads),
-        IN_SCOPE(a_serial_run_goes_in_order),
-        IN_SCOPE(dimensions_are_joined),
+        IN_SCOPE(an_input_may_also_be_the_output),
+        IN_SCOPE(kernel_calls_do_not_depend_on_the_thread_count),
+        IN_SCOPE(a_serial_run_visits_elements_in_order),
+        IN_SCOPE(adjacent_dimensions_are_merged),
         IN_SCOPE(results_keep_the_layout_of_inputs),
-        IN_SCOPE(promotion_is_that_of_torch),
-        IN_SCOPE(numbers_are_compared_as_what_they_are),
-        IN_SCOPE(every_pair_of_dtypes_converts),
-        IN_SCOPE(in_place_computes_in_the_promoted_dtype),
-        IN_SCOPE(shapes_and_dtypes_that_do_not_fit),
-        IN_SCOPE(memory_that_is_shared),
-        IN_SCOPE(overlap_is_exact),
-        IN_SCOPE(a_plan_changes_nothing),
-        IN_SCOPE(devices_must_agree),
-        IN_SCOPE(one_element_stands_for_many),
+        IN_SCOPE(promotion_follows_torch_result_type),
+        IN_SCOPE(numbers_out_of_range_are_compared_in_a_wider_dtype),
+        IN_SCOPE(every_pair_of_dtypes_is_converted),
+        IN_SCOPE(in_place_operators_compute_in_the_promoted_dtype),
+        IN_SCOPE(mismatched_shapes_and_dtypes_are_refused),
+        IN_SCOPE(outputs_that_overlap_inputs_are_refused),
+        IN_SCOPE(overlap_checks_are_exact),
+        IN_SCOPE(planning_allocates_and_resizes_nothing),
+        IN_SCOPE(operands_on_different_devices_are_refused),
+        IN_SCOPE(broadcast_elements_compute_as_filled_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

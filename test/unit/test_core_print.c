@@ -1,4 +1,4 @@
-/* Printing: text recorded from PyTorch 2.13 for chosen tensors and options. */
+/* Compares printed tensors with text recorded from PyTorch 2.13, for chosen tensors and print options. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define VALUES(...) ((const double[]){__VA_ARGS__})
 #define NO_VALUES VALUES(0)
-#define RAMP NULL /* the values are -3, -2.75, -2.5, … */
+#define RAMP NULL /* the elements are -3, -2.75, -2.5, ... */
 #define DEFAULTS                                                                                                                           \
     {                                                                                                                                      \
         4, 1000, 3, 80, -1                                                                                                                 \
@@ -21,7 +21,7 @@ struct golden {
     grd_dtype dtype;
     int64_t sizes[5];
     int64_t ndim;
-    const double *values; /* re, im, re, im, … for complex dtypes */
+    const double *values; /* NULL for RAMP; for complex dtypes real and imaginary parts alternate */
     grd_print_options options;
     const char *text;
 };
@@ -276,7 +276,7 @@ static grd_tensor *make(const struct golden *golden)
     return t;
 }
 
-static void prints_as_pytorch(void **state)
+static void tensors_are_printed_as_in_pytorch(void **state)
 {
     (void)state;
     grd_print_options before = grd_print_options_get();
@@ -306,7 +306,7 @@ static const char *fake_grad_fn(const grd_tensor *t)
     return t->ndim == 1 ? "AddBackward0" : NULL;
 }
 
-static void suffixes(void **state)
+static void views_meta_tensors_and_grad_suffixes_are_printed(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -328,7 +328,7 @@ static void suffixes(void **state)
     grd_scope_close(scope);
 }
 
-static void many_dimensions(void **state)
+static void a_tensor_of_64_dimensions_is_printed(void **state)
 {
     (void)state;
     int64_t ones[GRD_MAX_DIMS];
@@ -342,7 +342,7 @@ static void many_dimensions(void **state)
     grd_scope_close(scope);
 }
 
-static void bad_arguments(void **state)
+static void null_and_negative_precision_are_refused(void **state)
 {
     (void)state;
     assert_null(grd_to_string(NULL));
@@ -354,7 +354,7 @@ static void bad_arguments(void **state)
     assert_int_equal(grd_print_options_get().precision, 4);
 }
 
-static void failed_allocations_leave_nothing(void **state)
+static void failed_allocations_leak_nothing(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -379,11 +379,9 @@ static void failed_allocations_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prints_as_pytorch),
-        cmocka_unit_test(suffixes),
-        cmocka_unit_test(many_dimensions),
-        cmocka_unit_test(bad_arguments),
-        cmocka_unit_test(failed_allocations_leave_nothing),
+        cmocka_unit_test(tensors_are_printed_as_in_pytorch),    cmocka_unit_test(views_meta_tensors_and_grad_suffixes_are_printed),
+        cmocka_unit_test(a_tensor_of_64_dimensions_is_printed), cmocka_unit_test(null_and_negative_precision_are_refused),
+        cmocka_unit_test(failed_allocations_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Computations on sizes and strides, compared with a loop over every index of small random shapes, and their errors. */
+/* Compares computations on sizes and strides with loops over every index of small random shapes, and tests their errors. */
 #include <string.h>
 
 #include "core/shape.h"
@@ -24,7 +24,8 @@ static grd_dims sizes_of(const struct shape *s)
     return grd_dims_from(s->sizes, s->ndim);
 }
 
-/* Returns sizes and strides of a permuted dense layout; some strides have gaps, are zero or negative. */
+/* Returns a random shape whose dimensions are laid out in random order. Half of the shapes are dense; the others may have gaps and zero or
+ * negative strides. */
 static struct shape random_shape(void)
 {
     struct shape s = {.ndim = pick(MAX_NDIM + 1), .numel = 1};
@@ -45,7 +46,7 @@ static struct shape random_shape(void)
     return s;
 }
 
-/* Writes the offsets of all elements in row-major order. */
+/* Writes the offset of each element, counted in elements, to ret_offsets in row-major order. */
 static void offsets(grd_dims sizes, const int64_t *strides, int64_t numel, int64_t *ret_offsets)
 {
     for (int64_t i = 0; i < numel; i++) {
@@ -58,7 +59,7 @@ static void offsets(grd_dims sizes, const int64_t *strides, int64_t numel, int64
     }
 }
 
-static void layouts_match_brute_force(void **state)
+static void layout_properties_match_brute_force(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -112,7 +113,7 @@ static struct shape random_factors(int64_t numel)
     return s;
 }
 
-static void views_match_brute_force(void **state)
+static void view_strides_match_brute_force(void **state)
 {
     (void)state;
     int possible = 0;
@@ -129,7 +130,8 @@ static void views_match_brute_force(void **state)
             possible++;
             continue;
         }
-        /* Checks that no strides exist. The only candidate for each dimension is the difference of the offsets one step along it. */
+        /* Checks that no strides make a view with these sizes. The only candidate for each dimension is the difference between the offsets of the
+         * first two elements along it. */
         int64_t step = 1;
         for (int64_t dim = view.ndim - 1; dim >= 0; dim--) {
             view.strides[dim] = view.sizes[dim] > 1 ? from[step] - from[0] : 0;
@@ -141,7 +143,7 @@ static void views_match_brute_force(void **state)
     assert_true(possible > ROUNDS / 4);
 }
 
-static void broadcasting_matches_the_rule(void **state)
+static void broadcast_sizes_follow_the_rule(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -175,7 +177,7 @@ static void expect_numel(grd_dims sizes, int64_t numel, const char *error)
     grd_error_clear();
 }
 
-static void products_are_checked(void **state)
+static void element_counts_are_checked_for_overflow(void **state)
 {
     (void)state;
     int64_t huge = (int64_t)1 << 62, ones[GRD_MAX_DIMS + 1];
@@ -207,7 +209,7 @@ static void expect_infer(grd_dims sizes, int64_t numel, int64_t first, const cha
     grd_error_clear();
 }
 
-static void sizes_are_inferred(void **state)
+static void a_size_of_minus_one_is_inferred(void **state)
 {
     (void)state;
     expect_infer(grd_dims(-1, 2), 6, 3, "");
@@ -225,7 +227,7 @@ static void sizes_are_inferred(void **state)
                  "ambiguous");
 }
 
-static void dims_wrap(void **state)
+static void negative_dimensions_count_from_the_end(void **state)
 {
     (void)state;
     int64_t dim;
@@ -247,7 +249,7 @@ static void dims_wrap(void **state)
     grd_error_clear();
 }
 
-static void channels_last(void **state)
+static void channels_last_strides_are_recognized(void **state)
 {
     (void)state;
     assert_true(grd_shape_is_channels_last(grd_dims(2, 3, 4, 5), (const int64_t[]){60, 1, 15, 3}));
@@ -262,8 +264,9 @@ static void channels_last(void **state)
     assert_memory_equal(strides, ((const int64_t[]){120, 1, 60, 15, 3}), sizeof strides);
 }
 
-/* The results are those of PyTorch's suggest_memory_format: gaps do not matter, and a layout that sizes of 1 leave ambiguous is contiguous. */
-static void channels_last_is_suggested(void **state)
+/* The results are those of PyTorch's suggest_memory_format. Gaps do not matter, and a layout that is ambiguous because of sizes of 1 counts as
+ * contiguous. */
+static void channels_last_is_suggested_as_in_pytorch(void **state)
 {
     (void)state;
     assert_true(grd_shape_suggests_channels_last(grd_dims(2, 3, 4, 5), (const int64_t[]){60, 1, 15, 3}));
@@ -278,8 +281,9 @@ static void channels_last_is_suggested(void **state)
     assert_false(grd_shape_suggests_channels_last(grd_dims(2, 3, 4), (const int64_t[]){12, 1, 3}));
 }
 
-/* The first operand whose strides differ decides the order of two dimensions; if no operand decides, they stay in row-major order. */
-static void operands_tell_an_order(void **state)
+/* The order of two dimensions of a result is decided by the first operand whose strides along them differ. If there is none, the dimensions
+ * stay in row-major order. */
+static void the_first_decisive_operand_orders_dimensions(void **state)
 {
     (void)state;
     const int64_t told[2][GRD_MAX_DIMS] = {{0, 0, 1}, {1, 2, 6}};
@@ -290,7 +294,7 @@ static void operands_tell_an_order(void **state)
     assert_memory_equal(strides, ((const int64_t[]){1, 2, 6}), sizeof strides);
 }
 
-static void ambiguous_strides_go_as_in_pytorch(void **state)
+static void ambiguous_strides_are_ordered_as_in_pytorch(void **state)
 {
     (void)state;
     int64_t strides[3];
@@ -300,7 +304,7 @@ static void ambiguous_strides_go_as_in_pytorch(void **state)
     assert_memory_equal(strides, ((const int64_t[]){6, 2, 1}), sizeof strides);
     grd_shape_dense_strides(grd_dims(2, 1, 3), (const int64_t[]){6, 9, 2}, strides);
     assert_memory_equal(strides, ((const int64_t[]){3, 6, 1}), sizeof strides);
-    /* Among dimensions with equal strides the smaller ones become the inner ones. */
+    /* Of dimensions with equal strides, those of smaller size become the inner ones. */
     grd_shape_dense_strides(grd_dims(2, 3, 4), (const int64_t[]){2, 2, 2}, strides);
     assert_memory_equal(strides, ((const int64_t[]){1, 2, 6}), sizeof strides);
     grd_shape_dense_strides(grd_dims(4, 3, 2), (const int64_t[]){1, 1, 1}, strides);
@@ -314,16 +318,16 @@ static void ambiguous_strides_go_as_in_pytorch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layouts_match_brute_force),
-        cmocka_unit_test(views_match_brute_force),
-        cmocka_unit_test(broadcasting_matches_the_rule),
-        cmocka_unit_test(products_are_checked),
-        cmocka_unit_test(sizes_are_inferred),
-        cmocka_unit_test(dims_wrap),
-        cmocka_unit_test(channels_last),
-        cmocka_unit_test(channels_last_is_suggested),
-        cmocka_unit_test(operands_tell_an_order),
-        cmocka_unit_test(ambiguous_strides_go_as_in_pytorch),
+        cmocka_unit_test(layout_properties_match_brute_force),
+        cmocka_unit_test(view_strides_match_brute_force),
+        cmocka_unit_test(broadcast_sizes_follow_the_rule),
+        cmocka_unit_test(element_counts_are_checked_for_overflow),
+        cmocka_unit_test(a_size_of_minus_one_is_inferred),
+        cmocka_unit_test(negative_dimensions_count_from_the_end),
+        cmocka_unit_test(channels_last_strides_are_recognized),
+        cmocka_unit_test(channels_last_is_suggested_as_in_pytorch),
+        cmocka_unit_test(the_first_decisive_operand_orders_dimensions),
+        cmocka_unit_test(ambiguous_strides_are_ordered_as_in_pytorch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

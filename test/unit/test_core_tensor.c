@@ -1,4 +1,4 @@
-/* Tensors: the block of memory and its lifetime, views and their bounds, memory given by the caller, devices, errors, failed allocations. */
+/* Tests tensors: their memory and its lifetime, views and their bounds, memory given by the caller, errors and failed allocations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void expect_failure(grd_tensor *t, grd_error_code code, const char *messa
     expect_error(code, message);
 }
 
-/* Opens a scope once, so that the pool's own memory, which is kept, is allocated before a test counts blocks. */
+/* Opens a scope and makes a tensor in it, because the first ones make the thread allocate memory that it keeps, which must not count as a leak. */
 static int warm_up(void **state)
 {
     (void)state;
@@ -34,7 +34,7 @@ static int warm_up(void **state)
     return 0;
 }
 
-static void a_small_tensor_is_one_block(void **state)
+static void a_small_tensor_is_allocated_as_one_block(void **state)
 {
     (void)state;
     int64_t before = blocks(), bytes = allocated();
@@ -51,7 +51,7 @@ static void a_small_tensor_is_one_block(void **state)
     assert_int_equal(allocated(), bytes);
 }
 
-static void a_view_outlives_its_tensor(void **state)
+static void a_view_keeps_its_base_alive(void **state)
 {
     (void)state;
     int64_t before = blocks();
@@ -76,7 +76,7 @@ static void a_view_outlives_its_tensor(void **state)
     }
 }
 
-static void geometry(void **state)
+static void sizes_strides_and_offset_are_reported(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -110,7 +110,7 @@ static void geometry(void **state)
     grd_scope_close(scope);
 }
 
-static void many_dimensions(void **state)
+static void a_tensor_has_at_most_64_dimensions(void **state)
 {
     (void)state;
     int64_t before = blocks(), sizes[GRD_MAX_DIMS + 1];
@@ -132,7 +132,7 @@ static void many_dimensions(void **state)
     assert_int_equal(blocks(), before);
 }
 
-static void sizes_are_checked(void **state)
+static void invalid_sizes_dtypes_and_devices_are_refused(void **state)
 {
     (void)state;
     int64_t huge = (int64_t)1 << 61;
@@ -158,7 +158,7 @@ static void sizes_are_checked(void **state)
     grd_scope_close(scope);
 }
 
-static void views_stay_inside_the_storage(void **state)
+static void views_outside_the_storage_are_refused(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -201,7 +201,7 @@ static void count_release(void *context)
     released += *(int *)context;
 }
 
-static void borrowed_memory(void **state)
+static void from_memory_borrows_and_releases_memory(void **state)
 {
     (void)state;
     int one = 1;
@@ -246,7 +246,7 @@ static void borrowed_memory(void **state)
     grd_scope_close(scope);
 }
 
-static void over_a_storage(void **state)
+static void from_storage_views_any_part_of_a_storage(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -273,7 +273,7 @@ static void over_a_storage(void **state)
     grd_scope_close(scope);
 }
 
-static void items(void **state)
+static void item_reads_the_only_element(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -300,7 +300,7 @@ static void items(void **state)
     grd_scope_close(scope);
 }
 
-static void to_memory_follows_any_strides(void **state)
+static void to_memory_copies_in_row_major_order(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -316,7 +316,7 @@ static void to_memory_follows_any_strides(void **state)
     grd_scope_close(scope);
 }
 
-static void resizing(void **state)
+static void resize_keeps_the_elements(void **state)
 {
     (void)state;
     int64_t before = blocks();
@@ -348,7 +348,7 @@ static void resizing(void **state)
 }
 
 /* An empty tensor may grow into memory that directly follows its own block. The new memory must still be freed as a separate block. */
-static void neighbours_are_told_apart(void **state)
+static void memory_next_to_a_resized_tensor_is_freed_separately(void **state)
 {
     (void)state;
     enum { EMPTY = 400 };
@@ -398,7 +398,7 @@ static void make_everything(void)
     grd_resize(small, grd_dims(1, 1, 1, 1, 1, 5000));
 }
 
-static void failed_allocations_leave_nothing(void **state)
+static void failed_allocations_leak_nothing(void **state)
 {
     (void)state;
     int64_t before = allocated(), blocks_before = blocks();
@@ -421,20 +421,20 @@ static void failed_allocations_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_small_tensor_is_one_block),
-        cmocka_unit_test(a_view_outlives_its_tensor),
-        cmocka_unit_test(geometry),
-        cmocka_unit_test(many_dimensions),
-        cmocka_unit_test(sizes_are_checked),
-        cmocka_unit_test(views_stay_inside_the_storage),
-        cmocka_unit_test(borrowed_memory),
-        cmocka_unit_test(over_a_storage),
-        cmocka_unit_test(items),
-        cmocka_unit_test(to_memory_follows_any_strides),
-        cmocka_unit_test(resizing),
-        cmocka_unit_test(neighbours_are_told_apart),
+        cmocka_unit_test(a_small_tensor_is_allocated_as_one_block),
+        cmocka_unit_test(a_view_keeps_its_base_alive),
+        cmocka_unit_test(sizes_strides_and_offset_are_reported),
+        cmocka_unit_test(a_tensor_has_at_most_64_dimensions),
+        cmocka_unit_test(invalid_sizes_dtypes_and_devices_are_refused),
+        cmocka_unit_test(views_outside_the_storage_are_refused),
+        cmocka_unit_test(from_memory_borrows_and_releases_memory),
+        cmocka_unit_test(from_storage_views_any_part_of_a_storage),
+        cmocka_unit_test(item_reads_the_only_element),
+        cmocka_unit_test(to_memory_copies_in_row_major_order),
+        cmocka_unit_test(resize_keeps_the_elements),
+        cmocka_unit_test(memory_next_to_a_resized_tensor_is_freed_separately),
         cmocka_unit_test(the_failed_tensor_is_immortal),
-        cmocka_unit_test(failed_allocations_leave_nothing),
+        cmocka_unit_test(failed_allocations_leak_nothing),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

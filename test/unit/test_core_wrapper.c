@@ -1,4 +1,4 @@
-/* Wrappers: tensors that hold an object of the user's, and the kernel of their type, which receives every call on them. */
+/* Tests wrappers, i.e. tensors that hold an object of the user. The kernel of the wrapper's type receives every call on wrappers. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static grd_tensor *wrap(int number)
     return grd_wrap(&boxed, grd_dims(2, 3), GRD_INT64, content);
 }
 
-/* Kernel of the wrapper type: for `add` it returns a wrapper of the sum. */
+/* Kernel of both wrapper types. For `add` it returns a wrapper of the sum of the two contents; any other operator it refuses. */
 static void serve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)out, (void)context;
@@ -45,7 +45,7 @@ static int reset(void **state)
     return open_scope(state);
 }
 
-static void its_kernel_gets_every_call(void **state)
+static void the_kernel_of_a_wrapper_type_receives_every_call(void **state)
 {
     (void)state;
     grd_tensor *a = wrap(2), *b = wrap(3), *sum = grd_add(a, b);
@@ -65,7 +65,7 @@ static void its_kernel_gets_every_call(void **state)
     expect_error(GRD_ERROR_NOT_IMPLEMENTED, "select: Could not run 'select' with arguments from the 'boxed' wrapper.");
 }
 
-static void nothing_reads_it(void **state)
+static void functions_that_read_elements_refuse_wrappers(void **state)
 {
     (void)state;
     grd_tensor *a = wrap(2);
@@ -92,7 +92,7 @@ static void nothing_reads_it(void **state)
                  "neg: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, CONJUGATE, AUTOGRAD, FORWARD, AUTOCAST, BATCH");
 }
 
-static void the_content_is_released_once(void **state)
+static void the_content_of_a_wrapper_is_released_once(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -105,7 +105,7 @@ static void the_content_is_released_once(void **state)
     assert_int_equal(released, 2);
 }
 
-static void contents_are_known_by_type(void **state)
+static void the_content_is_returned_only_for_its_wrapper_type(void **state)
 {
     (void)state;
     grd_tensor *a = wrap(1);
@@ -132,10 +132,10 @@ static void contents_are_known_by_type(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(its_kernel_gets_every_call, reset, close_scope),
-        cmocka_unit_test_setup_teardown(nothing_reads_it, reset, close_scope),
-        cmocka_unit_test_setup_teardown(the_content_is_released_once, reset, close_scope),
-        cmocka_unit_test_setup_teardown(contents_are_known_by_type, reset, close_scope),
+        cmocka_unit_test_setup_teardown(the_kernel_of_a_wrapper_type_receives_every_call, reset, close_scope),
+        cmocka_unit_test_setup_teardown(functions_that_read_elements_refuse_wrappers, reset, close_scope),
+        cmocka_unit_test_setup_teardown(the_content_of_a_wrapper_is_released_once, reset, close_scope),
+        cmocka_unit_test_setup_teardown(the_content_is_returned_only_for_its_wrapper_type, reset, close_scope),
     };
     return cmocka_run_group_tests_name("wrappers", tests, NULL, NULL);
 }

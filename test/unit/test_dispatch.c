@@ -1,18 +1,18 @@
-/* Dispatch: sets of dispatch keys, missing kernels, kernels and fallbacks registered at run time, generic calls. */
+/* Tests dispatch: sets of dispatch keys, missing kernels, kernels and fallbacks registered at run time, and boxed calls. */
 #include <string.h>
 
 #include "support.h"
 
-static int calls; /* the kernels below get its address as their context and increment it */
+static int calls; /* number of calls of the kernel `counting`, which gets the address of this variable as its context */
 
-/* Kernel that counts the call and then runs the cpu kernel. */
+/* Kernel that counts its calls and then dispatches without GRD_KEY_WRAPPER, i.e. to the operator's own kernel. */
 static void counting(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     ++*(int *)context;
     grd_redispatch(op, keys & ~((grd_keyset)1 << GRD_KEY_WRAPPER), out, args, ret_results);
 }
 
-/* Kernel that replaces the operator's own: it returns -self. */
+/* Kernel that returns -self instead of the operator's result. */
 static void replacing(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
@@ -27,7 +27,7 @@ static grd_tensor *two(void)
     return grd_from_data((const float[]){1, 2}, grd_dims(2), GRD_FLOAT32);
 }
 
-static void test_keys_of_tensors(void **state)
+static void test_tensors_have_dispatch_keys(void **state)
 {
     (void)state;
     grd_tensor *x = two();
@@ -38,7 +38,7 @@ static void test_keys_of_tensors(void **state)
     assert_string_equal(grd_key_name(GRD_KEY_AUTOGRAD), "AUTOGRAD");
 }
 
-static void test_a_fallback_serves_every_operator(void **state)
+static void test_a_fallback_kernel_receives_every_operator(void **state)
 {
     (void)state;
     calls = 0;
@@ -55,7 +55,7 @@ static void test_a_fallback_serves_every_operator(void **state)
     assert_int_equal(calls, before);
 }
 
-static void test_exclusion(void **state)
+static void test_excluded_keys_are_not_dispatched_to(void **state)
 {
     (void)state;
     calls = 0;
@@ -71,8 +71,8 @@ static void test_exclusion(void **state)
     grd_unregister_fallback(GRD_KEY_WRAPPER);
 }
 
-/* Keys of devices say where data is. A guard that includes or excludes them changes no call. */
-static void test_keys_of_devices_are_neither_included_nor_excluded(void **state)
+/* Device keys tell which device holds the data of a tensor. A guard that includes or excludes them does not change any call. */
+static void test_guards_cannot_include_or_exclude_device_keys(void **state)
 {
     (void)state;
     const grd_keyset fixed = 1u << GRD_KEY_CPU | 1u << GRD_KEY_META | 1u << GRD_KEY_DEVICE | 1u << GRD_KEY_LIFETIMES;
@@ -87,7 +87,7 @@ static void test_keys_of_devices_are_neither_included_nor_excluded(void **state)
     assert_int_equal(grd_tensor_keys(absent), 1u << GRD_KEY_META);
 }
 
-static void test_a_kernel_for_one_operator(void **state)
+static void test_a_kernel_is_registered_for_one_operator(void **state)
 {
     (void)state;
     grd_register_kernel("exp", GRD_KEY_WRAPPER, replacing, NULL);
@@ -107,7 +107,7 @@ static void test_a_kernel_for_one_operator(void **state)
     expect_error(GRD_ERROR_RUNTIME, "there is no operator 'expp' to register a kernel for");
 }
 
-static void test_a_missing_kernel_names_operator_key_and_keys(void **state)
+static void test_the_error_for_a_missing_kernel_names_the_key(void **state)
 {
     (void)state;
     const grd_key_guard guard = grd_key_guard_set(1u << GRD_KEY_WRAPPER, 0);
@@ -118,7 +118,7 @@ static void test_a_missing_kernel_names_operator_key_and_keys(void **state)
                  "exp: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, CONJUGATE, AUTOGRAD, FORWARD, AUTOCAST, BATCH");
 }
 
-static void test_generic_calls(void **state)
+static void test_grd_call_runs_each_form_of_an_operator(void **state)
 {
     (void)state;
     const grd_op *add = grd_op_find("add");
@@ -141,7 +141,7 @@ static void test_generic_calls(void **state)
     assert_null(grd_op_find("no_such_operator"));
 }
 
-static void test_results_are_written_to_tensors_that_are_there(void **state)
+static void test_write_results_writes_to_given_tensors(void **state)
 {
     (void)state;
     const grd_op *max = grd_op_find("max_dim");
@@ -166,7 +166,7 @@ static void test_results_are_written_to_tensors_that_are_there(void **state)
     assert_int_equal(grd_numel(values), 2);
 }
 
-static void test_errors_stick_and_the_first_wins(void **state)
+static void test_the_first_error_of_a_chain_of_calls_stays(void **state)
 {
     (void)state;
     grd_tensor *x = two(), *bad = grd_from_data((const float[]){1, 2, 3}, grd_dims(3), GRD_FLOAT32);
@@ -179,7 +179,7 @@ static void test_errors_stick_and_the_first_wins(void **state)
 
 /* ---- Properties of operators, and refused calls ----------------------------------------------------------------------------------- */
 
-static void test_what_an_operator_tells(void **state)
+static void test_operators_report_their_arguments_and_forms(void **state)
 {
     (void)state;
     const grd_op *add = grd_op_find("add"), *first = grd_op_at(0);
@@ -206,7 +206,7 @@ static void no_operator(void)
     expect_error(GRD_ERROR_TYPE, "an operator is required, not NULL");
 }
 
-static void test_no_operator_is_an_error(void **state)
+static void test_a_null_operator_is_refused(void **state)
 {
     (void)state;
     grd_value result;
@@ -234,7 +234,7 @@ static void test_no_operator_is_an_error(void **state)
     expect_error(GRD_ERROR_INDEX, "add: has 3 arguments, no argument -1");
 }
 
-/* Checks that a call is refused with this error and that its result is the failed tensor. */
+/* Checks that a call is refused with this error and that its result is grd_failed. */
 static void refused(const char *op, grd_form form, const grd_value *args, int n, grd_error_code code, const char *text)
 {
     grd_value result = {.kind = GRD_KIND_NONE};
@@ -243,7 +243,7 @@ static void refused(const char *op, grd_form form, const grd_value *args, int n,
     assert_ptr_equal(result.v.tensor, grd_failed);
 }
 
-static void test_calls_that_are_refused(void **state)
+static void test_invalid_calls_are_refused(void **state)
 {
     (void)state;
     const grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = two()};
@@ -259,7 +259,7 @@ static void test_calls_that_are_refused(void **state)
     refused("add", GRD_FUNCTIONAL, four, 2, GRD_ERROR_VALUE, "first");
 }
 
-static void test_numbers_are_converted_where_they_fit(void **state)
+static void test_arguments_are_converted_only_to_compatible_kinds(void **state)
 {
     (void)state;
     const grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = iota(grd_dims(2, 3))};
@@ -291,7 +291,7 @@ static void test_numbers_are_converted_where_they_fit(void **state)
             "normal: argument 'mean' (position 2) must be float, not Scalar");
 }
 
-static void test_lists_are_looked_at(void **state)
+static void test_malformed_list_arguments_are_refused(void **state)
 {
     (void)state;
     grd_tensor *with_hole[] = {two(), NULL};
@@ -309,7 +309,7 @@ static void test_lists_are_looked_at(void **state)
     refused("sum", GRD_FUNCTIONAL, dtype, 4, GRD_ERROR_TYPE, "sum: argument 'dtype' (position 4) is no dtype: 99");
 }
 
-static void test_registrations_that_are_refused(void **state)
+static void test_invalid_kernel_registrations_are_refused(void **state)
 {
     (void)state;
     const char *device = "kernels for a device are part of its description: see grd_device_register";
@@ -342,21 +342,21 @@ static void test_registrations_that_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys_of_tensors),
-        cmocka_unit_test(test_a_fallback_serves_every_operator),
-        cmocka_unit_test(test_exclusion),
-        cmocka_unit_test(test_keys_of_devices_are_neither_included_nor_excluded),
-        cmocka_unit_test(test_a_kernel_for_one_operator),
-        cmocka_unit_test(test_a_missing_kernel_names_operator_key_and_keys),
-        cmocka_unit_test(test_generic_calls),
-        cmocka_unit_test(test_results_are_written_to_tensors_that_are_there),
-        cmocka_unit_test(test_errors_stick_and_the_first_wins),
-        cmocka_unit_test(test_what_an_operator_tells),
-        cmocka_unit_test(test_no_operator_is_an_error),
-        cmocka_unit_test(test_calls_that_are_refused),
-        cmocka_unit_test(test_numbers_are_converted_where_they_fit),
-        cmocka_unit_test(test_lists_are_looked_at),
-        cmocka_unit_test(test_registrations_that_are_refused),
+        cmocka_unit_test(test_tensors_have_dispatch_keys),
+        cmocka_unit_test(test_a_fallback_kernel_receives_every_operator),
+        cmocka_unit_test(test_excluded_keys_are_not_dispatched_to),
+        cmocka_unit_test(test_guards_cannot_include_or_exclude_device_keys),
+        cmocka_unit_test(test_a_kernel_is_registered_for_one_operator),
+        cmocka_unit_test(test_the_error_for_a_missing_kernel_names_the_key),
+        cmocka_unit_test(test_grd_call_runs_each_form_of_an_operator),
+        cmocka_unit_test(test_write_results_writes_to_given_tensors),
+        cmocka_unit_test(test_the_first_error_of_a_chain_of_calls_stays),
+        cmocka_unit_test(test_operators_report_their_arguments_and_forms),
+        cmocka_unit_test(test_a_null_operator_is_refused),
+        cmocka_unit_test(test_invalid_calls_are_refused),
+        cmocka_unit_test(test_arguments_are_converted_only_to_compatible_kinds),
+        cmocka_unit_test(test_malformed_list_arguments_are_refused),
+        cmocka_unit_test(test_invalid_kernel_registrations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

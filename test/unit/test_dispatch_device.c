@@ -1,5 +1,6 @@
-/* Devices registered at run time, with memory that the cpu cannot read directly (protected.h): registration, fallback to the cpu, views, copies,
- * mixed devices, kernels of the device. Backward is in autograd/test_devices.c; the operator matrix runs every operator on such a device. */
+/* Tests devices that are registered at run time and whose memory the cpu cannot read directly (see protected.h): registration, fallback to the
+ * cpu, views, copies, calls with several devices, and kernels of the device. Backward is tested in autograd/test_devices.c, and the operator
+ * matrix runs every operator on such a device. */
 #include "support.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 #include "base/transaction.h"
 #include "protected.h"
 
-static grd_device near, bare; /* `near` has the fallback to the cpu, `bare` has none */
+static grd_device near, bare; /* on `near`, operators without a kernel of the device run on the cpu; on `bare` they are refused */
 static int kernels_run;
 
 static int register_devices(void **state)
@@ -40,7 +41,7 @@ static void own_add(const grd_op *op, grd_keyset keys, grd_tensor *out, const gr
     grd_cpu_fallback(op, keys, out, args, ret_results, context);
 }
 
-static void a_description_is_checked(void **state)
+static void invalid_device_descriptions_are_refused(void **state)
 {
     (void)state;
     grd_device_type type = {.name = "other", .count = 1, .allocate = protected_allocate, .release = protected_release};
@@ -99,9 +100,8 @@ static void a_description_is_checked(void **state)
     expect_error(GRD_ERROR_RUNTIME, "device 'other': two kernels are given for operator 'add'");
     kernels[1].op = "reshape";
     grd_device_register(&type);
-    expect_error(
-        GRD_ERROR_RUNTIME,
-        "device 'other': operator 'reshape' is made of other operators, so a kernel for it would never run: write kernels for those");
+    expect_error(GRD_ERROR_RUNTIME, "device 'other': operator 'reshape' is made of other operators, so a kernel for it would never run; "
+                                    "register kernels for those operators");
     kernels[1] = (grd_device_kernel){"sub", NULL};
     grd_device_register(&type);
     expect_error(GRD_ERROR_RUNTIME, "device 'other': there is no kernel given for operator 'sub'");
@@ -136,7 +136,7 @@ static void devices_are_found_by_name(void **state)
     expect_error(GRD_ERROR_RUNTIME, "zeros: unknown device type 200");
 }
 
-static void as_many_types_as_there_are_numbers(void **state)
+static void at_most_253_device_types_can_be_registered(void **state)
 {
     (void)state;
     enum { MOST = GRD_DEVICE_COUNT - GRD_DEVICE_FIRST_EXTRA };
@@ -148,7 +148,7 @@ static void as_many_types_as_there_are_numbers(void **state)
         assert_true(grd_ok());
     }
     assert_int_equal(protected_register("one_more", NULL).type, GRD_DEVICE_NONE);
-    expect_error(GRD_ERROR_RUNTIME, "no place for device 'one_more': 253 types of device are registered, the most there can be");
+    expect_error(GRD_ERROR_RUNTIME, "cannot register device 'one_more': the limit of 253 device types is reached");
     grd_scope scope = grd_scope_open();
     grd_tensor *x = grd_arange(grd_int(4));
     for (int i = 0; i < n; i++)
@@ -169,8 +169,8 @@ static void as_many_types_as_there_are_numbers(void **state)
     expect_error(GRD_ERROR_RUNTIME, "there is no device type 1 to unregister");
 }
 
-/* If a plug-in's load function fails, the device that it registered is removed again. */
-static void a_failed_load_takes_its_device_back(void **state)
+/* If a plug-in's load function fails, the device that the function registered is unregistered. */
+static void a_failed_load_unregisters_its_device(void **state)
 {
     (void)state;
     struct grd_transaction load;
@@ -183,7 +183,8 @@ static void a_failed_load_takes_its_device_back(void **state)
     grd_device_find("gone");
     expect_error(GRD_ERROR_RUNTIME, "there is no device type 'gone'");
 
-    /* A tensor of the device is still alive when the load fails. It must be freed without the device's functions, which are unloaded. */
+    /* The load of a plug-in registers a device, makes a tensor on it and then fails. The tensor must still be freed, without the device's
+     * functions, because the plug-in is unloaded. */
     grd_transaction_begin(&load);
     gone = protected_register("gone", grd_cpu_fallback);
     const grd_scope scope = grd_scope_open();
@@ -205,7 +206,7 @@ static void a_failed_load_takes_its_device_back(void **state)
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------------------------- */
-static void values_come_back(void **state)
+static void elements_on_a_device_can_be_read(void **state)
 {
     (void)state;
     grd_tensor *x = grd_view(grd_arange(grd_int(6), .dtype = GRD_FLOAT32), grd_dims(2, 3)), *there = on(near, x);
@@ -222,7 +223,7 @@ static void values_come_back(void **state)
     assert_non_null(grd_data(there));
 }
 
-static void a_device_that_fails_is_an_error(void **state)
+static void a_failed_device_copy_raises_an_error(void **state)
 {
     (void)state;
     grd_tensor *x = on(near, iota(grd_dims(4))), *before = on(GRD_CPU, x);
@@ -245,7 +246,7 @@ static void a_device_that_fails_is_an_error(void **state)
 }
 
 /* ---- Making and copying --------------------------------------------------------------------------------------------------------------- */
-static void factories_make_tensors_there(void **state)
+static void factory_functions_create_device_tensors(void **state)
 {
     (void)state;
     expect_same(grd_zeros(grd_dims(2, 3), .device = near), grd_zeros(grd_dims(2, 3)));
@@ -263,7 +264,7 @@ static void factories_make_tensors_there(void **state)
     assert_true(grd_requires_grad(grd_empty(grd_dims(2), .device = bare, .requires_grad = true)));
 }
 
-static void random_numbers_are_those_of_the_cpu(void **state)
+static void random_numbers_equal_those_of_the_cpu(void **state)
 {
     (void)state;
     grd_manual_seed(7);
@@ -277,7 +278,7 @@ static void random_numbers_are_those_of_the_cpu(void **state)
         expect_same(there[i], here[i]);
 }
 
-static void copies_go_between_all_devices(void **state)
+static void tensors_are_copied_between_all_devices(void **state)
 {
     (void)state;
     const grd_device second = {near.type, 1};
@@ -309,7 +310,7 @@ static void copies_go_between_all_devices(void **state)
 }
 
 /* ---- Writing --------------------------------------------------------------------------------------------------------------------------- */
-static void views_share_memory_there(void **state)
+static void views_share_device_memory(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) { /* a view needs no kernel of the device, so `bare` has views, too */
@@ -327,7 +328,7 @@ static void views_share_memory_there(void **state)
     }
 }
 
-/* Writes to x through several views. It runs once on the cpu and once on the device, and the results are compared. */
+/* Writes to x, a tensor on `device`, through several views. The test calls it on the cpu and on a device and compares the results. */
 static void write_in_place(grd_tensor *x, grd_device device)
 {
     grd_tensor *row = grd_select(x, 0, 1), *column = grd_select(x, 1, 2), *backwards = grd_slice(x, .dim = 1, .step = -2);
@@ -343,7 +344,7 @@ static void write_in_place(grd_tensor *x, grd_device device)
     grd_exp_out(grd_select(x, 1, 4), grd_select(x, 1, 1));
 }
 
-static void in_place_writes_reach_views(void **state)
+static void in_place_writes_through_views_equal_those_on_the_cpu(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(4, 6)), *there = on(near, x);
@@ -360,7 +361,7 @@ static void in_place_writes_reach_views(void **state)
     expect_same(far, z);
 }
 
-static void out_is_written_and_resized(void **state)
+static void out_tensors_on_a_device_are_written_and_resized(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(2, 3)), *there = on(near, x), *out = grd_empty(grd_dims(0), .dtype = GRD_FLOAT64, .device = near);
@@ -375,7 +376,7 @@ static void out_is_written_and_resized(void **state)
     expect_error(GRD_ERROR_RUNTIME, "add: Expected all tensors to be on the same device, but found at least two devices, cpu and near:0!");
 }
 
-static void overlaps_are_found_as_on_the_cpu(void **state)
+static void overlapping_writes_are_refused_as_on_the_cpu(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(6)), *there = on(near, x);
@@ -402,7 +403,7 @@ static void halve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_
     ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {2, list}};
 }
 
-static void a_list_comes_back(void **state)
+static void a_kernel_may_return_a_list_through_the_fallback(void **state)
 {
     (void)state;
     static grd_tensor *list[2];
@@ -417,7 +418,7 @@ static void a_list_comes_back(void **state)
     expect_same(result.v.tensors.data[1], grd_slice(x, .start = grd_int(2)));
 }
 
-static void lists_and_several_results(void **state)
+static void operators_with_lists_and_several_results_fall_back(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(3, 4)), *there = on(near, x);
@@ -433,7 +434,7 @@ static void lists_and_several_results(void **state)
 }
 
 /* ---- Refusals --------------------------------------------------------------------------------------------------------------------------- */
-static void devices_do_not_mix(void **state)
+static void operands_on_different_devices_are_refused(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(3)), *there = on(near, x), *second = on((grd_device){near.type, 1}, x);
@@ -457,7 +458,7 @@ static void devices_do_not_mix(void **state)
     grd_error_clear();
 }
 
-static void a_device_without_fallback_says_so(void **state)
+static void operators_without_kernel_or_fallback_are_refused(void **state)
 {
     (void)state;
     grd_tensor *x = on(bare, iota(grd_dims(3)));
@@ -465,13 +466,13 @@ static void a_device_without_fallback_says_so(void **state)
     assert_ptr_equal(grd_add(x, x), grd_failed);
     expect_error(GRD_ERROR_NOT_IMPLEMENTED,
                  "add: Could not run 'add' with arguments from the 'bare' backend. The device has no kernel for this "
-                 "operator and has not asked for the fallback to the cpu.");
+                 "operator and has not enabled the fallback to the cpu.");
     grd_zeros(grd_dims(2), .device = bare);
     assert_int_equal(grd_error_get(), GRD_ERROR_NOT_IMPLEMENTED);
     grd_error_clear();
 }
 
-static void the_keys_of_devices_stay(void **state)
+static void guards_cannot_include_or_exclude_the_device_key(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(3)), *there = on(near, x);
@@ -483,7 +484,7 @@ static void the_keys_of_devices_stay(void **state)
     grd_key_guard_restore(guard);
 }
 
-static void own_kernels_come_first(void **state)
+static void kernels_of_the_device_precede_the_fallback(void **state)
 {
     (void)state;
     const grd_device_kernel kernels[] = {{"add", own_add}, {"copy", own_add}};
@@ -513,8 +514,9 @@ static void three_times(const grd_op *op, grd_keyset keys, grd_tensor *out, cons
     ret_results[0].v.tensor = grd_mul_scalar(args[0].v.tensor, grd_int(3));
 }
 
-/* An operator defined at run time with a cpu kernel only runs on the device through the fallback. */
-static void operators_defined_at_run_time_fall_back(void **state)
+/* An operator that is defined at run time and has only a cpu kernel also works on a device: the fallback copies the arguments to the cpu and the
+ * results back. */
+static void operators_defined_at_run_time_fall_back_to_the_cpu(void **state)
 {
     (void)state;
     const grd_definition definition = {.schema = "test::thrice(Tensor self) -> Tensor",
@@ -537,7 +539,7 @@ static void *no_memory(grd_device device, int64_t bytes)
     return NULL;
 }
 
-static void a_device_out_of_memory_is_an_error(void **state)
+static void a_failed_device_allocation_raises_memory_error(void **state)
 {
     (void)state;
     const grd_device_type type = {.name = "full", .count = 1, .allocate = no_memory, .release = protected_release, .copy = protected_copy};
@@ -557,7 +559,7 @@ static void work_on_device(grd_tensor *x)
     grd_item_double(grd_sum(there));
 }
 
-static void failed_allocations_leave_nothing(void **state)
+static void failed_allocations_leak_nothing(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(40, 30));
@@ -605,7 +607,7 @@ static void *use_devices(void *context)
     return right ? context : NULL;
 }
 
-static void threads_use_devices_at_once(void **state)
+static void threads_use_devices_concurrently(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
@@ -624,29 +626,29 @@ static void threads_use_devices_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(a_description_is_checked),
+        IN_SCOPE(invalid_device_descriptions_are_refused),
         IN_SCOPE(devices_are_found_by_name),
-        IN_SCOPE(as_many_types_as_there_are_numbers),
-        IN_SCOPE(a_failed_load_takes_its_device_back),
-        IN_SCOPE(values_come_back),
-        IN_SCOPE(a_device_that_fails_is_an_error),
-        IN_SCOPE(factories_make_tensors_there),
-        IN_SCOPE(random_numbers_are_those_of_the_cpu),
-        IN_SCOPE(copies_go_between_all_devices),
-        IN_SCOPE(views_share_memory_there),
-        IN_SCOPE(in_place_writes_reach_views),
-        IN_SCOPE(out_is_written_and_resized),
-        IN_SCOPE(overlaps_are_found_as_on_the_cpu),
-        IN_SCOPE(lists_and_several_results),
-        IN_SCOPE(a_list_comes_back),
-        IN_SCOPE(devices_do_not_mix),
-        IN_SCOPE(a_device_without_fallback_says_so),
-        IN_SCOPE(the_keys_of_devices_stay),
-        IN_SCOPE(own_kernels_come_first),
-        IN_SCOPE(operators_defined_at_run_time_fall_back),
-        IN_SCOPE(a_device_out_of_memory_is_an_error),
-        IN_SCOPE(failed_allocations_leave_nothing),
-        IN_SCOPE(threads_use_devices_at_once),
+        IN_SCOPE(at_most_253_device_types_can_be_registered),
+        IN_SCOPE(a_failed_load_unregisters_its_device),
+        IN_SCOPE(elements_on_a_device_can_be_read),
+        IN_SCOPE(a_failed_device_copy_raises_an_error),
+        IN_SCOPE(factory_functions_create_device_tensors),
+        IN_SCOPE(random_numbers_equal_those_of_the_cpu),
+        IN_SCOPE(tensors_are_copied_between_all_devices),
+        IN_SCOPE(views_share_device_memory),
+        IN_SCOPE(in_place_writes_through_views_equal_those_on_the_cpu),
+        IN_SCOPE(out_tensors_on_a_device_are_written_and_resized),
+        IN_SCOPE(overlapping_writes_are_refused_as_on_the_cpu),
+        IN_SCOPE(operators_with_lists_and_several_results_fall_back),
+        IN_SCOPE(a_kernel_may_return_a_list_through_the_fallback),
+        IN_SCOPE(operands_on_different_devices_are_refused),
+        IN_SCOPE(operators_without_kernel_or_fallback_are_refused),
+        IN_SCOPE(guards_cannot_include_or_exclude_the_device_key),
+        IN_SCOPE(kernels_of_the_device_precede_the_fallback),
+        IN_SCOPE(operators_defined_at_run_time_fall_back_to_the_cpu),
+        IN_SCOPE(a_failed_device_allocation_raises_memory_error),
+        IN_SCOPE(failed_allocations_leak_nothing),
+        IN_SCOPE(threads_use_devices_concurrently),
     };
     return cmocka_run_group_tests_name("devices", tests, register_devices, NULL);
 }

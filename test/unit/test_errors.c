@@ -1,5 +1,5 @@
-/* Errors for wrong arguments in C. Each refused call has one text and one class of exception, leaves its inputs unchanged and the library
- * usable, and leaks nothing.
+/* Tests the errors for wrong arguments in C. Each refused call raises an error with a known text and exception class. It changes no input,
+ * leaks nothing, and leaves the library usable.
  *
  * The texts are the operator's name followed by PyTorch's text. How errors are stored and passed on is tested in test_base_error.c. */
 #include <math.h>
@@ -92,7 +92,7 @@ static void check_working(const char *text)
     grd_scope_close(scope);
 }
 
-/* Checks that the pending error reads "Class: text". */
+/* Clears the pending error and counts a failure in `wrong` unless the error read `text`, which has the form "Class: message". */
 static void refused_call(const char *text)
 {
     char pending[2048];
@@ -116,7 +116,7 @@ static void refused(grd_tensor *result, const char *text)
 
 #define MUST_MATCH "The size of tensor a (3) must match the size of tensor b (5) at non-singleton dimension 1"
 
-static void elementwise_shapes(void)
+static void elementwise_operators_refuse_mismatched_shapes(void)
 {
     refused(grd_add(x, y), "RuntimeError: add: " MUST_MATCH);
     refused(grd_mul_(x, y), "RuntimeError: mul: " MUST_MATCH);
@@ -131,7 +131,7 @@ static void elementwise_shapes(void)
             "Please clone() the tensor before performing the operation.");
 }
 
-static void product_shapes(void)
+static void matrix_products_refuse_mismatched_shapes(void)
 {
     refused(grd_mm(x, y), "RuntimeError: mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
     refused(grd_mm(x, v), "RuntimeError: mm: mat2 must be a matrix");
@@ -145,7 +145,7 @@ static void product_shapes(void)
             "RuntimeError: bmm: Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 5].");
 }
 
-static void joined_shapes(void)
+static void cat_and_stack_refuse_mismatched_shapes(void)
 {
     refused(grd_cat(grd_tensors(x, y)),
             "RuntimeError: cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 5 "
@@ -157,7 +157,7 @@ static void joined_shapes(void)
     refused(grd_stack((grd_tensors){0}), "RuntimeError: stack: stack expects a non-empty TensorList");
 }
 
-static void view_shapes(void)
+static void views_refuse_invalid_sizes_and_strides(void)
 {
     refused(grd_view(x, grd_dims(4, 2)), "RuntimeError: view: shape '[4, 2]' is invalid for input of size 6");
     refused(grd_view(x, grd_dims(-1, 4)), "RuntimeError: view: shape '[-1, 4]' is invalid for input of size 6");
@@ -189,7 +189,7 @@ static void view_shapes(void)
 
 #define FLOAT_TO_LONG "result type Float can't be cast to the desired output type Long"
 
-static void dtypes(void)
+static void operators_refuse_unsupported_dtypes(void)
 {
     refused(grd_mean(ints),
             "RuntimeError: mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
@@ -223,7 +223,7 @@ static void dtypes(void)
 
 /* ---- Dimensions and indices ------------------------------------------------------------------------------------------------------ */
 
-static void dimensions(void)
+static void dimensions_out_of_range_are_refused(void)
 {
     refused(grd_sum(x, .dim = grd_dims(5)), "IndexError: sum: Dimension out of range (expected to be in range of [-2, 1], but got 5)");
     refused(grd_sum(x, .dim = grd_dims(0, -2)), "RuntimeError: sum: dim 0 appears multiple times in the list of dims");
@@ -239,7 +239,7 @@ static void dimensions(void)
     refused_call("IndexError: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
 }
 
-static void normalization(void)
+static void layer_norm_and_rms_norm_refuse_mismatched_shapes(void)
 {
     refused(grd_layer_norm(x, GRD_NO_DIMS), "RuntimeError: layer_norm: Expected normalized_shape to be at least 1-dimensional, i.e., "
                                             "containing at least one element, but got normalized_shape = []");
@@ -255,7 +255,7 @@ static void normalization(void)
     refused(grd_layer_norm(ints, grd_dims(3)), "NotImplementedError: layer_norm: \"layer_norm_cpu\" not implemented for 'Long'");
 }
 
-static void indices(void)
+static void indices_out_of_range_are_refused(void)
 {
     grd_tensor *two = grd_from_data((const int64_t[]){0, 2}, grd_dims(2), GRD_INT64);
     grd_tensor *negative = grd_from_data((const int64_t[]){0, -1}, grd_dims(2), GRD_INT64);
@@ -278,7 +278,7 @@ static void indices(void)
     refused(grd_index(y, grd_tensors(zero, grd_slice(zero, .end = grd_int(2)))),
             "IndexError: index: shape mismatch: indexing tensors could not be broadcast together with shapes [3], [2]");
     refused(grd_index(y, grd_tensors(zero, zero), .dims = grd_dims(1, 0)),
-            "ValueError: index: the dimensions of index tensors must rise, and a mask takes as many as it has");
+            "ValueError: index: the dims of index tensors must increase, and a mask uses as many dims as it has dimensions");
     refused(grd_index(y, grd_tensors(zero), .dims = grd_dims(0, 1)), "ValueError: index: 2 dimensions are named for 1 index tensors");
     refused(grd_index_put_(x, grd_tensors(zero), y), "RuntimeError: index_put: shape mismatch: value tensor of shape [4, 5] cannot be "
                                                      "broadcast to indexing result of shape [3, 3]");
@@ -300,7 +300,7 @@ static void indices(void)
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------------------------ */
 
-static void sizes(void)
+static void sizes_that_overflow_are_refused(void)
 {
     const int64_t big = (int64_t)1 << 40;
     float memory[4] = {0};
@@ -345,8 +345,8 @@ static void sizes(void)
     refused(grd_as_strided(one, too_many, too_many), "RuntimeError: as_strided: too many dimensions: 65, the limit is 64");
 }
 
-/* Tensors larger than any memory are refused by the allocator or by the system. */
-static void memory(void)
+/* Checks that MemoryError is raised for a tensor larger than the address space, and for one beyond the memory limit. */
+static void exhausted_memory_raises_memory_error(void)
 {
     expect(grd_empty(grd_dims((int64_t)1 << 55)) == grd_failed, "more memory was given than there is", "empty");
     expect(grd_error_get() == GRD_ERROR_MEMORY, "no MemoryError", "empty");
@@ -363,7 +363,7 @@ static void memory(void)
 
 /* ---- NULL and the failed tensor --------------------------------------------------------------------------------------------------- */
 
-static void null_arguments(void)
+static void operators_refuse_null_arguments(void)
 {
     refused(grd_exp(NULL), "TypeError: exp: argument 'self' (position 1) must be a tensor, not NULL");
     refused(grd_add(NULL, x), "TypeError: add: argument 'self' (position 1) must be a tensor, not NULL");
@@ -380,7 +380,7 @@ static void null_arguments(void)
             "TypeError: grd_from_memory: argument 'data' must not be NULL");
 }
 
-static void null_outside_operators(void)
+static void tensor_functions_refuse_null(void)
 {
     assert_true(isnan(grd_item_double(NULL)));
     refused_call("TypeError: grd_item_double: argument 't' must be a tensor, not NULL");
@@ -395,7 +395,7 @@ static void null_outside_operators(void)
     assert_true(grd_ok());
 }
 
-static void null_for_gradients(void)
+static void autograd_functions_refuse_null(void)
 {
     grd_backward(NULL);
     refused_call("TypeError: output 0 must be a tensor, not NULL");
@@ -409,8 +409,9 @@ static void null_for_gradients(void)
     refused_call("TypeError: grd_set_grad: argument 't' must be a tensor, not NULL");
 }
 
-/* The failed tensor may still be used after its error was cleared; each use is a new error. */
-static void the_failed_tensor(void)
+/* A failed call returns the tensor grd_failed. After the error is cleared, this tensor can be read and passed as an input, but writing to it is an
+ * error. */
+static void the_failed_tensor_can_be_read_but_not_written(void)
 {
     grd_tensor *failed = grd_add(x, y);
     refused(failed, "RuntimeError: add: " MUST_MATCH);
@@ -441,7 +442,7 @@ static void the_failed_tensor(void)
     "backward through the graph a second time or if you need to access saved tensors after calling backward."
 #define MODIFIED "one of the variables needed for gradient computation has been modified by an inplace operation: "
 
-static void graphs(void)
+static void backward_refuses_freed_and_modified_graphs(void)
 {
     grd_tensor *t = grd_set_requires_grad(grd_clone(v), true), *w = grd_clone(v);
     grd_tensor *sum = grd_sum(grd_mul(t, t));
@@ -476,7 +477,7 @@ static void graphs(void)
                  "desired behavior.");
 }
 
-static void leaves(void)
+static void leaves_that_require_grad_refuse_in_place_writes(void)
 {
     refused(grd_add_(leaf, v), "RuntimeError: add: a leaf Variable that requires grad is being used in an in-place operation.");
     refused(grd_zero_(grd_select(leaf, 0, 0)),
@@ -506,7 +507,7 @@ static void leaves(void)
 
 /* ---- Values ----------------------------------------------------------------------------------------------------------------------- */
 
-static void values(void)
+static void values_out_of_range_are_refused(void)
 {
     grd_tensor *all = grd_ones(grd_dims(2), .dtype = GRD_BOOL);
     refused(grd_full(grd_dims(2), grd_int(300), .dtype = GRD_UINT8),
@@ -537,7 +538,7 @@ static void values(void)
     refused_call("RuntimeError: The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1");
 }
 
-static void words(void)
+static void unknown_words_as_options_are_refused(void)
 {
     refused(grd_mse_loss(v, v, .reduction = "avg"),
             "ValueError: mse_loss: avg is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
@@ -556,7 +557,7 @@ static void words(void)
 /* ---- Pending errors ----------------------------------------------------------------------------------------------------------------- */
 
 /* While an error is pending, no call computes, reads or writes anything. */
-static void the_first_of_several(void)
+static void the_first_of_several_errors_stays(void)
 {
     float kept[3] = {-1, -1, -1};
     grd_tensor *copy = grd_clone(v);
@@ -578,7 +579,7 @@ static void the_first_of_several(void)
     assert_null(grd_grad_of(leaf));
 }
 
-static void across_scopes(void)
+static void a_pending_error_survives_its_scope(void)
 {
     grd_scope outer = grd_scope_open();
     grd_tensor *kept = grd_keep(grd_exp(v));
@@ -605,7 +606,7 @@ static void *on_another_thread(void *context)
     return NULL;
 }
 
-static void across_threads(void)
+static void errors_are_thread_local(void)
 {
     pthread_t thread;
     const char *text = NULL;
@@ -616,8 +617,8 @@ static void across_threads(void)
     refused_call("RuntimeError: add: " MUST_MATCH);
 }
 
-/* An error raised in a piece of a parallel loop or in the backward pass is reported in the thread that made the call. */
-static void from_within(void)
+/* An error that a worker thread raises in a parallel loop is reported in the thread that made the call. */
+static void an_error_of_a_worker_thread_reaches_the_caller(void)
 {
     grd_tensor *many = grd_zeros(grd_dims(1 << 18), .dtype = GRD_INT64);
     grd_tensor *last = grd_fill_(grd_slice(grd_clone(many), .start = grd_int((1 << 18) - 1)), grd_int(7));
@@ -633,32 +634,33 @@ static const struct group {
     const char *name;
     void (*run)(void);
 } groups[] = {
-    {"elementwise_shapes", elementwise_shapes},
-    {"product_shapes", product_shapes},
-    {"joined_shapes", joined_shapes},
-    {"view_shapes", view_shapes},
-    {"dtypes", dtypes},
-    {"dimensions", dimensions},
-    {"indices", indices},
-    {"normalization", normalization},
-    {"sizes", sizes},
-    {"memory", memory},
-    {"null_arguments", null_arguments},
-    {"null_outside_operators", null_outside_operators},
-    {"null_for_gradients", null_for_gradients},
-    {"the_failed_tensor", the_failed_tensor},
-    {"graphs", graphs},
-    {"leaves", leaves},
-    {"values", values},
-    {"words", words},
-    {"the_first_of_several", the_first_of_several},
-    {"across_scopes", across_scopes},
-    {"across_threads", across_threads},
-    {"from_within", from_within},
+    {"elementwise_operators_refuse_mismatched_shapes", elementwise_operators_refuse_mismatched_shapes},
+    {"matrix_products_refuse_mismatched_shapes", matrix_products_refuse_mismatched_shapes},
+    {"cat_and_stack_refuse_mismatched_shapes", cat_and_stack_refuse_mismatched_shapes},
+    {"views_refuse_invalid_sizes_and_strides", views_refuse_invalid_sizes_and_strides},
+    {"operators_refuse_unsupported_dtypes", operators_refuse_unsupported_dtypes},
+    {"dimensions_out_of_range_are_refused", dimensions_out_of_range_are_refused},
+    {"indices_out_of_range_are_refused", indices_out_of_range_are_refused},
+    {"layer_norm_and_rms_norm_refuse_mismatched_shapes", layer_norm_and_rms_norm_refuse_mismatched_shapes},
+    {"sizes_that_overflow_are_refused", sizes_that_overflow_are_refused},
+    {"exhausted_memory_raises_memory_error", exhausted_memory_raises_memory_error},
+    {"operators_refuse_null_arguments", operators_refuse_null_arguments},
+    {"tensor_functions_refuse_null", tensor_functions_refuse_null},
+    {"autograd_functions_refuse_null", autograd_functions_refuse_null},
+    {"the_failed_tensor_can_be_read_but_not_written", the_failed_tensor_can_be_read_but_not_written},
+    {"backward_refuses_freed_and_modified_graphs", backward_refuses_freed_and_modified_graphs},
+    {"leaves_that_require_grad_refuse_in_place_writes", leaves_that_require_grad_refuse_in_place_writes},
+    {"values_out_of_range_are_refused", values_out_of_range_are_refused},
+    {"unknown_words_as_options_are_refused", unknown_words_as_options_are_refused},
+    {"the_first_of_several_errors_stays", the_first_of_several_errors_stays},
+    {"a_pending_error_survives_its_scope", a_pending_error_survives_its_scope},
+    {"errors_are_thread_local", errors_are_thread_local},
+    {"an_error_of_a_worker_thread_reaches_the_caller", an_error_of_a_worker_thread_reaches_the_caller},
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
 
-/* Runs a group twice. What the first run allocates may be kept for the thread; what the second run does not free is a leak. */
+/* Runs a group of refused calls twice. Memory allocated by the first run may be cached for the thread, but memory that the second run does not
+ * free is a leak. */
 static void run_group(void **state)
 {
     const struct group *group = *state;
@@ -686,7 +688,7 @@ static int clean(void **state)
     return 0;
 }
 
-/* test_errors NAME runs one group. */
+/* Runs all groups of tests, or if the first program argument is the name of a group, only that group. */
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[GROUPS];

@@ -1,4 +1,5 @@
-/* Saving and loading named tensors: the bytes of a file in both directions, input refused before anything is written, loading into given tensors. */
+/* Tests saving and loading named tensors: the bytes of written and read files, calls that are refused before anything is written, and loading into
+ * existing tensors. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static int remove_file(void **state)
     return leave_folder(state);
 }
 
-/* Checks the pending error, whose text is `before`, the path of the file, and `after`. */
+/* Checks that the pending error has this code and that its text consists of `before`, the path of the file, and `after`. Clears it. */
 static void expect_path_error(grd_error_code code, const char *before, const char *after)
 {
     char text[400];
@@ -46,7 +47,7 @@ static grd_tensor *flags(void)
     return grd_from_data(values, grd_dims(3), GRD_BOOL);
 }
 
-static void files_are_those_of_the_safetensors_package(void **state)
+static void saved_files_equal_those_of_the_safetensors_package(void **state)
 {
     (void)state;
     const grd_named_tensors model =
@@ -64,7 +65,7 @@ static void files_are_those_of_the_safetensors_package(void **state)
     assert_int_equal(count_files(), 1);
 }
 
-static void a_file_is_read_piece_by_piece(void **state)
+static void a_tensor_file_reads_single_tensors(void **state)
 {
     (void)state;
     grd_tensor_file *file = grd_tensor_file_over(recorded, sizeof recorded - 1);
@@ -97,7 +98,7 @@ static void a_file_is_read_piece_by_piece(void **state)
     grd_tensor_file_close(file);
 }
 
-static void every_dtype_travels(void **state)
+static void every_dtype_is_saved_and_loaded(void **state)
 {
     (void)state;
     for (int i = GRD_BOOL; i <= GRD_FLOAT8_E5M2; i++) {
@@ -113,7 +114,7 @@ static void every_dtype_travels(void **state)
     }
 }
 
-static void elements_are_packed(void **state)
+static void strided_tensors_are_saved_contiguously(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(floats(grd_dims(4, 3)), true), *view = grd_flip(grd_transpose(x, 0, 1), grd_dims(0));
@@ -126,7 +127,7 @@ static void elements_are_packed(void **state)
     assert_true(grd_grad_enabled());
 }
 
-static void names_and_texts_are_escaped(void **state)
+static void names_and_metadata_are_escaped(void **state)
 {
     (void)state;
     char every[0x80];
@@ -146,7 +147,7 @@ static void names_and_texts_are_escaped(void **state)
     grd_tensor_file_close(file);
 }
 
-static void an_empty_list(void **state)
+static void an_empty_list_is_saved_and_loaded(void **state)
 {
     (void)state;
     assert_true(grd_save(path, (grd_named_tensors){NULL, 0}));
@@ -155,7 +156,7 @@ static void an_empty_list(void **state)
     assert_true(grd_ok());
 }
 
-static void tensors_of_devices_are_saved_from_a_copy(void **state)
+static void device_tensors_are_saved_and_loaded(void **state)
 {
     (void)state;
     const grd_device vault = protected_register("vault", grd_cpu_fallback);
@@ -167,7 +168,7 @@ static void tensors_of_devices_are_saved_from_a_copy(void **state)
 }
 
 /* A file written by another library may have any nonzero byte for True. It is read as 1. */
-static void bools_are_0_or_1(void **state)
+static void nonzero_bool_bytes_are_read_as_1(void **state)
 {
     (void)state;
     char bytes[sizeof recorded];
@@ -180,7 +181,7 @@ static void bools_are_0_or_1(void **state)
 
 /* ---- Loading into tensors ---------------------------------------------------------------------------------------------------------------- */
 
-static void tensors_are_filled(void **state)
+static void load_into_fills_given_tensors(void **state)
 {
     (void)state;
     grd_tensor *w = grd_set_requires_grad(grd_zeros(grd_dims(2, 3)), true), *b = grd_zeros(grd_dims(3, 2)),
@@ -190,7 +191,7 @@ static void tensors_are_filled(void **state)
     assert_true(grd_equal(w, floats(grd_dims(2, 3))) && grd_equal(column, w) && grd_requires_grad(w) && grd_grad_fn(w) == NULL);
 }
 
-static void nothing_is_filled_unless_all_is(void **state)
+static void a_failed_load_into_changes_no_tensor(void **state)
 {
     (void)state;
     grd_tensor *w = grd_zeros(grd_dims(2, 3));
@@ -227,7 +228,7 @@ static void expect_refused(grd_named_tensors tensors, grd_named_texts metadata, 
     assert_int_equal(count_files(), 1);
 }
 
-static void what_cannot_be_saved(void **state)
+static void invalid_tensors_and_metadata_are_not_saved(void **state)
 {
     (void)state;
     const grd_named_texts none = {NULL, 0};
@@ -258,7 +259,7 @@ static void what_cannot_be_saved(void **state)
     expect_error(GRD_ERROR_TYPE, "grd_save: argument 'path' must not be NULL");
 }
 
-static void what_cannot_be_opened(void **state)
+static void missing_and_irregular_files_are_refused(void **state)
 {
     (void)state;
     assert_null(grd_tensor_file_open("/tmp/gradus-io-absent"));
@@ -286,7 +287,7 @@ static void what_cannot_be_opened(void **state)
     expect_error(GRD_ERROR_RUNTIME, "grd_named_tensor_find: none of the 0 tensors is named 'x'");
 }
 
-static void a_file_that_becomes_shorter(void **state)
+static void a_file_truncated_after_opening_is_refused(void **state)
 {
     (void)state;
     grd_save(path, grd_named_tensors({"x", grd_ones(grd_dims(1000))}));
@@ -399,7 +400,7 @@ static grd_tensor_file *open_copy(const char *header, int data, uint64_t length,
     return grd_tensor_file_over(block, 8 + header_size + (size_t)data);
 }
 
-static void every_rule_is_checked(void **state)
+static void malformed_headers_are_refused(void **state)
 {
     (void)state;
     for (int i = 0; i < GRD_LENGTH(damages); i++) {
@@ -422,7 +423,7 @@ static void every_rule_is_checked(void **state)
     }
 }
 
-static void the_length_is_checked(void **state)
+static void invalid_header_lengths_are_refused(void **state)
 {
     (void)state;
     char *block;
@@ -443,21 +444,21 @@ static void the_length_is_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(files_are_those_of_the_safetensors_package),
-        IN_SCOPE(a_file_is_read_piece_by_piece),
-        IN_SCOPE(every_dtype_travels),
-        IN_SCOPE(elements_are_packed),
-        IN_SCOPE(names_and_texts_are_escaped),
-        IN_SCOPE(an_empty_list),
-        IN_SCOPE(tensors_of_devices_are_saved_from_a_copy),
-        IN_SCOPE(bools_are_0_or_1),
-        IN_SCOPE(tensors_are_filled),
-        IN_SCOPE(nothing_is_filled_unless_all_is),
-        IN_SCOPE(what_cannot_be_saved),
-        IN_SCOPE(what_cannot_be_opened),
-        IN_SCOPE(a_file_that_becomes_shorter),
-        IN_SCOPE(every_rule_is_checked),
-        IN_SCOPE(the_length_is_checked),
+        IN_SCOPE(saved_files_equal_those_of_the_safetensors_package),
+        IN_SCOPE(a_tensor_file_reads_single_tensors),
+        IN_SCOPE(every_dtype_is_saved_and_loaded),
+        IN_SCOPE(strided_tensors_are_saved_contiguously),
+        IN_SCOPE(names_and_metadata_are_escaped),
+        IN_SCOPE(an_empty_list_is_saved_and_loaded),
+        IN_SCOPE(device_tensors_are_saved_and_loaded),
+        IN_SCOPE(nonzero_bool_bytes_are_read_as_1),
+        IN_SCOPE(load_into_fills_given_tensors),
+        IN_SCOPE(a_failed_load_into_changes_no_tensor),
+        IN_SCOPE(invalid_tensors_and_metadata_are_not_saved),
+        IN_SCOPE(missing_and_irregular_files_are_refused),
+        IN_SCOPE(a_file_truncated_after_opening_is_refused),
+        IN_SCOPE(malformed_headers_are_refused),
+        IN_SCOPE(invalid_header_lengths_are_refused),
     };
     return cmocka_run_group_tests(tests, enter_folder, remove_file);
 }

@@ -1,5 +1,5 @@
-/* Replacing files atomically: the file has its old or its new content, never a part. It keeps the old permissions, symbolic links to it stay, and
- * no temporary file is left. */
+/* Tests that files are replaced atomically. A file has its complete old or new content at any time and keeps its permissions, symbolic links to it
+ * stay, and no temporary file is left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static bool replace(const char *name, const char *text)
 
 static int count_entries(void)
 {
-    int n = -2; /* "." and ".." */
+    int n = -2; /* the entries "." and ".." are not counted */
     DIR *listing = opendir(".");
     while (readdir(listing) != NULL)
         n++;
@@ -55,7 +55,7 @@ static unsigned mode_of(const char *name)
     return status.st_mode & 07777;
 }
 
-static void a_file_is_made_and_replaced(void **state)
+static void a_file_is_created_and_replaced(void **state)
 {
     (void)state;
     assert_true(replace("a", "first"));
@@ -74,7 +74,7 @@ static void a_file_is_made_and_replaced(void **state)
     unlink("a");
 }
 
-static void what_is_abandoned_leaves_the_old_file(void **state)
+static void an_abandoned_replacement_leaves_the_old_file(void **state)
 {
     (void)state;
     write_file("a", "old");
@@ -92,7 +92,7 @@ static void what_is_abandoned_leaves_the_old_file(void **state)
     unlink("a");
 }
 
-static void permissions_stay(void **state)
+static void replacing_keeps_the_permissions(void **state)
 {
     (void)state;
     const mode_t mask = umask(027);
@@ -105,7 +105,7 @@ static void permissions_stay(void **state)
     unlink("a");
 }
 
-static void links_stay(void **state)
+static void replacing_keeps_symbolic_links(void **state)
 {
     (void)state;
     mkdir("inner", 0777);
@@ -131,7 +131,7 @@ static void links_stay(void **state)
     assert_int_equal(rmdir("inner"), 0);
 }
 
-static void devices_are_written_to(void **state)
+static void device_files_are_written_in_place(void **state)
 {
     (void)state;
     assert_true(replace("/dev/null", "x"));
@@ -142,7 +142,7 @@ static void devices_are_written_to(void **state)
     expect_error(GRD_ERROR_IO, "cannot save '/dev/full': No space left on device");
 }
 
-static void what_is_refused(void **state)
+static void invalid_paths_are_refused(void **state)
 {
     (void)state;
     char name[300];
@@ -168,7 +168,7 @@ static void what_is_refused(void **state)
 }
 
 /* Root may write to every file, so the test runs in a child process as another user. */
-static void a_file_that_may_not_be_written_stays(void **state)
+static void a_read_only_file_is_not_replaced(void **state)
 {
     (void)state;
     write_file("a", "old");
@@ -187,7 +187,7 @@ static void a_file_that_may_not_be_written_stays(void **state)
     unlink("a");
 }
 
-static void a_folder_that_may_be_written_and_not_read(void **state)
+static void files_in_an_unreadable_directory_are_replaced(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("drop", 0777), 0);
@@ -230,7 +230,7 @@ static void a_full_disk_leaves_the_old_file(void **state)
 
 /* ---- Files left by killed processes -------------------------------------------------------------------------------------------------------- */
 
-static void what_was_left_is_removed(void **state)
+static void temporary_files_of_killed_processes_are_removed(void **state)
 {
     (void)state;
     static const char *const left = ".a.0123456789abcdef.saving", *const others[] = {
@@ -247,7 +247,7 @@ static void what_was_left_is_removed(void **state)
     unlink("a");
 }
 
-static void what_another_process_is_writing_stays(void **state)
+static void temporary_files_locked_by_others_are_kept(void **state)
 {
     (void)state;
     static const char *const name = ".a.0123456789abcdef.saving";
@@ -261,7 +261,7 @@ static void what_another_process_is_writing_stays(void **state)
     unlink("a");
 }
 
-static void two_at_once(void **state)
+static void the_replacement_committed_last_wins(void **state)
 {
     (void)state;
     grd_replacement *first = grd_replacement_open("a"), *second = grd_replacement_open("a");
@@ -275,7 +275,7 @@ static void two_at_once(void **state)
 }
 
 /* A child process that inherits an unfinished replacement and ends does not change its parent's file. */
-static void a_fork_meanwhile(void **state)
+static void a_forked_child_does_not_disturb_a_replacement(void **state)
 {
     (void)state;
     grd_replacement *file = grd_replacement_open("a");
@@ -290,7 +290,7 @@ static void a_fork_meanwhile(void **state)
     unlink("a");
 }
 
-static void children_of_the_program_are_not_touched(void **state)
+static void child_processes_of_the_program_can_still_be_waited_for(void **state)
 {
     (void)state;
     const pid_t child = fork();
@@ -308,20 +308,20 @@ static void children_of_the_program_are_not_touched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_made_and_replaced),
-        cmocka_unit_test(what_is_abandoned_leaves_the_old_file),
-        cmocka_unit_test(permissions_stay),
-        cmocka_unit_test(links_stay),
-        cmocka_unit_test(devices_are_written_to),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(a_file_that_may_not_be_written_stays),
-        cmocka_unit_test(a_folder_that_may_be_written_and_not_read),
+        cmocka_unit_test(a_file_is_created_and_replaced),
+        cmocka_unit_test(an_abandoned_replacement_leaves_the_old_file),
+        cmocka_unit_test(replacing_keeps_the_permissions),
+        cmocka_unit_test(replacing_keeps_symbolic_links),
+        cmocka_unit_test(device_files_are_written_in_place),
+        cmocka_unit_test(invalid_paths_are_refused),
+        cmocka_unit_test(a_read_only_file_is_not_replaced),
+        cmocka_unit_test(files_in_an_unreadable_directory_are_replaced),
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
-        cmocka_unit_test(what_was_left_is_removed),
-        cmocka_unit_test(what_another_process_is_writing_stays),
-        cmocka_unit_test(two_at_once),
-        cmocka_unit_test(a_fork_meanwhile),
-        cmocka_unit_test(children_of_the_program_are_not_touched),
+        cmocka_unit_test(temporary_files_of_killed_processes_are_removed),
+        cmocka_unit_test(temporary_files_locked_by_others_are_kept),
+        cmocka_unit_test(the_replacement_committed_last_wins),
+        cmocka_unit_test(a_forked_child_does_not_disturb_a_replacement),
+        cmocka_unit_test(child_processes_of_the_program_can_still_be_waited_for),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

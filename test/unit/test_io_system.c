@@ -1,6 +1,6 @@
-/* Saving and loading on systems that refuse calls: file systems without O_TMPFILE or locks, no child processes, disks that fail. The linker
+/* Tests saving and loading on systems whose calls fail: file systems without O_TMPFILE or locks, no child processes, disks with errors. The linker
  * redirects the library's calls of the C library to the wrappers in this file (see CMakeLists.txt). */
-#define _GNU_SOURCE /* O_TMPFILE, clone */
+#define _GNU_SOURCE /* for O_TMPFILE and clone */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,14 @@
 
 /* ---- The simulated system ----------------------------------------------------------------------------------------------------------------- */
 
-/* For each call the errno with which it fails, or 0 if it succeeds. Only the next `times` of these failures happen; a negative number: all. */
+/* Which system calls fail. Each member but `times` holds the errno with which one kind of call fails, or 0 if these calls succeed. `times` is the
+ * number of failures left; a negative number stands for any number. */
 static struct {
     int nameless, opened, locked, synced, linked, renamed, cloned, waited, written, read;
     int times;
 } refused;
 
-/* True if the call is to fail, with errno set to `error`. */
+/* Returns true and sets errno to `error` if the system call being made must fail, i.e. if `error` is not 0 and `times` failures are left. */
 static bool refuse(int error)
 {
     if (error == 0 || refused.times == 0)
@@ -83,7 +84,7 @@ int __wrap_fsync(int descriptor)
     return refuse(refused.synced) ? -1 : __real_fsync(descriptor);
 }
 
-static pid_t killed_when_linked; /* this process is killed once the new file has its name; 0: none */
+static pid_t killed_when_linked; /* the process that is killed once linkat has named the new file; 0 for none */
 
 int __wrap_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
 {
@@ -108,7 +109,7 @@ pid_t __wrap_waitpid(pid_t process, int *ret_status, int options)
     return refuse(refused.waited) ? -1 : __real_waitpid(process, ret_status, options);
 }
 
-/* Fails if it is told to; otherwise writes at most 3 bytes, as a write that is interrupted does. */
+/* Fails if `refused.written` is set. Otherwise writes at most 3 bytes, as an interrupted write may. */
 ssize_t __wrap_write(int descriptor, const void *data, size_t size)
 {
     return refuse(refused.written) ? -1 : __real_write(descriptor, data, size > 3 ? 3 : size);
@@ -152,7 +153,7 @@ static int saved_number(void)
     return number;
 }
 
-/* Returns the number of entries of the folder, with "." and "..". */
+/* Returns the number of entries of the working directory, including "." and "..". */
 static int count_entries(void)
 {
     int n = 0;
@@ -163,7 +164,7 @@ static int count_entries(void)
     return n;
 }
 
-/* Checks that the file is the one of save `number`, and that the folder contains no other file. */
+/* Checks that the file "a" holds `number`, and that the working directory contains no other file. */
 static void expect_saved(int number)
 {
     const int n = count_entries();
@@ -175,7 +176,7 @@ static void expect_saved(int number)
 
 /* ---- The tests --------------------------------------------------------------------------------------------------------------------------------- */
 
-static void pieces_are_put_together(void **state)
+static void partial_and_interrupted_reads_and_writes_are_continued(void **state)
 {
     (void)state;
     refused.written = refused.read = EINTR;
@@ -184,7 +185,7 @@ static void pieces_are_put_together(void **state)
     expect_saved(1);
 }
 
-static void a_file_system_where_files_have_names(void **state)
+static void saving_works_without_o_tmpfile(void **state)
 {
     (void)state;
     static const int errors[] = {EOPNOTSUPP, EISDIR, EINVAL, ENOENT};
@@ -196,7 +197,7 @@ static void a_file_system_where_files_have_names(void **state)
     }
 }
 
-static void without_names_and_locks(void **state)
+static void saving_works_without_o_tmpfile_and_locks(void **state)
 {
     (void)state;
     refused.nameless = refused.locked = ENOLCK;
@@ -205,8 +206,8 @@ static void without_names_and_locks(void **state)
     expect_saved(2);
 }
 
-/* Another process finds the new file before it is locked, takes it for an abandoned one and removes it. */
-static void a_new_file_that_is_removed_at_once(void **state)
+/* Another process finds the new temporary file before it is locked, regards it as left by a killed process, and removes it. */
+static void a_new_file_removed_by_another_process_is_created_again(void **state)
 {
     (void)state;
     refused.nameless = EOPNOTSUPP;
@@ -217,7 +218,7 @@ static void a_new_file_that_is_removed_at_once(void **state)
     expect_saved(3);
 }
 
-static void a_system_without_child_processes(void **state)
+static void saving_works_without_child_processes(void **state)
 {
     (void)state;
     assert_true(save(1));
@@ -227,8 +228,8 @@ static void a_system_without_child_processes(void **state)
     expect_saved(2);
 }
 
-/* Note [A name for a moment]: SIGKILL arrives when the new file has a temporary name and has not replaced the old file yet. */
-static void a_kill_between_the_last_two_calls(void **state)
+/* SIGKILL arrives when the new file has its temporary name and has not yet replaced the old file. See Note [A name for a moment]. */
+static void a_kill_before_renaming_leaves_no_temporary_file(void **state)
 {
     (void)state;
     assert_true(save(1));
@@ -242,11 +243,11 @@ static void a_kill_between_the_last_two_calls(void **state)
     assert_int_equal(__real_waitpid(saver, &status, 0), saver);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     for (int i = 0; i < 2000 && count_entries() > 3; i++)
-        usleep(1000); /* the child of the killed process still renames the file */
+        usleep(1000); /* the child of the killed process may still have to rename the file */
     expect_saved(saved_number() == 2 ? 2 : 1);
 }
 
-static void waiting_for_the_child_is_interrupted(void **state)
+static void an_interrupted_wait_for_the_child_is_continued(void **state)
 {
     (void)state;
     assert_true(save(1));
@@ -257,7 +258,7 @@ static void waiting_for_the_child_is_interrupted(void **state)
     expect_saved(2);
 }
 
-static void whatever_fails_leaves_the_old_file(void **state)
+static void a_failed_system_call_leaves_the_old_file(void **state)
 {
     (void)state;
     int *const calls[] = {&refused.synced, &refused.linked, &refused.renamed, &refused.written};
@@ -277,7 +278,7 @@ static void whatever_fails_leaves_the_old_file(void **state)
         }
 }
 
-static void a_file_system_that_has_nothing_to_synchronize(void **state)
+static void saving_works_where_fsync_is_unsupported_or_interrupted(void **state)
 {
     (void)state;
     refused.synced = EINVAL;
@@ -290,7 +291,7 @@ static void a_file_system_that_has_nothing_to_synchronize(void **state)
     expect_saved(2);
 }
 
-static void a_folder_that_may_not_be_written(void **state)
+static void a_read_only_directory_raises_os_error(void **state)
 {
     (void)state;
     refused.nameless = refused.opened = EACCES;
@@ -300,7 +301,7 @@ static void a_folder_that_may_not_be_written(void **state)
     expect_error(GRD_ERROR_IO, "cannot save 'a': Permission denied");
 }
 
-static void a_disk_that_cannot_be_read(void **state)
+static void a_failed_read_raises_os_error(void **state)
 {
     (void)state;
     assert_true(save(1));
@@ -321,17 +322,17 @@ static void a_disk_that_cannot_be_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(pieces_are_put_together, begin),
-        cmocka_unit_test_setup(a_file_system_where_files_have_names, begin),
-        cmocka_unit_test_setup(without_names_and_locks, begin),
-        cmocka_unit_test_setup(a_new_file_that_is_removed_at_once, begin),
-        cmocka_unit_test_setup(a_system_without_child_processes, begin),
-        cmocka_unit_test_setup(a_kill_between_the_last_two_calls, begin),
-        cmocka_unit_test_setup(waiting_for_the_child_is_interrupted, begin),
-        cmocka_unit_test_setup(whatever_fails_leaves_the_old_file, begin),
-        cmocka_unit_test_setup(a_file_system_that_has_nothing_to_synchronize, begin),
-        cmocka_unit_test_setup(a_folder_that_may_not_be_written, begin),
-        cmocka_unit_test_setup(a_disk_that_cannot_be_read, begin),
+        cmocka_unit_test_setup(partial_and_interrupted_reads_and_writes_are_continued, begin),
+        cmocka_unit_test_setup(saving_works_without_o_tmpfile, begin),
+        cmocka_unit_test_setup(saving_works_without_o_tmpfile_and_locks, begin),
+        cmocka_unit_test_setup(a_new_file_removed_by_another_process_is_created_again, begin),
+        cmocka_unit_test_setup(saving_works_without_child_processes, begin),
+        cmocka_unit_test_setup(a_kill_before_renaming_leaves_no_temporary_file, begin),
+        cmocka_unit_test_setup(an_interrupted_wait_for_the_child_is_continued, begin),
+        cmocka_unit_test_setup(a_failed_system_call_leaves_the_old_file, begin),
+        cmocka_unit_test_setup(saving_works_where_fsync_is_unsupported_or_interrupted, begin),
+        cmocka_unit_test_setup(a_read_only_directory_raises_os_error, begin),
+        cmocka_unit_test_setup(a_failed_read_raises_os_error, begin),
     };
     return cmocka_run_group_tests(tests, enter_folder, remove_file);
 }

@@ -1,10 +1,10 @@
-/* Binary and ternary kernels at every instruction-set level: edge cases of integers, NaN, accuracy of pow and division, and the same bits for
- * contiguous, strided, broadcast and in-place operands. */
+/* Tests binary and ternary kernels at every instruction-set level: edge cases of integers, NaN, the accuracy of pow and division, and equal bits
+ * for contiguous, strided, broadcast and in-place operands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four headers above. */
+/* cmocka.h uses the four headers above without including them. */
 #include <cmocka.h>
 #include <math.h>
 
@@ -28,7 +28,7 @@ static bool gives_bool(int kernel)
     }
 }
 
-static void test_every_path(void **state)
+static void test_results_do_not_depend_on_strides_or_aliasing(void **state)
 {
     (void)state;
     const grd_scalar params[] = {grd_int(3), grd_int(2)};
@@ -51,7 +51,8 @@ static void test_every_path(void **state)
         }
 }
 
-/* Checks that bfloat16's own kernels give the same bits as converting to float32, computing and rounding. */
+/* Checks that every kernel for bfloat16 gives the same bits as the float32 kernel applied to converted inputs, with its result rounded. `where` is
+ * the number of the kernel whose first input is a mask, or -1. */
 static void compare_bfloat16(const struct grd_map_kernel *const *rows, int count, int where)
 {
     enum { COUNT = 1 << 16 };
@@ -78,7 +79,7 @@ static void compare_bfloat16(const struct grd_map_kernel *const *rows, int count
     assert_true(kernels > 0);
 }
 
-static void test_bfloat16(void **state)
+static void test_bfloat16_kernels_equal_float32_with_rounding(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -92,7 +93,7 @@ static int64_t floor_quotient(int64_t x, int64_t y)
     return x / y - (x % y != 0 && (x < 0) != (y < 0));
 }
 
-/* Returns the exact result for int8, computed in int64. All pairs of int8 values, and so all edge cases, are tested. */
+/* Returns the result of a binary kernel for the int8 values x and y, computed in int64. */
 static int64_t exact_int8(int kernel, int64_t x, int64_t y)
 {
     switch (kernel) {
@@ -137,7 +138,7 @@ static int64_t exact_int8(int kernel, int64_t x, int64_t y)
     }
 }
 
-static void test_int8(void **state)
+static void test_int8_kernels_are_exact_for_all_pairs(void **state)
 {
     (void)state;
     static const int kernels[] = {GRD_BINARY_HIDDEN_ADD,
@@ -170,7 +171,7 @@ static void test_int8(void **state)
         }
 }
 
-static void test_wide_integers(void **state)
+static void test_int64_and_uint64_edge_cases(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -194,7 +195,7 @@ static void test_wide_integers(void **state)
         assert_memory_equal(z, ((int64_t[]){-1, INT64_MIN, INT64_MAX / 4, 0}), sizeof z);
         call_map(&row[GRD_BINARY_HIDDEN_ADD_SCALED], 4, data, strides, (grd_scalar[]){grd_int(-2)});
         assert_memory_equal(z, ((int64_t[]){INT64_MIN + 2, INT64_MIN, INT64_MAX - 4, -123}), sizeof z);
-        /* Unsigned operands above INT64_MAX. */
+        /* Some unsigned operands are above INT64_MAX. */
         uint64_t a[] = {UINT64_MAX, UINT64_MAX - 1}, b[] = {2, UINT64_MAX}, c[2];
         char *wide[] = {(char *)c, (char *)a, (char *)b};
         call_map(&table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_HIDDEN_DIV_FLOOR], 2, wide, strides, NULL);
@@ -204,7 +205,7 @@ static void test_wide_integers(void **state)
     }
 }
 
-static void test_nan_rules(void **state)
+static void test_maximum_fmax_and_clamp_treat_nan_as_specified(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -227,7 +228,7 @@ static void test_nan_rules(void **state)
     }
 }
 
-static void test_float_division(void **state)
+static void test_floor_and_truncated_division_of_floats(void **state)
 {
     (void)state;
     static const double x[] = {7, -7, 7, -7, 1, -1, 0.5, 6, 0, INFINITY, 5, 1e300},
@@ -248,7 +249,7 @@ static void test_float_division(void **state)
     }
 }
 
-static void test_pow(void **state)
+static void test_pow_of_float32_is_accurate(void **state)
 {
     (void)state;
     static const float specials[] = {0.0f,     -0.0f,    1,         -1,        2,    -2,        3,          -3,
@@ -279,7 +280,7 @@ static void test_pow(void **state)
     }
 }
 
-static void test_pow_of_doubles(void **state)
+static void test_pow_of_float64_is_accurate(void **state)
 {
     (void)state;
     static const double specials[] = {0.0,
@@ -325,8 +326,8 @@ static void test_pow_of_doubles(void **state)
     }
 }
 
-/* fmod is exact for every quotient: small and large quotients in one vector, and subnormal numbers. */
-static void test_fmod(void **state)
+/* Tests that fmod is exact for every quotient, with small and large quotients in one vector and with subnormal numbers. */
+static void test_fmod_is_exact(void **state)
 {
     (void)state;
     static const double specials[] = {0.0,
@@ -376,9 +377,9 @@ static void test_fmod(void **state)
     }
 }
 
-/* hypot and atan2 of points with coordinates of similar, of very different and of arbitrary size, and so small or large that
- * their squares overflow or underflow. */
-static void test_hypot_and_atan2(void **state)
+/* Tests hypot and atan2 on points whose coordinates are of similar, very different and arbitrary size, and so small or large that their squares
+ * underflow or overflow. */
+static void test_hypot_and_atan2_are_accurate(void **state)
 {
     (void)state;
     static const double specials[] = {
@@ -415,7 +416,7 @@ static void test_hypot_and_atan2(void **state)
         }
 }
 
-static void test_complex(void **state)
+static void test_complex_products_quotients_and_powers(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -435,7 +436,7 @@ static void test_complex(void **state)
     }
 }
 
-static void test_ternary(void **state)
+static void test_lerp_addcmul_addcdiv_and_where(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -456,7 +457,7 @@ static void test_ternary(void **state)
     }
 }
 
-static void test_bool(void **state)
+static void test_bool_kernels_compute_logic(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -479,11 +480,19 @@ static void test_bool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_path),    cmocka_unit_test(test_bfloat16),       cmocka_unit_test(test_int8),
-        cmocka_unit_test(test_wide_integers), cmocka_unit_test(test_nan_rules),      cmocka_unit_test(test_float_division),
-        cmocka_unit_test(test_pow),           cmocka_unit_test(test_pow_of_doubles), cmocka_unit_test(test_hypot_and_atan2),
-        cmocka_unit_test(test_fmod),          cmocka_unit_test(test_complex),        cmocka_unit_test(test_ternary),
-        cmocka_unit_test(test_bool),
+        cmocka_unit_test(test_results_do_not_depend_on_strides_or_aliasing),
+        cmocka_unit_test(test_bfloat16_kernels_equal_float32_with_rounding),
+        cmocka_unit_test(test_int8_kernels_are_exact_for_all_pairs),
+        cmocka_unit_test(test_int64_and_uint64_edge_cases),
+        cmocka_unit_test(test_maximum_fmax_and_clamp_treat_nan_as_specified),
+        cmocka_unit_test(test_floor_and_truncated_division_of_floats),
+        cmocka_unit_test(test_pow_of_float32_is_accurate),
+        cmocka_unit_test(test_pow_of_float64_is_accurate),
+        cmocka_unit_test(test_hypot_and_atan2_are_accurate),
+        cmocka_unit_test(test_fmod_is_exact),
+        cmocka_unit_test(test_complex_products_quotients_and_powers),
+        cmocka_unit_test(test_lerp_addcmul_addcdiv_and_where),
+        cmocka_unit_test(test_bool_kernels_compute_logic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
-/* Conversions between all dtypes at every level, compared with conversions through the widest types, with the same bits for strided and contiguous
- * operands; and copies of bytes. */
+/* Compares conversions between all dtypes at every instruction-set level with conversions through the widest types. Strided and contiguous
+ * operands must give the same bits. Also tests the kernels that copy bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four headers above. */
+/* cmocka.h uses the four headers above without including them. */
 #include <cmocka.h>
 #include <math.h>
 
@@ -12,7 +12,8 @@
 #include "kernel/bytes.h"
 #include "kernel_levels.h"
 
-/* The exact value of an element: an integer (`bits` in two's complement, `negative` its sign) or a complex number. */
+/* The exact value of an element. For an integer, `bits` is the value in two's complement and `negative` its sign. Any other value is the complex
+ * number re + im * i. */
 struct value {
     bool is_integer, negative;
     uint64_t bits;
@@ -94,7 +95,8 @@ static double as_double(struct value v)
     return !v.is_integer ? v.re : v.negative ? (double)(int64_t)v.bits : (double)v.bits;
 }
 
-/* Returns the value truncated toward zero, or the smallest number of the type if it does not fit. */
+/* Returns the value truncated toward zero, as the conversions to dtype `to` compute it in int64, int32 or uint64. A value out of the range of int64
+ * or int32 becomes the smallest number of that type, and one of at least 2^64 becomes 0 in uint64. */
 static uint64_t as_integer(struct value v, grd_dtype to)
 {
     if (v.is_integer)
@@ -217,7 +219,7 @@ static void fill(grd_dtype dtype, char *out, int n)
     }
 }
 
-/* True if a and b have the same bits, or both are NaN: converted NaNs may have any bits. */
+/* True if the elements at a and b have the same bits, or if both are NaN. The bits of a converted NaN are not specified. */
 static bool same(grd_dtype dtype, const char *a, const char *b)
 {
     if (memcmp(a, b, (size_t)grd_dtype_size(dtype)) == 0)
@@ -228,7 +230,7 @@ static bool same(grd_dtype dtype, const char *a, const char *b)
     return (x.re == y.re || (isnan(x.re) && isnan(y.re))) && (x.im == y.im || (isnan(x.im) && isnan(y.im)));
 }
 
-static void test_every_pair(void **state)
+static void test_every_pair_of_dtypes_is_converted(void **state)
 {
     (void)state;
     enum { N = 1500 };
@@ -250,7 +252,7 @@ static void test_every_pair(void **state)
             }
 }
 
-static void test_every_path(void **state)
+static void test_conversions_do_not_depend_on_strides(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++)
@@ -260,8 +262,9 @@ static void test_every_path(void **state)
                     fail_msg("%s: %s to %s", table_of_level(level)->isa, grd_dtype_name(from), grd_dtype_name(to));
 }
 
-/* Moves elements of every length and size out of a block that ends with the last element, so that reads past it are found. */
-static void test_bytes_in_other_places(void **state)
+/* Tests the kernels that copy every other element and that reverse elements, for every element size and many lengths. The source is a heap block
+ * that ends with its last element, so that AddressSanitizer reports reads past it. */
+static void test_every_second_and_reversed_elements_are_copied(void **state)
 {
     (void)state;
     enum { MOST = 200 };
@@ -286,8 +289,8 @@ static void test_bytes_in_other_places(void **state)
             }
 }
 
-/* Copies between all offsets within a cache line. The bytes around the destination must stay unchanged. */
-static void test_bytes_that_are_copied(void **state)
+/* Copies blocks of bytes from and to every offset within a cache line. The bytes around the destination must stay unchanged. */
+static void test_copies_write_only_their_destination(void **state)
 {
     (void)state;
     enum { AROUND = 64, ROOM = 5000 + 3 * AROUND };
@@ -309,8 +312,8 @@ static void test_bytes_that_are_copied(void **state)
                 }
 }
 
-/* Copies rows of every length. The bytes around each row of the destination must stay unchanged. */
-static void test_rows_that_are_copied(void **state)
+/* Copies rows of 0 to 299 bytes. The bytes around each row of the destination must stay unchanged. */
+static void test_row_copies_write_only_their_rows(void **state)
 {
     (void)state;
     enum { ROWS = 4, MOST = 300, AFTER = 40, STRIDE = 2 * MOST + AFTER };
@@ -336,7 +339,7 @@ static void test_rows_that_are_copied(void **state)
         }
 }
 
-static void test_tables(void **state)
+static void test_the_kernel_table_of_the_cpu_s_level_is_used(void **state)
 {
     (void)state;
     assert_non_null(grd_kernels);
@@ -349,12 +352,12 @@ static void test_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_pair),
-        cmocka_unit_test(test_every_path),
-        cmocka_unit_test(test_bytes_in_other_places),
-        cmocka_unit_test(test_bytes_that_are_copied),
-        cmocka_unit_test(test_rows_that_are_copied),
-        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_every_pair_of_dtypes_is_converted),
+        cmocka_unit_test(test_conversions_do_not_depend_on_strides),
+        cmocka_unit_test(test_every_second_and_reversed_elements_are_copied),
+        cmocka_unit_test(test_copies_write_only_their_destination),
+        cmocka_unit_test(test_row_copies_write_only_their_rows),
+        cmocka_unit_test(test_the_kernel_table_of_the_cpu_s_level_is_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

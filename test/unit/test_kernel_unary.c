@@ -1,10 +1,10 @@
-/* Unary kernels at every level: accuracy compared with libm, special values, all numbers of the half types, integers, and the same bits for
- * contiguous, strided and in-place operands. */
+/* Tests unary kernels at every instruction-set level: accuracy compared with libm, special values, all float16 and bfloat16 numbers, integers, and
+ * equal bits for contiguous, strided and in-place operands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four headers above. */
+/* cmocka.h uses the four headers above without including them. */
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static long double silu(long double x)
     return x / (1 + expl(-x));
 }
 
-/* Reference for gelu. It uses erfc for the tail, because 1 + erf cancels for negative x. */
+/* Reference for gelu, x * (1 + erf(x / sqrt(2))) / 2. It uses erfc, because 1 + erf loses accuracy by cancellation for negative x. */
 static long double gelu(long double x)
 {
     const long double tail = 0.5L * erfcl(fabsl(x) * sqrtl(0.5L));
@@ -54,7 +54,7 @@ static const struct function {
     int kernel;
     long double (*exact)(long double x);
     double float_ulps, double_ulps;
-    double range; /* double arguments are tested up to this magnitude */
+    double range; /* largest magnitude of the float64 arguments tested */
 } functions[] = {
     {"exp", GRD_UNARY_EXP, expl, 1, 1.5, 800},
     {"exp2", GRD_UNARY_EXP2, exp2l, 1.1, 1.5, 1100},
@@ -119,8 +119,8 @@ static void check_double(const struct grd_kernel_table *table, const struct func
     }
 }
 
-/* Tests every 100003rd bit pattern of a float, in order. These have every exponent and both signs. */
-static void test_float_accuracy(void **state)
+/* Tests every 100003rd bit pattern of float32. These patterns include every exponent and both signs. */
+static void test_float32_kernels_are_accurate(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++)
@@ -134,7 +134,7 @@ static void test_float_accuracy(void **state)
             }
 }
 
-static void test_double_accuracy(void **state)
+static void test_float64_kernels_are_accurate(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++)
@@ -178,7 +178,7 @@ static void expect_roots(double *x, int n)
 /* Tests doubles whose square roots are closest to the midpoint of two neighbouring doubles, where an inexact root would be rounded the wrong way.
  * If the midpoint is x / 2 with x odd and the root has 53 bits, the double is (x^2 - c) / 4 for a small c, so x^2 - c must be divisible
  * by 2^54 or 2^55. */
-static void test_roots_near_the_middle(void **state)
+static void test_sqrt_rounds_hard_cases_correctly(void **state)
 {
     (void)state;
     double x[CHUNK];
@@ -202,7 +202,7 @@ static void test_roots_near_the_middle(void **state)
     assert_int_equal(all, 1458);
 }
 
-static void test_special_values(void **state)
+static void test_kernels_are_accurate_at_special_values(void **state)
 {
     (void)state;
     static const double specials[] = {
@@ -218,15 +218,16 @@ static void test_special_values(void **state)
             }
 }
 
-/* True if the kernel works on the bits of a half type without converting to float32 (neg and abs, also for NaN); ret gets the expected bits. */
+/* True for the kernels neg and abs, which change only the sign bit of a float16 or bfloat16 number x, even of a NaN, instead of converting it to
+ * float32. Stores the expected bits in *ret. */
 static bool by_bits(int kernel, uint16_t x, uint16_t *ret)
 {
     *ret = kernel == GRD_UNARY_NEG ? x ^ 0x8000 : x & 0x7fff;
     return kernel == GRD_UNARY_NEG || kernel == GRD_UNARY_HIDDEN_ABS;
 }
 
-/* For every number of the half types the result is the float32 result, rounded. */
-static void test_half(void **state)
+/* For every float16 and bfloat16 number, the result must be the rounded result of the float32 kernel. */
+static void test_half_kernels_equal_float32_with_rounding(void **state)
 {
     (void)state;
     static uint16_t x[65536], y[65536];
@@ -257,7 +258,7 @@ static void test_half(void **state)
             }
 }
 
-static void test_every_path(void **state)
+static void test_results_do_not_depend_on_strides_or_aliasing(void **state)
 {
     (void)state;
     const grd_scalar params[] = {grd_float(1.25), grd_int(3), grd_float(0.75)};
@@ -274,7 +275,7 @@ static void test_every_path(void **state)
             }
 }
 
-static void test_integers(void **state)
+static void test_integer_kernels_at_edge_values(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -301,7 +302,7 @@ static void test_integers(void **state)
     }
 }
 
-static void test_float_edges(void **state)
+static void test_sign_relu_and_softplus_at_edge_values(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -322,7 +323,7 @@ static void test_float_edges(void **state)
     }
 }
 
-static void test_complex(void **state)
+static void test_complex_sqrt_square_reciprocal_and_exp(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
@@ -346,11 +347,15 @@ static void test_complex(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float_accuracy), cmocka_unit_test(test_double_accuracy),
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_roots_near_the_middle),
-        cmocka_unit_test(test_half),           cmocka_unit_test(test_every_path),
-        cmocka_unit_test(test_integers),       cmocka_unit_test(test_float_edges),
-        cmocka_unit_test(test_complex),
+        cmocka_unit_test(test_float32_kernels_are_accurate),
+        cmocka_unit_test(test_float64_kernels_are_accurate),
+        cmocka_unit_test(test_kernels_are_accurate_at_special_values),
+        cmocka_unit_test(test_sqrt_rounds_hard_cases_correctly),
+        cmocka_unit_test(test_half_kernels_equal_float32_with_rounding),
+        cmocka_unit_test(test_results_do_not_depend_on_strides_or_aliasing),
+        cmocka_unit_test(test_integer_kernels_at_edge_values),
+        cmocka_unit_test(test_sign_relu_and_softplus_at_edge_values),
+        cmocka_unit_test(test_complex_sqrt_square_reciprocal_and_exp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Copying, filling and joining compared with loops over elements, for all strides; overlap, large blocks, errors by their text. */
+/* Compares copying, filling and joining with loops over elements for all kinds of strides, and tests overlapping copies and error texts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +13,9 @@ static void expect_same(const grd_tensor *a, const grd_tensor *b)
             fail_msg("element %lld: %g, not %g", (long long)i, element_at(a, i), element_at(b, i));
 }
 
-/* The sizes reach the three ways to copy (as a block, as a transposition, and by general strides) and copies split among threads. */
-static void test_copy_geometries(void **state)
+/* The sizes and views make copy use each of its three methods (one contiguous block, a transposition, general strides), partly split among
+ * threads. */
+static void test_copies_between_all_layouts_equal_loops(void **state)
 {
     (void)state;
     static const int64_t shapes[][3] = {{1, 1, 1}, {2, 3, 4}, {9, 20, 33}, {3, 70, 130}, {2, 300, 257}, {0, 3, 4}};
@@ -39,8 +40,9 @@ static void test_copy_geometries(void **state)
     }
 }
 
-/* Transposes elements of every size, byte for byte: less than a tile, numbers around multiples of a tile, and results stored past the caches. */
-static void test_transposition(void **state)
+/* Transposes matrices with every element size and compares all bytes. Some matrices are smaller than a tile, some have sizes around multiples of
+ * a tile, and some are so large that stores bypass the caches. */
+static void test_transposing_moves_elements_of_every_size(void **state)
 {
     (void)state;
     static const grd_dtype dtypes[] = {GRD_UINT8, GRD_INT16, GRD_FLOAT32, GRD_INT64, GRD_COMPLEX128};
@@ -63,7 +65,7 @@ static void test_transposition(void **state)
     }
 }
 
-static void test_overlap(void **state)
+static void test_overlapping_copies_are_refused(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(6));
@@ -83,7 +85,7 @@ static void test_overlap(void **state)
     grd_error_clear();
 }
 
-static void test_fill(void **state)
+static void test_fill_and_zero_write_every_element(void **state)
 {
     (void)state;
     enum { N = 70001 };
@@ -99,7 +101,7 @@ static void test_fill(void **state)
     grd_error_clear();
 }
 
-static void test_to(void **state)
+static void test_to_converts_and_copies_only_if_necessary(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(2, 3));
@@ -115,7 +117,7 @@ static void test_to(void **state)
     expect_error(GRD_ERROR_NOT_IMPLEMENTED, "to: to_copy: Cannot copy out of meta tensor; no data!");
 }
 
-static void test_cat(void **state)
+static void test_cat_and_stack_join_tensors(void **state)
 {
     (void)state;
     grd_tensor *a = iota(grd_dims(2, 3)), *b = grd_t(iota(grd_dims(2, 2))), *none = iota(grd_dims(0));
@@ -134,7 +136,7 @@ static void test_cat(void **state)
     assert_int_equal(grd_ndim(grd_stack(grd_tensors(a, a), .dim = 2)), 3);
 }
 
-static void test_errors(void **state)
+static void test_copy_cat_stack_roll_and_repeat_refuse_invalid_arguments(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(2, 3)), *v = iota(grd_dims(3)), *zero = grd_scalar_tensor(grd_int(1));
@@ -165,7 +167,7 @@ static void test_errors(void **state)
                                   "'channels'");
 }
 
-static void test_stored_dtypes(void **state)
+static void test_float8_and_quantized_tensors_are_copied_and_converted(void **state)
 {
     (void)state;
     grd_scope scope = grd_scope_open();
@@ -193,14 +195,14 @@ static void test_stored_dtypes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored_dtypes),
-        IN_SCOPE(test_copy_geometries),
-        IN_SCOPE(test_transposition),
-        IN_SCOPE(test_overlap),
-        IN_SCOPE(test_fill),
-        IN_SCOPE(test_to),
-        IN_SCOPE(test_cat),
-        IN_SCOPE(test_errors),
+        cmocka_unit_test(test_float8_and_quantized_tensors_are_copied_and_converted),
+        IN_SCOPE(test_copies_between_all_layouts_equal_loops),
+        IN_SCOPE(test_transposing_moves_elements_of_every_size),
+        IN_SCOPE(test_overlapping_copies_are_refused),
+        IN_SCOPE(test_fill_and_zero_write_every_element),
+        IN_SCOPE(test_to_converts_and_copies_only_if_necessary),
+        IN_SCOPE(test_cat_and_stack_join_tensors),
+        IN_SCOPE(test_copy_cat_stack_roll_and_repeat_refuse_invalid_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

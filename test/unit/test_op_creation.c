@@ -1,4 +1,4 @@
-/* Factories: dtype inference, values, sizes of ranges, errors by their text. */
+/* Tests factory functions: dtype inference, elements, the number of elements of ranges, and error texts. */
 #include <math.h>
 
 #include "support.h"
@@ -13,7 +13,7 @@ static void expect_values(grd_tensor *t, const double *values, int64_t n)
         assert_true(got[i] == values[i]);
 }
 
-static void test_dtypes(void **state)
+static void test_factory_functions_infer_the_dtype(void **state)
 {
     (void)state;
     assert_int_equal(grd_tensor_dtype(grd_zeros(grd_dims(2))), GRD_FLOAT32);
@@ -28,7 +28,7 @@ static void test_dtypes(void **state)
     assert_true(grd_data(grd_zeros(grd_dims(1000, 1000), .device = GRD_META)) == NULL);
 }
 
-static void test_values(void **state)
+static void test_factory_functions_compute_the_elements(void **state)
 {
     (void)state;
     expect_values(grd_full(GRD_NO_DIMS, grd_int(-1), .dtype = GRD_UINT8), (const double[]){255}, 1);
@@ -48,8 +48,8 @@ static void test_values(void **state)
     expect_values(x, (const double[]){1, 1, 1, 0, 1, 1}, 6);
 }
 
-/* A range long enough to be split among threads. */
-static void test_long_range(void **state)
+/* Tests a range that is long enough to be split among threads. */
+static void test_a_long_arange_is_split_among_threads(void **state)
 {
     (void)state;
     enum { N = 100003 };
@@ -62,7 +62,7 @@ static void test_long_range(void **state)
     assert_true(grd_item_double(grd_to(grd_sum(ones), .dtype = GRD_FLOAT64)) == 3.0 * N);
 }
 
-static void test_errors(void **state)
+static void test_factory_functions_refuse_invalid_arguments(void **state)
 {
     (void)state;
     grd_zeros(grd_dims(2), .dtype = GRD_INT64, .requires_grad = true);
@@ -94,10 +94,10 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_dtypes),
-        IN_SCOPE(test_values),
-        IN_SCOPE(test_long_range),
-        IN_SCOPE(test_errors),
+        IN_SCOPE(test_factory_functions_infer_the_dtype),
+        IN_SCOPE(test_factory_functions_compute_the_elements),
+        IN_SCOPE(test_a_long_arange_is_split_among_threads),
+        IN_SCOPE(test_factory_functions_refuse_invalid_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

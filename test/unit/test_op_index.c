@@ -1,4 +1,5 @@
-/* Indexing compared with loops over elements; duplicate indices, threads, indices out of range (nothing is changed), errors by their text. */
+/* Compares indexing with loops over elements, and tests duplicate indices, threads, indices out of range, which must not change anything, and error
+ * texts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static grd_tensor *random_index(grd_dims sizes, int64_t high)
     return t;
 }
 
-static void test_gather_and_scatter(void **state)
+static void test_gather_and_scatter_equal_loops(void **state)
 {
     (void)state;
     enum { A = 5, B = 7, C = 6 };
@@ -40,8 +41,9 @@ static void test_gather_and_scatter(void **state)
     assert_true(grd_ok());
 }
 
-/* Large enough for several threads, with many additions to every row. The order of the additions must not depend on the threads. */
-static void test_index_add_is_ordered(void **state)
+/* The tensors are large enough to be split among threads, and many rows are added to each row of the result. The order of the additions must not
+ * depend on the number of threads. */
+static void test_index_add_adds_in_order_for_any_number_of_threads(void **state)
 {
     (void)state;
     enum { ROWS = 20000, PLACES = 7, WIDTH = 37 };
@@ -66,7 +68,7 @@ static void test_index_add_is_ordered(void **state)
     assert_true(grd_ok());
 }
 
-static void test_masks(void **state)
+static void test_masked_select_masked_fill_and_nonzero(void **state)
 {
     (void)state;
     enum { N = 50001 };
@@ -88,7 +90,8 @@ static void test_masks(void **state)
     assert_int_equal(grd_size(grd_nonzero(grd_ones(GRD_NO_DIMS)), 0), 1);
 }
 
-/* Checks reads and writes of elements selected by an index and by a mask. `x` holds small numbers, which are exact in its dtype. */
+/* Checks operators that read and write the elements of x selected by `index` or `mask`. The elements of x are small integers, which are exact in
+ * every dtype. */
 static void check_elements(grd_tensor *x, grd_tensor *index, grd_tensor *mask)
 {
     int64_t n = grd_numel(x), kept = 0;
@@ -123,7 +126,7 @@ static void check_elements(grd_tensor *x, grd_tensor *index, grd_tensor *mask)
     assert_int_equal(grd_numel(some), kept);
 }
 
-static void test_elements_of_every_dtype(void **state)
+static void test_indexing_works_for_every_dtype(void **state)
 {
     (void)state;
     grd_tensor *numbers = grd_remainder(iota(grd_dims(61)), grd_number(grd_int(5)));
@@ -135,7 +138,7 @@ static void test_elements_of_every_dtype(void **state)
     }
 }
 
-static void test_nothing_is_written_on_error(void **state)
+static void test_an_index_out_of_range_changes_nothing(void **state)
 {
     (void)state;
     static const int64_t bad[] = {0, 1, 3};
@@ -153,7 +156,7 @@ static void test_nothing_is_written_on_error(void **state)
     assert_true(grd_equal(x, kept));
 }
 
-static void test_errors(void **state)
+static void test_indexing_refuses_invalid_indices_and_masks(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(3, 4)), *five = grd_full(grd_dims(1), grd_int(5)), *real = grd_ones(grd_dims(1));
@@ -179,8 +182,8 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_RUNTIME, "one_hot: Class values must be smaller than num_classes.");
 }
 
-/* Selects row 0 once, row 1 twice and row 2 three times: with a gradient of ones each row's gradient is the number of its uses. */
-static void test_embedding_gradient(void **state)
+/* Selects row 0 once, row 1 twice and row 2 three times. With a gradient of ones, each row's gradient is the number of its uses. */
+static void test_the_gradient_of_embedding_counts_uses_of_rows(void **state)
 {
     (void)state;
     static const int32_t rows[] = {2, 1, 2, 0, 1, 2};
@@ -197,7 +200,7 @@ static void test_embedding_gradient(void **state)
     }
 }
 
-static void test_comparisons(void **state)
+static void test_equal_and_allclose_compare_tensors(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(2, 3)), *nan = grd_full(grd_dims(1), grd_float(NAN)), *inf = grd_full(grd_dims(1), grd_float(INFINITY));
@@ -218,14 +221,14 @@ static void test_comparisons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_gather_and_scatter),
-        IN_SCOPE(test_index_add_is_ordered),
-        IN_SCOPE(test_masks),
-        IN_SCOPE(test_elements_of_every_dtype),
-        IN_SCOPE(test_nothing_is_written_on_error),
-        IN_SCOPE(test_errors),
-        IN_SCOPE(test_embedding_gradient),
-        IN_SCOPE(test_comparisons),
+        IN_SCOPE(test_gather_and_scatter_equal_loops),
+        IN_SCOPE(test_index_add_adds_in_order_for_any_number_of_threads),
+        IN_SCOPE(test_masked_select_masked_fill_and_nonzero),
+        IN_SCOPE(test_indexing_works_for_every_dtype),
+        IN_SCOPE(test_an_index_out_of_range_changes_nothing),
+        IN_SCOPE(test_indexing_refuses_invalid_indices_and_masks),
+        IN_SCOPE(test_the_gradient_of_embedding_counts_uses_of_rows),
+        IN_SCOPE(test_equal_and_allclose_compare_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Matrix products compared with three nested loops: built-in kernels and OpenBLAS, all dtypes, arbitrary strides, any number of threads. */
+/* Compares matrix products, computed by the built-in kernels and by OpenBLAS, with three nested loops for all dtypes, many kinds of strides and
+ * several numbers of threads. */
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,10 +11,11 @@
 
 /* ---- Tools ------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns a matrix of small integers, which are exact in every dtype, with an imaginary part if complex. layout 0: contiguous, 1: transposed,
- * 2: every second element, 3: the first row repeated with stride 0, 4: both strides negative. */
+/* Number of memory layouts of the function `matrix`: 0 contiguous, 1 transposed, 2 every second row and column of a larger matrix, 3 one row
+ * repeated with stride 0, 4 both strides negative. */
 enum { LAYOUTS = 5 };
 
+/* Returns a matrix of small integers, which are exact in every dtype, with an imaginary part if the dtype is complex. */
 static grd_tensor *matrix(int64_t rows, int64_t columns, grd_dtype dtype, int layout)
 {
     int64_t stored[2] = {layout == 2 ? 2 * rows : layout == 3 && rows > 0 ? 1 : rows, layout == 2 ? 2 * columns : columns};
@@ -38,7 +40,7 @@ static double complex *values(grd_tensor *t)
     return v;
 }
 
-/* Returns x as the dtype holds it. Only 8-bit integers overflow in these tests. */
+/* Returns x converted to the dtype. In these tests only 8-bit integers overflow, and these wrap around. */
 static double complex wrapped(double complex x, grd_dtype dtype)
 {
     if (!grd_dtype_is_integer(dtype))
@@ -47,7 +49,7 @@ static double complex wrapped(double complex x, grd_dtype dtype)
     return dtype == GRD_UINT8 ? (uint8_t)i : dtype == GRD_INT8 ? (int8_t)i : (double)i;
 }
 
-/* Checks every element of alpha * a @ b + beta * self. */
+/* Checks every element of `result` against alpha * a @ b + beta * self, computed with loops. `self` may be NULL. */
 static void expect_product(grd_tensor *result, grd_tensor *a, grd_tensor *b, double alpha, grd_tensor *self, double beta)
 {
     assert_string_equal(grd_error_message(), "");
@@ -80,7 +82,7 @@ static const int64_t shapes[][3] = {{1, 1, 1},     {2, 3, 4},    {0, 3, 2},     
 
 /* ---- Tests --------------------------------------------------------------------------------------------------------------------- */
 
-static void test_mm(void **state)
+static void test_mm_equals_loops_for_all_dtypes_and_layouts(void **state)
 {
     (void)state;
     for (int d = 0; d < COUNT(dtypes); d++)
@@ -94,7 +96,7 @@ static void test_mm(void **state)
             }
 }
 
-static void test_addmm(void **state)
+static void test_addmm_scales_and_adds(void **state)
 {
     (void)state;
     for (int d = 0; d < COUNT(dtypes); d++) {
@@ -110,9 +112,9 @@ static void test_addmm(void **state)
     expect_product(grd_addmm(nan, a, a, .beta = grd_int(0)), a, a, 1, NULL, 0);
 }
 
-/* Products that leave every possible remainder of rows and columns for the tiles of each level; with nothing, a row, a column or a matrix added, and
- * with results in place and in out=. */
-static void test_small_products(void **state)
+/* The kernels compute the result in tiles of several rows and columns. The sizes give every possible number of leftover rows and columns at every
+ * instruction-set level. addmm adds a row, a column or a matrix, and results are also written in place and to out=. */
+static void test_small_products_for_every_remainder_of_tiles(void **state)
 {
     (void)state;
     static const grd_dtype small[] = {GRD_FLOAT32, GRD_FLOAT64};
@@ -140,7 +142,7 @@ static void test_small_products(void **state)
                 }
 }
 
-static void test_out_may_be_an_input(void **state)
+static void test_out_may_alias_an_input_of_mm(void **state)
 {
     (void)state;
     grd_tensor *a = matrix(6, 6, GRD_FLOAT64, 0), *before = grd_clone(a);
@@ -151,8 +153,8 @@ static void test_out_may_be_an_input(void **state)
     expect_product(a, before, before, 1, before, 1);
 }
 
-/* Where OpenBLAS takes a product, its result is that of the built-in kernel; it takes only contiguous and transposed operands. */
-static void test_openblas(void **state)
+/* A product that OpenBLAS computes must equal one computed with loops. OpenBLAS is used only if both operands are contiguous or transposed. */
+static void test_openblas_computes_contiguous_and_transposed_operands(void **state)
 {
     (void)state;
     static const grd_dtype served[] = {GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_COMPLEX128};
@@ -181,7 +183,8 @@ static void test_openblas(void **state)
         }
 }
 
-/* Products so large that they are computed in blocks of rows, columns and k, with remainders of each, for every layout of both operands. */
+/* Checks products so large that they are computed in blocks of rows, columns and k, with an incomplete last block of each, for every layout of
+ * both operands. */
 static void expect_large(int64_t m, int64_t n, int64_t k)
 {
     for (int d = 0; d < COUNT(dtypes); d++)
@@ -197,16 +200,17 @@ static void expect_large(int64_t m, int64_t n, int64_t k)
     expect_product(grd_addmm(nan, a, b, .beta = grd_int(0)), a, b, 1, NULL, 0);
 }
 
-/* In the first shape some kernels multiply the operands without packing them; in the second one, whose k is larger, all kernels pack. */
-static void test_large(void **state)
+/* For the first shape some kernels multiply the operands without packing them. For the second one, whose k is larger, all kernels pack them. */
+static void test_large_products_are_computed_in_blocks(void **state)
 {
     (void)state;
     expect_large(71, 115, 301);
     expect_large(45, 67, 601);
 }
 
-/* NaN and infinity in an operand appear in exactly the row or column of the result that they belong to, although tiles are padded. */
-static void test_not_finite(void **state)
+/* A NaN in row i of the first operand must appear only in row i of the result, and an infinity in column j of the second one only in column j,
+ * although incomplete tiles are padded. */
+static void test_nan_and_infinity_stay_in_their_row_or_column(void **state)
 {
     (void)state;
     static const int64_t sizes[] = {1, 3, 5, 17, 50, 101};
@@ -227,9 +231,10 @@ static grd_tensor *random_matrix(grd_dims sizes, grd_dtype dtype)
     return grd_dtype_is_integer(dtype) ? grd_randint(-99, 99, sizes, .dtype = dtype) : grd_to(grd_randn(sizes), .dtype = dtype);
 }
 
-/* Computes the result of every operator that multiplies matrices, for operands of the given shape. */
+/* Number of results of the function `products`. */
 enum { OPERATORS = 11 };
 
+/* Computes the result of every operator that multiplies matrices, for operands of the given shape. */
 static void products(int64_t m, int64_t n, int64_t k, grd_dtype dtype, grd_tensor **ret_results)
 {
     grd_manual_seed(1);
@@ -253,7 +258,7 @@ static void products(int64_t m, int64_t n, int64_t k, grd_dtype dtype, grd_tenso
     memcpy(ret_results, results, sizeof results);
 }
 
-static void test_same_bits_for_any_number_of_threads(void **state)
+static void test_products_have_equal_bits_for_any_number_of_threads(void **state)
 {
     (void)state;
     static const int64_t sides[][3] = {{150, 200, 270}, {1000, 3, 257}, {1, 700, 900}, {97, 129, 33}, {16, 499, 64}, {70, 130, 600}};
@@ -279,7 +284,7 @@ static void test_same_bits_for_any_number_of_threads(void **state)
     grd_set_num_threads(threads);
 }
 
-static void test_vectors(void **state)
+static void test_mv_addmv_and_dot_equal_loops(void **state)
 {
     (void)state;
     for (int d = 0; d < COUNT(dtypes); d++) {
@@ -294,7 +299,7 @@ static void test_vectors(void **state)
     assert_true(grd_item_double(grd_dot(grd_zeros(grd_dims(0)), grd_zeros(grd_dims(0)))) == 0);
 }
 
-static void test_bmm(void **state)
+static void test_bmm_and_baddbmm_equal_loops(void **state)
 {
     (void)state;
     for (int d = 0; d < COUNT(dtypes); d++) {
@@ -321,7 +326,7 @@ static void expect_matmul(grd_dims a, grd_dims b, grd_dims want)
         assert_true(grd_item_double(grd_amax(product)) == (double)a.data[a.n - 1]);
 }
 
-static void test_matmul_shapes(void **state)
+static void test_matmul_broadcasts_shapes(void **state)
 {
     (void)state;
     expect_matmul(grd_dims(3), grd_dims(3), GRD_NO_DIMS);
@@ -336,7 +341,7 @@ static void test_matmul_shapes(void **state)
     expect_matmul(grd_dims(0, 2, 3), grd_dims(3, 2), grd_dims(0, 2, 2));
 }
 
-static void test_errors(void **state)
+static void test_products_refuse_mismatched_shapes_and_dtypes(void **state)
 {
     (void)state;
     grd_tensor *a = grd_ones(grd_dims(2, 3)), *b = grd_ones(grd_dims(4, 5)), *v = grd_ones(grd_dims(4));
@@ -364,7 +369,7 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_RUNTIME, "matmul: both arguments to matmul need to be at least 1D, but they are 0D and 2D");
 }
 
-static void test_meta(void **state)
+static void test_mm_infers_the_shape_on_meta_tensors(void **state)
 {
     (void)state;
     grd_tensor *a = grd_empty(grd_dims(5, 3), .device = GRD_META), *b = grd_empty(grd_dims(3, 4), .device = GRD_META);
@@ -376,10 +381,19 @@ static void test_meta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_mm),       IN_SCOPE(test_addmm), IN_SCOPE(test_small_products), IN_SCOPE(test_out_may_be_an_input),
-        IN_SCOPE(test_openblas), IN_SCOPE(test_large), IN_SCOPE(test_not_finite),     IN_SCOPE(test_same_bits_for_any_number_of_threads),
-        IN_SCOPE(test_vectors),  IN_SCOPE(test_bmm),   IN_SCOPE(test_matmul_shapes),  IN_SCOPE(test_errors),
-        IN_SCOPE(test_meta),
+        IN_SCOPE(test_mm_equals_loops_for_all_dtypes_and_layouts),
+        IN_SCOPE(test_addmm_scales_and_adds),
+        IN_SCOPE(test_small_products_for_every_remainder_of_tiles),
+        IN_SCOPE(test_out_may_alias_an_input_of_mm),
+        IN_SCOPE(test_openblas_computes_contiguous_and_transposed_operands),
+        IN_SCOPE(test_large_products_are_computed_in_blocks),
+        IN_SCOPE(test_nan_and_infinity_stay_in_their_row_or_column),
+        IN_SCOPE(test_products_have_equal_bits_for_any_number_of_threads),
+        IN_SCOPE(test_mv_addmv_and_dot_equal_loops),
+        IN_SCOPE(test_bmm_and_baddbmm_equal_loops),
+        IN_SCOPE(test_matmul_broadcasts_shapes),
+        IN_SCOPE(test_products_refuse_mismatched_shapes_and_dtypes),
+        IN_SCOPE(test_mm_infers_the_shape_on_meta_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

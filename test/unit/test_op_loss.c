@@ -1,4 +1,4 @@
-/* Losses compared with their formulas written as loops in C: values, gradients, reductions, errors. */
+/* Compares losses with their formulas, written as loops in C: values, gradients and reductions. Also tests error texts. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -17,7 +17,8 @@ static grd_tensor *random_input(grd_dims sizes)
     return grd_randn(sizes, .dtype = GRD_FLOAT64);
 }
 
-/* The loss -w[t] x[t] for inputs of shape (N, C, D), with its gradients, computed from the definition. */
+/* Expected values of nll_loss for an input x of shape (N, C, D): the loss -weight[t] * x[t] of each of the N * D targets t, the mean and the sum
+ * of the losses, and the gradients of the mean and of the sum with respect to x. */
 struct reference {
     double losses[N * D], mean, sum, grad_sum[N * C * D], grad_mean[N * C * D];
 };
@@ -42,7 +43,7 @@ static void nll_reference(grd_tensor *x, grd_tensor *target, grd_tensor *weight,
         ret->grad_mean[i] = ret->grad_sum[i] / total;
 }
 
-static void test_nll_loss(void **state)
+static void test_nll_loss_and_its_gradient_equal_the_definition(void **state)
 {
     (void)state;
     struct reference want;
@@ -66,7 +67,7 @@ static void test_nll_loss(void **state)
         expect_near(element_at(grd_grad_of(x), i), want.grad_sum[i]);
 }
 
-static void test_nll_loss_over_nothing(void **state)
+static void test_nll_loss_of_an_empty_batch(void **state)
 {
     (void)state;
     grd_tensor *x = random_input(grd_dims(0, C)), *target = grd_zeros(grd_dims(0), .dtype = GRD_INT64);
@@ -74,7 +75,7 @@ static void test_nll_loss_over_nothing(void **state)
     assert_true(grd_item_double(grd_nll_loss(x, target, .reduction = "sum")) == 0);
 }
 
-/* Returns one element of log_softmax, computed from the definition. */
+/* Returns element `class` of the log_softmax of row `row` of x, computed from the definition. */
 static double log_p(grd_tensor *x, int row, int class)
 {
     double sum = 0;
@@ -83,7 +84,7 @@ static double log_p(grd_tensor *x, int row, int class)
     return element_at(x, row * C + class) - log(sum);
 }
 
-static void test_cross_entropy(void **state)
+static void test_cross_entropy_with_smoothing_and_probabilities(void **state)
 {
     (void)state;
     const double smoothing = 0.25;
@@ -104,7 +105,7 @@ static void test_cross_entropy(void **state)
     expect_near(grd_item_double(grd_cross_entropy(x, probabilities, .label_smoothing = smoothing)), smooth);
 }
 
-static void test_differences(void **state)
+static void test_mse_l1_smooth_l1_and_huber_losses(void **state)
 {
     (void)state;
     grd_tensor *x = random_input(grd_dims(N, C)), *y = random_input(grd_dims(N, C));
@@ -125,7 +126,7 @@ static void test_differences(void **state)
     expect_near(grd_item_double(grd_huber_loss(x, y, .reduction = "sum", .delta = beta)), huber);
 }
 
-static void test_binary(void **state)
+static void test_binary_cross_entropy_with_probabilities_and_logits(void **state)
 {
     (void)state;
     grd_tensor *x = random_input(grd_dims(N, C)), *y = grd_rand(grd_dims(N, C), .dtype = GRD_FLOAT64), *p = grd_sigmoid(x);
@@ -144,7 +145,7 @@ static void test_binary(void **state)
     expect_near(element_at(grd_grad_of(far), 2), -1);
 }
 
-static void test_kl_div(void **state)
+static void test_kl_div_reduces_by_mean_batch_and_sum(void **state)
 {
     (void)state;
     grd_tensor *x = random_input(grd_dims(2)), *t = grd_from_data((const double[]){0, 0.75}, grd_dims(2), GRD_FLOAT64);
@@ -154,7 +155,7 @@ static void test_kl_div(void **state)
     expect_near(grd_item_double(grd_kl_div(x, t, .reduction = "sum")), want);
 }
 
-static void test_errors(void **state)
+static void test_losses_refuse_invalid_arguments(void **state)
 {
     (void)state;
     grd_tensor *x = random_input(grd_dims(N, C)), *target = grd_from_data((const int64_t[]){0, 5, 1}, grd_dims(N), GRD_INT64);
@@ -177,10 +178,13 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_nll_loss),      IN_SCOPE(test_nll_loss_over_nothing),
-        IN_SCOPE(test_cross_entropy), IN_SCOPE(test_differences),
-        IN_SCOPE(test_binary),        IN_SCOPE(test_kl_div),
-        IN_SCOPE(test_errors),
+        IN_SCOPE(test_nll_loss_and_its_gradient_equal_the_definition),
+        IN_SCOPE(test_nll_loss_of_an_empty_batch),
+        IN_SCOPE(test_cross_entropy_with_smoothing_and_probabilities),
+        IN_SCOPE(test_mse_l1_smooth_l1_and_huber_losses),
+        IN_SCOPE(test_binary_cross_entropy_with_probabilities_and_logits),
+        IN_SCOPE(test_kl_div_reduces_by_mean_batch_and_sum),
+        IN_SCOPE(test_losses_refuse_invalid_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Providers (alternative implementations of operators): which of them runs a call, what they are given, and how their results and failures
- * are used. */
+/* Tests providers, which are alternative implementations of operators: which provider computes a call, which tensors it is given, and what happens
+ * to its results and failures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static bool takes_two_rows(const grd_op *op, const grd_value *args, void *contex
     return grd_size(args[0].v.tensor, 0) == 2;
 }
 
-/* Provider that fills the result with sevens and records the tensor it was given to write. */
+/* An implementation of an operator, to be registered as a provider. It fills the result with sevens and records the result's sizes and dtype in
+ * `context`. Returns false if the test asks it to fail. */
 static bool write_sevens(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context)
 {
     struct seen *seen = context;
@@ -48,7 +49,7 @@ static void expect_providers(const char *op, const char *names)
 
 static struct seen mm, addmm, sort, cumsum;
 
-static void test_those_of_the_tree_are_listed(void **state)
+static void test_grd_providers_lists_built_in_providers(void **state)
 {
     (void)state;
     expect_providers("bmm", "blas native");
@@ -58,7 +59,7 @@ static void test_those_of_the_tree_are_listed(void **state)
     expect_error(GRD_ERROR_RUNTIME, "there is no operator 'no_such_operator'");
 }
 
-static void test_a_provider_computes_what_it_takes(void **state)
+static void test_a_provider_computes_the_calls_it_accepts(void **state)
 {
     (void)state;
     grd_register_provider("mm", "sevens", takes_two_rows, write_sevens, &mm);
@@ -69,13 +70,14 @@ static void test_a_provider_computes_what_it_takes(void **state)
     assert_true(sum_of(grd_mm(b, grd_ones(grd_dims(4, 1)))) == 12 && mm.calls == 1); /* the provider refuses products with three rows */
     grd_tensor *out = grd_empty(grd_dims(0));
     assert_true(sum_of(grd_mm_out(out, a, b)) == 56 && grd_size(out, 1) == 4);
-    /* The operator checks its arguments before it asks a provider, so the error is the operator's. */
+    /* The operator checks its arguments before it calls the provider (the registered replacement for its kernel), so the operator raises the
+     * error. */
     grd_mm(a, a);
     expect_error(GRD_ERROR_RUNTIME, "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
     assert_int_equal(mm.calls, 2);
 }
 
-static void test_gradients_go_through_it(void **state)
+static void test_backward_uses_the_provider(void **state)
 {
     (void)state;
     grd_tensor *a = grd_set_requires_grad(grd_ones(grd_dims(2, 2)), true);
@@ -83,7 +85,7 @@ static void test_gradients_go_through_it(void **state)
     assert_true(grd_ok() && sum_of(grd_grad_of(a)) == 56);
 }
 
-static void test_what_fails_changes_nothing(void **state)
+static void test_a_failed_provider_leaves_in_place_operands_unchanged(void **state)
 {
     (void)state;
     grd_register_provider("addmm", "sevens", NULL, write_sevens, &addmm);
@@ -100,7 +102,7 @@ static void test_what_fails_changes_nothing(void **state)
     expect_error(GRD_ERROR_RUNTIME, "addmm: output with shape [2] doesn't match the broadcast shape [2, 2]");
 }
 
-static void test_several_results_and_laws(void **state)
+static void test_operators_with_several_results_can_have_providers(void **state)
 {
     (void)state;
     grd_register_provider("sort", "sevens", NULL, write_sevens, &sort);
@@ -110,7 +112,7 @@ static void test_several_results_and_laws(void **state)
     assert_true(sum_of(grd_cumsum(grd_zeros(grd_dims(3), .dtype = GRD_INT32), 0)) == 21 && cumsum.dtype == GRD_INT64);
 }
 
-static void test_what_cannot_be_registered(void **state)
+static void test_invalid_registrations_of_providers_are_refused(void **state)
 {
     (void)state;
     grd_register_provider("no_such_operator", "sevens", NULL, write_sevens, NULL);
@@ -120,16 +122,16 @@ static void test_what_cannot_be_registered(void **state)
     grd_register_provider("exp", "se vens", NULL, write_sevens, NULL);
     expect_error(GRD_ERROR_VALUE, "'se vens' cannot be a provider's name: letters, digits and '_', at most 63");
     grd_register_provider("matmul", "sevens", NULL, write_sevens, NULL);
-    expect_error(GRD_ERROR_RUNTIME, "operator 'matmul' has no run that could be provided: it is made of other operators");
+    expect_error(GRD_ERROR_RUNTIME, "operator 'matmul' cannot have a provider: it is made of other operators");
     grd_register_provider("select", "sevens", NULL, write_sevens, NULL);
-    expect_error(GRD_ERROR_RUNTIME, "operator 'select' has no run that could be provided: it is a view");
+    expect_error(GRD_ERROR_RUNTIME, "operator 'select' cannot have a provider: it is a view");
     grd_register_provider("bmm", "blas", NULL, write_sevens, NULL);
     expect_error(GRD_ERROR_RUNTIME, "operator 'bmm' has a provider 'blas' already");
 }
 
 /* ---- GRADUS_PROVIDER: it is read once per process, so each setting is tested in a new process ------------------------------ */
 
-/* This program runs itself with GRADUS_PROVIDER set and prints the sum of a matrix product, or the error. */
+/* Path of this program. A test runs it again with GRADUS_PROVIDER set, and it then prints the sum of a matrix product, or the error. */
 static const char *program;
 
 static void test_products_in_a_child(const char *wish, const char *expected)
@@ -158,7 +160,7 @@ static int run_as_child(void)
     return 0;
 }
 
-static void test_wishes(void **state)
+static void test_gradus_provider_selects_and_excludes_providers(void **state)
 {
     (void)state;
     test_products_in_a_child("", "7");
@@ -168,20 +170,20 @@ static void test_wishes(void **state)
     test_products_in_a_child("bmm:-sevens", "7");
     test_products_in_a_child("-sevens,mm:sevens", "7");
     test_products_in_a_child("-sevens,-native,-blas",
-                             "mm: GRADUS_PROVIDER leaves no provider for this call; there are: sevens blas native");
+                             "mm: GRADUS_PROVIDER excludes every provider of this call; available are: sevens blas native");
     test_products_in_a_child("mm:", "gradus: GRADUS_PROVIDER: 'mm:' is not understood: say operator:provider or -provider");
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_those_of_the_tree_are_listed),
-        IN_SCOPE(test_a_provider_computes_what_it_takes),
-        IN_SCOPE(test_gradients_go_through_it),
-        IN_SCOPE(test_what_fails_changes_nothing),
-        IN_SCOPE(test_several_results_and_laws),
-        IN_SCOPE(test_what_cannot_be_registered),
-        IN_SCOPE(test_wishes),
+        IN_SCOPE(test_grd_providers_lists_built_in_providers),
+        IN_SCOPE(test_a_provider_computes_the_calls_it_accepts),
+        IN_SCOPE(test_backward_uses_the_provider),
+        IN_SCOPE(test_a_failed_provider_leaves_in_place_operands_unchanged),
+        IN_SCOPE(test_operators_with_several_results_can_have_providers),
+        IN_SCOPE(test_invalid_registrations_of_providers_are_refused),
+        IN_SCOPE(test_gradus_provider_selects_and_excludes_providers),
     };
     (void)argc;
     program = argv[0];

@@ -1,4 +1,4 @@
-/* Random numbers compared with values recorded from PyTorch 2.13 after the seed 7 (test/record_random.py). */
+/* Compares random numbers with values recorded from PyTorch 2.13 after seed 7 by test/record_random.py. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static int seed(void **state)
     return failed;
 }
 
-/* Checks that the tensor has these values, bit for bit. */
+/* Checks that the tensor, converted to `dtype`, has exactly the bits of `values`, which are `size` bytes long. */
 static void expect(grd_tensor *t, const void *values, size_t size, grd_dtype dtype)
 {
     char got[512];
@@ -24,7 +24,8 @@ static void expect(grd_tensor *t, const void *values, size_t size, grd_dtype dty
 
 #define EXPECT(t, values, dtype) expect((t), (values), sizeof(values), (dtype))
 
-/* Checks values that are computed with functions of the C library, which may differ in the last bit between systems. */
+/* Checks that the values differ from the recorded ones by at most about the last bit. Functions of the C library compute them, and these differ
+ * between systems. */
 static void expect_close(grd_tensor *t, const double *values, int64_t n)
 {
     double got[32];
@@ -35,7 +36,7 @@ static void expect_close(grd_tensor *t, const double *values, int64_t n)
         assert_true(fabs(got[i] - values[i]) <= 4e-16 * fabs(values[i]));
 }
 
-static void test_uniform(void **state)
+static void test_rand_and_uniform_equal_pytorch(void **state)
 {
     (void)state;
     EXPECT(grd_rand(grd_dims(7)), rand_7, GRD_FLOAT32);
@@ -44,13 +45,13 @@ static void test_uniform(void **state)
     EXPECT(grd_uniform_(wide, .from = -3.3, .to = 7.7), uniform_double, GRD_FLOAT64);
 }
 
-static void test_strided_in_order_of_memory(void **state)
+static void test_strided_tensors_are_drawn_in_memory_order(void **state)
 {
     (void)state;
     EXPECT(grd_uniform_(grd_t(grd_empty(grd_dims(3, 2)))), transposed, GRD_FLOAT32);
 }
 
-static void test_normal(void **state)
+static void test_randn_equals_pytorch(void **state)
 {
     (void)state;
     EXPECT(grd_randn(grd_dims(5)), randn_5, GRD_FLOAT32);
@@ -60,13 +61,13 @@ static void test_normal(void **state)
     expect_close(grd_randn(grd_dims(17), .dtype = GRD_FLOAT64), randn_double_17, 17);
 }
 
-static void test_exponential(void **state)
+static void test_exponential_equals_pytorch(void **state)
 {
     (void)state;
     expect_close(grd_exponential_(grd_empty(grd_dims(4), .dtype = GRD_FLOAT64), .lambd = 1.5), exponential, 4);
 }
 
-static void test_integers(void **state)
+static void test_randint_randperm_and_random_equal_pytorch(void **state)
 {
     (void)state;
     EXPECT(grd_randint(-4, 5, grd_dims(9)), randint_9, GRD_INT64);
@@ -78,7 +79,7 @@ static void test_integers(void **state)
     EXPECT(grd_random_(grd_empty(grd_dims(2), .dtype = GRD_INT64)), random_int64, GRD_INT64);
 }
 
-static void test_bernoulli(void **state)
+static void test_bernoulli_and_dropout_equal_pytorch(void **state)
 {
     (void)state;
     EXPECT(grd_bernoulli_(grd_empty(grd_dims(12), .dtype = GRD_INT64), .p = grd_float(0.3)), bernoulli, GRD_INT64);
@@ -88,7 +89,7 @@ static void test_bernoulli(void **state)
     assert_ptr_equal(grd_data(grd_dropout(x, .p = 0)), grd_data(x));
 }
 
-static void test_multinomial(void **state)
+static void test_multinomial_equals_pytorch(void **state)
 {
     (void)state;
     grd_tensor *p = grd_from_data((const float[]){0.1f, 0.2f, 0.3f, 0.4f}, grd_dims(4), GRD_FLOAT32);
@@ -97,7 +98,7 @@ static void test_multinomial(void **state)
     EXPECT(grd_multinomial(p, 3), multinomial_without, GRD_INT64);
 }
 
-static void test_one_stream_for_all(void **state)
+static void test_calls_in_sequence_share_one_random_stream(void **state)
 {
     (void)state;
     float values[7];
@@ -108,22 +109,22 @@ static void test_one_stream_for_all(void **state)
     EXPECT(grd_randperm(4), mixed_permutation, GRD_INT64);
 }
 
-static void test_half_dropout_rounds_once(void **state)
+static void test_dropout_of_float16_rounds_once(void **state)
 {
     (void)state;
     grd_tensor *x = grd_full(grd_dims(8), grd_float(0.5), .dtype = GRD_FLOAT16);
     EXPECT(grd_dropout(x, .p = 0.16173971899693784), dropout_half, GRD_FLOAT32);
 }
 
-static void test_equal_scores(void **state)
+static void test_multinomial_orders_equal_scores_as_pytorch(void **state)
 {
     (void)state;
     grd_tensor *p = grd_cat(grd_tensors(grd_zeros(grd_dims(20)), grd_ones(grd_dims(4))));
     EXPECT(grd_multinomial(p, 24), multinomial_equal, GRD_INT64);
 }
 
-/* A state saved between the two numbers of a pair contains the second number. */
-static void test_states(void **state)
+/* Normal numbers are drawn in pairs. A state that is saved after the first number of a pair contains the second one. */
+static void test_a_saved_state_includes_the_pending_normal(void **state)
 {
     (void)state;
     unsigned char saved[5056];
@@ -136,8 +137,8 @@ static void test_states(void **state)
     EXPECT(grd_randn(grd_dims(7)), values, GRD_FLOAT32);
 }
 
-/* N takes several batches of the generator's words, the last of them incomplete. */
-static void test_threads(void **state)
+/* N numbers need several batches of the generator's 32-bit words, the last of them incomplete. */
+static void test_random_numbers_do_not_depend_on_the_thread_count(void **state)
 {
     (void)state;
     enum { N = 100003 };
@@ -155,8 +156,8 @@ static void test_threads(void **state)
     grd_set_num_threads(before);
 }
 
-/* A range of 2^32 values, whose length does not fit into 32 bits. */
-static void test_whole_ranges(void **state)
+/* Without bounds, random_ of uint32 draws from 2^32 values, and this number does not fit into 32 bits. */
+static void test_random_fills_the_whole_range_of_uint32(void **state)
 {
     (void)state;
     uint32_t values[3];
@@ -166,7 +167,7 @@ static void test_whole_ranges(void **state)
     assert_int_equal(grd_numel(grd_randperm(1000, .dtype = GRD_BFLOAT16)), 1000);
 }
 
-static void test_own_generator(void **state)
+static void test_operators_draw_from_a_given_generator(void **state)
 {
     (void)state;
     grd_generator *generator = grd_generator_new(7);
@@ -175,7 +176,7 @@ static void test_own_generator(void **state)
     grd_generator_drop(generator);
 }
 
-static void test_errors_draw_nothing(void **state)
+static void test_refused_calls_draw_nothing(void **state)
 {
     (void)state;
     grd_tensor *x = grd_zeros(grd_dims(3)), *bytes = grd_zeros(grd_dims(3), .dtype = GRD_UINT8);
@@ -201,7 +202,7 @@ static void test_errors_draw_nothing(void **state)
     EXPECT(grd_rand(grd_dims(7)), rand_7, GRD_FLOAT32);
 }
 
-static void test_meta(void **state)
+static void test_meta_tensors_draw_nothing(void **state)
 {
     (void)state;
     assert_int_equal(grd_numel(grd_randn(grd_dims(3, 4), .device = GRD_META)), 12);
@@ -211,22 +212,22 @@ static void test_meta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_uniform, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_strided_in_order_of_memory, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_normal, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_exponential, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_integers, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_bernoulli, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_multinomial, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_one_stream_for_all, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_half_dropout_rounds_once, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_equal_scores, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_states, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_threads, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_whole_ranges, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_own_generator, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_errors_draw_nothing, seed, close_scope),
-        cmocka_unit_test_setup_teardown(test_meta, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_rand_and_uniform_equal_pytorch, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_strided_tensors_are_drawn_in_memory_order, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_randn_equals_pytorch, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_exponential_equals_pytorch, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_randint_randperm_and_random_equal_pytorch, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_bernoulli_and_dropout_equal_pytorch, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_multinomial_equals_pytorch, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_calls_in_sequence_share_one_random_stream, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_dropout_of_float16_rounds_once, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_multinomial_orders_equal_scores_as_pytorch, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_a_saved_state_includes_the_pending_normal, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_random_numbers_do_not_depend_on_the_thread_count, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_random_fills_the_whole_range_of_uint32, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_operators_draw_from_a_given_generator, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_refused_calls_draw_nothing, seed, close_scope),
+        cmocka_unit_test_setup_teardown(test_meta_tensors_draw_nothing, seed, close_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The order of the largest scores, compared with the order of PyTorch's topk (test/record_random.py). */
+/* Compares the order of the largest scores with the order of PyTorch's topk, recorded by test/record_random.py. */
 #include <math.h>
 
 #include "kernel/rank.h"
@@ -17,7 +17,7 @@ static void expect_order(const double *scores, int64_t n, const int64_t *order, 
         assert_int_equal(items[i].index, order[i]);
 }
 
-static void equal_scores(void **state)
+static void equal_scores_are_ordered_as_in_pytorch(void **state)
 {
     (void)state;
     double scores[MOST];
@@ -27,13 +27,13 @@ static void equal_scores(void **state)
     expect_order(scores, MOST, equal_order_few, sizeof equal_order_few / sizeof *equal_order_few);
 }
 
-static void bad_pivots_end_in_heaps(void **state)
+static void heap_sort_replaces_quickselect_after_bad_pivots(void **state)
 {
     (void)state;
     expect_order(bad_pivots, sizeof bad_pivots / sizeof *bad_pivots, bad_pivots_order, sizeof bad_pivots_order / sizeof *bad_pivots_order);
 }
 
-static void nan_is_the_largest(void **state)
+static void nan_ranks_above_infinity(void **state)
 {
     (void)state;
     const double scores[] = {1, NAN, INFINITY, -1, NAN};
@@ -44,9 +44,9 @@ static void nan_is_the_largest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_scores),
-        cmocka_unit_test(bad_pivots_end_in_heaps),
-        cmocka_unit_test(nan_is_the_largest),
+        cmocka_unit_test(equal_scores_are_ordered_as_in_pytorch),
+        cmocka_unit_test(heap_sort_replaces_quickselect_after_bad_pivots),
+        cmocka_unit_test(nan_ranks_above_infinity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
-/* Reductions, scans and softmax: shapes, values compared with simple loops for every layout, special values, gradients, errors by their text. */
+/* Tests reductions, scans and softmax: shapes, values compared with simple loops for several layouts, special values, gradients and error texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka needs the four headers above. */
+/* cmocka.h uses the four headers above without including them. */
 #include <cmocka.h>
 
 #include <math.h>
@@ -52,7 +52,7 @@ static grd_tensor *floats(grd_dims sizes, const float *values)
     return grd_from_data(values, sizes, GRD_FLOAT32);
 }
 
-static void test_shapes(void **state)
+static void test_reductions_and_scans_along_given_dimensions(void **state)
 {
     (void)state;
     grd_tensor *x = floats(grd_dims(2, 3), (const float[]){1, 2, 3, 4, 5, 6});
@@ -77,7 +77,7 @@ static void test_shapes(void **state)
     EXPECT(grd_any(x, .dim = GRD_NO_DIMS), 1, 1, 1, 1, 1, 1);
 }
 
-static void test_dtypes(void **state)
+static void test_reductions_choose_the_result_dtype(void **state)
 {
     (void)state;
     grd_tensor *bytes = grd_from_data((const uint8_t[]){200, 100, 0}, grd_dims(3), GRD_UINT8);
@@ -98,7 +98,7 @@ static void test_dtypes(void **state)
     EXPECT(grd_var(complex), 9);
 }
 
-static void test_special_values(void **state)
+static void test_reductions_of_nan_infinity_and_empty_tensors(void **state)
 {
     (void)state;
     grd_tensor *x = floats(grd_dims(4), (const float[]){1, NAN, 3, NAN}), *empty = grd_zeros(grd_dims(0));
@@ -122,7 +122,7 @@ static void test_special_values(void **state)
 }
 
 /* The variance of equal elements is exactly 0, even if their sum is rounded. */
-static void test_constant(void **state)
+static void test_the_variance_of_equal_elements_is_exactly_zero(void **state)
 {
     (void)state;
     static const grd_dtype dtypes[] = {GRD_FLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX32, GRD_COMPLEX64};
@@ -143,8 +143,8 @@ static void test_constant(void **state)
     EXPECT(grd_var(floats(grd_dims(3), (const float[]){1, NAN, 1})), NAN);
 }
 
-/* Rows of every length around multiples of the kernels' vector and block lengths, compared with simple loops. */
-static void test_lengths(void **state)
+/* Reduces rows of all lengths up to 140, and of some up to 2100, and compares the results with simple loops. */
+static void test_reductions_of_rows_of_many_lengths_equal_loops(void **state)
 {
     (void)state;
     enum { MOST = 2100 };
@@ -183,7 +183,7 @@ static void test_lengths(void **state)
     }
 }
 
-static void test_complex_logsumexp(void **state)
+static void test_logsumexp_of_complex_tensors(void **state)
 {
     (void)state;
     const float parts[] = {1000, 1, 1000, 1, -INFINITY, 0};
@@ -193,8 +193,8 @@ static void test_complex_logsumexp(void **state)
     EXPECT(grd_real(grd_logsumexp(grd_zeros(grd_dims(2, 0), .dtype = GRD_COMPLEX64), .dim = grd_dims(1))), -INFINITY, -INFINITY);
 }
 
-/* Every combination of shape, strides, reduced dimensions and number of threads, compared with a simple sum. */
-static void test_against_loops(void **state)
+/* Compares sums for every combination of shape, layout, reduced dimensions and number of threads with loops. */
+static void test_sums_over_all_layouts_and_dimensions_equal_loops(void **state)
 {
     (void)state;
     static const int64_t shapes[][3] = {{1, 1, 300000}, {100000, 1, 3}, {3, 1, 100000}, {300, 40, 5},
@@ -209,7 +209,7 @@ static void test_against_loops(void **state)
             for (int order = 0; order < 2; order++) {
                 grd_scope scope = grd_scope_open();
                 int64_t dims[3], count = 0, results = 1, stride[3] = {0}, step = 1;
-                /* Order 1 has the same values with the dimensions stored in reverse order. */
+                /* With order 1 the dimensions are stored in reverse order, so the strides increase. */
                 const int64_t in[2][3] = {{size[1] * size[2], size[2], 1}, {1, size[0], size[0] * size[1]}};
                 for (int d = 2; d >= 0; d--) {
                     if (mask >> d & 1) {
@@ -253,7 +253,7 @@ static grd_tensor *gradient(grd_tensor *y, grd_tensor *x)
     return result;
 }
 
-static void test_gradients(void **state)
+static void test_gradients_of_reductions_with_zeros_and_ties(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(floats(grd_dims(3), (const float[]){2, 0, 5}), true);
@@ -268,7 +268,7 @@ static void test_gradients(void **state)
     EXPECT(gradient(grd_norm(zero, .p = grd_float(0.5)), zero), 0, 0);
 }
 
-static void test_errors(void **state)
+static void test_reductions_refuse_invalid_arguments(void **state)
 {
     (void)state;
     grd_tensor *x = grd_ones(grd_dims(2, 3)), *none = grd_zeros(grd_dims(2, 0)), *whole = grd_ones(grd_dims(2), .dtype = GRD_INT64);
@@ -297,8 +297,8 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_INDEX, "softmax: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
 }
 
-/* One row or a few rows are reduced by a shorter code path than many rows, which must give the same bits. */
-static void test_few_rows(void **state)
+/* Reducing up to 8 rows takes a shorter code path than reducing many rows. Both paths must give the same bits. */
+static void test_reductions_of_few_rows_equal_those_of_many(void **state)
 {
     (void)state;
     enum { ROWS = 9, WIDTH = 77 };
@@ -330,8 +330,9 @@ static void test_few_rows(void **state)
     assert_true(grd_ok());
 }
 
-/* Rows filled with the smallest value of an integer dtype and the largest at place k, and the reverse, reduced along rows and along columns. */
-static void test_ends_of_integers(void **state)
+/* Reduces rows or columns in which every element is the smallest value of an integer dtype except for the largest value at index k, and the
+ * reverse. */
+static void test_reductions_of_extreme_integers(void **state)
 {
     (void)state;
     static const struct {
@@ -369,17 +370,17 @@ static void test_ends_of_integers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_shapes, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_dtypes, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_special_values, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_constant, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_lengths, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_complex_logsumexp, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_against_loops, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_gradients, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_few_rows, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_ends_of_integers, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_reductions_and_scans_along_given_dimensions, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_reductions_choose_the_result_dtype, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_reductions_of_nan_infinity_and_empty_tensors, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_the_variance_of_equal_elements_is_exactly_zero, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_reductions_of_rows_of_many_lengths_equal_loops, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_logsumexp_of_complex_tensors, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_sums_over_all_layouts_and_dimensions_equal_loops, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_gradients_of_reductions_with_zeros_and_ties, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_reductions_refuse_invalid_arguments, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_reductions_of_few_rows_equal_those_of_many, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_reductions_of_extreme_integers, open_scope, close_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Views: sizes and strides, shared memory, bounds, errors by their text; gradients of overlapping as_strided compared with finite differences. */
+/* Tests views: sizes and strides, shared memory, bounds and error texts. Gradients through overlapping and split views are compared with finite
+ * differences. */
 #include "base/object.h"
 #include "support.h"
 
@@ -39,7 +40,7 @@ static void test_views_share_storage(void **state)
     assert_true(grd_ok());
 }
 
-static void test_geometry(void **state)
+static void test_views_have_the_expected_sizes_strides_and_offset(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(2, 3, 4));
@@ -55,8 +56,8 @@ static void test_geometry(void **state)
     expect_geometry(grd_as_strided(x, grd_dims(3), grd_dims(-2), .storage_offset = grd_int(5)), grd_dims(3), grd_dims(-2), 5);
 }
 
-/* Every start, end and step for a few elements, compared with Python's rule for slices written as a loop. */
-static void test_slice_ranges(void **state)
+/* Compares slices of 4 elements, for every start and end from -6 to 6 and every step from -3 to 3, with Python's rule written as a loop. */
+static void test_slice_ranges_follow_pythons_rule(void **state)
 {
     (void)state;
     enum { N = 4 };
@@ -87,7 +88,7 @@ static void test_slice_ranges(void **state)
             }
 }
 
-static void test_lists(void **state)
+static void test_split_chunk_and_unbind_return_lists_of_views(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(5, 2));
@@ -103,7 +104,7 @@ static void test_lists(void **state)
     expect_geometry(parts.data[1], grd_dims(5), grd_dims(2), 1);
 }
 
-static void test_errors(void **state)
+static void test_views_refuse_invalid_arguments(void **state)
 {
     (void)state;
     grd_tensor *x = iota(grd_dims(2, 3)), *v = iota(grd_dims(3));
@@ -170,7 +171,7 @@ static grd_tensors split_and_weigh(grd_tensor *const *inputs, int n, void *conte
     return (grd_tensors){2, list};
 }
 
-static void test_gradients(void **state)
+static void test_gradients_of_overlapping_and_split_views(void **state)
 {
     (void)state;
     grd_tensor *x = grd_set_requires_grad(iota(grd_dims(6)), true), *y = grd_set_requires_grad(iota(grd_dims(4, 2)), true);
@@ -184,11 +185,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_SCOPE(test_views_share_storage),
-        IN_SCOPE(test_geometry),
-        IN_SCOPE(test_slice_ranges),
-        IN_SCOPE(test_lists),
-        IN_SCOPE(test_errors),
-        IN_SCOPE(test_gradients),
+        IN_SCOPE(test_views_have_the_expected_sizes_strides_and_offset),
+        IN_SCOPE(test_slice_ranges_follow_pythons_rule),
+        IN_SCOPE(test_split_chunk_and_unbind_return_lists_of_views),
+        IN_SCOPE(test_views_refuse_invalid_arguments),
+        IN_SCOPE(test_gradients_of_overlapping_and_split_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Optimizers and gradient clipping: steps compared with those recorded from PyTorch by test/record_optim.py, groups, state, errors. */
+/* Tests optimizers and gradient clipping: steps compared with those recorded from PyTorch by test/record_optim.py, parameter groups, state and
+ * errors. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static void start(grd_tensor **ret_parameters)
         ret_parameters[i] = start_of(i);
 }
 
-/* Takes the steps `from` to `to` - 1 of the recording. The second parameter has no gradient in the first step. */
+/* Repeats the recorded steps `from` to `to` - 1. In step 0 the second parameter has no gradient. */
 static void take_steps(grd_optimizer *optimizer, grd_tensor **parameters, int from, int to)
 {
     for (int step = from; step < to; step++) {
@@ -51,8 +52,9 @@ static void take_steps(grd_optimizer *optimizer, grd_tensor **parameters, int fr
     }
 }
 
-/* Checks that the tensors are within `ulps` ulps of the largest recorded number; 0: the same bits. Levels below x86-64-v3 have no FMA and round a
- * product before adding it, so each step may differ in the last place there (kernel/cpu/optim.c). */
+/* Checks that each element differs from the recorded one by at most `ulps` ulps of the tensor's largest recorded element. If `ulps` is 0, the bits
+ * must be equal. Instruction-set levels below x86-64-v3 have no FMA and round a product before adding it, so there each step may differ in the last
+ * place (kernel/cpu/optim.c). */
 static void expect_recorded(grd_tensor *const *tensors, const float *recorded, int ulps)
 {
     assert_true(grd_ok());
@@ -69,7 +71,7 @@ static void expect_recorded(grd_tensor *const *tensors, const float *recorded, i
     }
 }
 
-/* Returns the optimizer that the recording calls `name`. */
+/* Returns a new optimizer with the class and options that test/record_optim.py uses under this name. */
 static grd_optimizer *make(const char *name, grd_tensors parameters)
 {
     if (strcmp(name, "sgd") == 0)
@@ -88,7 +90,7 @@ static grd_optimizer *make(const char *name, grd_tensors parameters)
     return grd_adam_new(parameters, 0.01, .beta1 = 0.4, .beta2 = 0.99, .eps = 1e-4, .weight_decay = 0.1, .amsgrad = true, .maximize = true);
 }
 
-/* Adam's arithmetic is done in another order than PyTorch's, so each step may differ in the last place. */
+/* Adam computes in another order than PyTorch's Adam, so each step may differ in the last place. */
 static const struct {
     const char *name;
     const float *recorded;
@@ -98,7 +100,7 @@ static const struct {
     {"adamw", adamw, 4}, {"adamw_all", adamw_all, 4},
 };
 
-static void test_steps_are_pytorchs(void **state)
+static void test_optimizer_steps_equal_pytorch(void **state)
 {
     (void)state;
     for (int k = 0; k < GRD_LENGTH(optimizers); k++) {
@@ -113,7 +115,7 @@ static void test_steps_are_pytorchs(void **state)
 
 /* ---- State ---------------------------------------------------------------------------------------------------------------------------- */
 
-static void test_state_goes_to_another_optimizer(void **state)
+static void test_optimizer_state_can_be_copied_to_another_optimizer(void **state)
 {
     (void)state;
     for (int k = 0; k < GRD_LENGTH(optimizers); k++) {
@@ -134,7 +136,7 @@ static void test_state_goes_to_another_optimizer(void **state)
     }
 }
 
-static void test_state_by_name(void **state)
+static void test_optimizer_state_is_read_and_set_by_name(void **state)
 {
     (void)state;
     grd_tensor *parameters[PARAMETERS];
@@ -174,7 +176,7 @@ static void test_state_by_name(void **state)
 
 /* ---- Groups and options ----------------------------------------------------------------------------------------------------------------- */
 
-static void test_groups_have_options_of_their_own(void **state)
+static void test_parameter_groups_have_separate_options(void **state)
 {
     (void)state;
     grd_tensor *together[PARAMETERS], *apart[PARAMETERS];
@@ -204,7 +206,7 @@ static void test_groups_have_options_of_their_own(void **state)
     grd_optimizer_drop(second);
 }
 
-static void test_zero_grad_takes_gradients_away(void **state)
+static void test_zero_grad_removes_gradients(void **state)
 {
     (void)state;
     grd_tensor *parameters[PARAMETERS];
@@ -222,7 +224,7 @@ static void test_zero_grad_takes_gradients_away(void **state)
 }
 
 /* Dropping an optimizer frees its state and its references to the parameters. The caller's references stay valid. */
-static void test_nothing_is_left(void **state)
+static void test_dropping_an_optimizer_frees_its_memory(void **state)
 {
     (void)state;
     const int64_t before = grd_memory_get_stats().blocks;
@@ -242,7 +244,7 @@ static void test_nothing_is_left(void **state)
 
 /* ---- Clipping --------------------------------------------------------------------------------------------------------------------------------- */
 
-static void test_clipping_is_pytorchs(void **state)
+static void test_clip_grad_norm_equals_pytorch(void **state)
 {
     (void)state;
     const double orders[] = {2, 1, 3, (double)INFINITY};
@@ -260,7 +262,7 @@ static void test_clipping_is_pytorchs(void **state)
     }
 }
 
-static void test_clipping_at_the_edges(void **state)
+static void test_clipping_of_missing_and_nonfinite_gradients(void **state)
 {
     (void)state;
     grd_tensor *w = grd_ones(grd_dims(2), .requires_grad = true), *without = grd_ones(grd_dims(2), .requires_grad = true);
@@ -285,7 +287,7 @@ static void test_clipping_at_the_edges(void **state)
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------------------------------------ */
 
-static void test_options_out_of_range(void **state)
+static void test_optimizer_options_out_of_range_are_refused(void **state)
 {
     (void)state;
     grd_tensor *w = grd_ones(grd_dims(2), .requires_grad = true);
@@ -322,7 +324,7 @@ static void test_options_out_of_range(void **state)
     grd_optimizer_drop(optimizer);
 }
 
-static void test_parameters_that_cannot_be(void **state)
+static void test_invalid_optimizer_parameters_are_refused(void **state)
 {
     (void)state;
     grd_tensor *w = grd_ones(grd_dims(2), .requires_grad = true);
@@ -349,8 +351,8 @@ static void test_parameters_that_cannot_be(void **state)
     grd_optimizer_drop(optimizer);
 }
 
-/* A step that fails for lack of memory, at any allocation, leaves the parameters unchanged, and the optimizer can try again. */
-static void test_steps_survive_failed_allocations(void **state)
+/* A step that fails because any one of its allocations fails leaves the parameters unchanged, and the step can be repeated. */
+static void test_a_step_with_a_failed_allocation_can_be_repeated(void **state)
 {
     (void)state;
     for (int k = 0; k < GRD_LENGTH(optimizers); k++) {
@@ -382,17 +384,17 @@ static void test_steps_survive_failed_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_steps_are_pytorchs),
-        IN_SCOPE(test_state_goes_to_another_optimizer),
-        IN_SCOPE(test_state_by_name),
-        IN_SCOPE(test_groups_have_options_of_their_own),
-        IN_SCOPE(test_zero_grad_takes_gradients_away),
-        IN_SCOPE(test_nothing_is_left),
-        IN_SCOPE(test_clipping_is_pytorchs),
-        IN_SCOPE(test_clipping_at_the_edges),
-        IN_SCOPE(test_options_out_of_range),
-        IN_SCOPE(test_parameters_that_cannot_be),
-        IN_SCOPE(test_steps_survive_failed_allocations),
+        IN_SCOPE(test_optimizer_steps_equal_pytorch),
+        IN_SCOPE(test_optimizer_state_can_be_copied_to_another_optimizer),
+        IN_SCOPE(test_optimizer_state_is_read_and_set_by_name),
+        IN_SCOPE(test_parameter_groups_have_separate_options),
+        IN_SCOPE(test_zero_grad_removes_gradients),
+        IN_SCOPE(test_dropping_an_optimizer_frees_its_memory),
+        IN_SCOPE(test_clip_grad_norm_equals_pytorch),
+        IN_SCOPE(test_clipping_of_missing_and_nonfinite_gradients),
+        IN_SCOPE(test_optimizer_options_out_of_range_are_refused),
+        IN_SCOPE(test_invalid_optimizer_parameters_are_refused),
+        IN_SCOPE(test_a_step_with_a_failed_allocation_can_be_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

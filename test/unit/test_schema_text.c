@@ -1,5 +1,5 @@
-/* Signatures parsed at run time: what each one means, the position of each mistake, and that the schema's operators parse to
- * what the generator made. */
+/* Tests the parser of operator signatures at run time: the meaning of each part and the reported position of each mistake. The signatures of the
+ * schema's operators must parse to the tables that the code generator made. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static bool is(struct grd_span span, const char *word)
     return grd_span_is(span, word);
 }
 
-static void test_a_signature_of_everything(void **state)
+static void test_every_part_of_a_signature_is_parsed(void **state)
 {
     (void)state;
     struct grd_schema s;
@@ -57,7 +57,7 @@ static void test_a_signature_of_everything(void **state)
     assert_true(is(s.results[0], "y0"));
 }
 
-static void test_mistakes(void **state)
+static void test_mistakes_are_reported_with_their_position(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -115,7 +115,7 @@ static void test_mistakes(void **state)
     }
 }
 
-static void test_lists_of_defaults_are_limited(void **state)
+static void test_default_lists_hold_at_most_64_integers(void **state)
 {
     (void)state;
     char text[512] = "f(int[] x=[0", tail[] = ",0";
@@ -127,8 +127,8 @@ static void test_lists_of_defaults_are_limited(void **state)
     grd_error_clear();
 }
 
-/* The tables of the generator come from the same text that is parsed here, so the results must be equal. */
-static void test_the_schema_s_own_operators(void **state)
+/* The code generator made its tables from the same signatures that are parsed here, so parsing must give equal tables. */
+static void test_parsed_signatures_equal_the_generated_tables(void **state)
 {
     (void)state;
     for (int64_t i = 0; i < grd_op_count(); i++) {
@@ -165,8 +165,8 @@ static void test_the_schema_s_own_operators(void **state)
     }
 }
 
-/* Every prefix of a signature, and every signature with one changed character, is either parsed or refused. */
-static void test_damaged_text(void **state)
+/* Changes each character of a signature to several others, including NUL, which cuts the signature. Each text is either parsed or refused. */
+static void test_damaged_signatures_are_parsed_or_refused(void **state)
 {
     (void)state;
     static const char whole[] = "lib::f(Tensor self, int[]? k=[1,-2], *, Scalar s=1e3, str m='x') -> (Tensor a, Tensor b)";
@@ -189,11 +189,11 @@ static void test_damaged_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_signature_of_everything),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_lists_of_defaults_are_limited),
-        cmocka_unit_test(test_the_schema_s_own_operators),
-        cmocka_unit_test(test_damaged_text),
+        cmocka_unit_test(test_every_part_of_a_signature_is_parsed),
+        cmocka_unit_test(test_mistakes_are_reported_with_their_position),
+        cmocka_unit_test(test_default_lists_hold_at_most_64_integers),
+        cmocka_unit_test(test_parsed_signatures_equal_the_generated_tables),
+        cmocka_unit_test(test_damaged_signatures_are_parsed_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

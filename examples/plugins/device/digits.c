@@ -1,6 +1,7 @@
-/* Trains the digits network on the cpu and on the devices of plug-ins, and prints the losses next to each other. They are the same to the last bit.
+/* Trains the digits network on the CPU and on the devices of plug-ins, and prints the losses of all devices side by side. The losses must be
+ * equal to the last bit.
  *
- *     digits examples/data/digits.csv vault.so [safe.so …]
+ *     digits examples/data/digits.csv vault.so [safe.so ...]
  *
  * The name of a plug-in's file is the name of its device. The exit status is 1 if a loss differs. */
 #include <math.h>
@@ -43,7 +44,7 @@ static int read_digits(const char *path)
 /* ---- Training, on any device ---------------------------------------------------------------------------------------------------- */
 
 struct network {
-    grd_tensor *parameter[PARAMETERS], *mean[PARAMETERS], *square[PARAMETERS]; /* AdamW's running averages */
+    grd_tensor *parameter[PARAMETERS], *mean[PARAMETERS], *square[PARAMETERS]; /* mean and square are AdamW's running averages */
     int steps;
 };
 
@@ -107,7 +108,7 @@ static double train_step(struct network *net, grd_tensor *images, grd_tensor *la
     return value;
 }
 
-/* Returns the accuracy on the images that were not trained on, which are those after the first TRAINED. */
+/* Returns the accuracy on the images that were not used for training: all but the first TRAINED images. */
 static double accuracy(const struct network *net, grd_tensor *images, grd_tensor *labels)
 {
     const bool recording = grd_set_grad_enabled(false);
@@ -117,7 +118,7 @@ static double accuracy(const struct network *net, grd_tensor *images, grd_tensor
     return grd_item_double(grd_sum(right)) / (IMAGES - TRAINED);
 }
 
-/* Trains on a device. Returns the mean loss of each epoch and the final accuracy through pointers, and false on failure. */
+/* Trains on a device. Writes the mean loss of each epoch to ret_losses and the final accuracy to *ret_accuracy. Returns false on failure. */
 static bool train(grd_device device, double *ret_losses, double *ret_accuracy)
 {
     const grd_scope scope = grd_scope_open();
@@ -146,7 +147,7 @@ static bool train(grd_device device, double *ret_losses, double *ret_accuracy)
 
 /* ---- Comparison of the devices ----------------------------------------------------------------------------------------------------- */
 
-/* Loads a plug-in and returns its device: "vault" for "build/vault.so". */
+/* Loads a plug-in and returns its device, which has the name of the file: "vault" for "build/vault.so". */
 static grd_device load_device(const char *path)
 {
     char name[64];

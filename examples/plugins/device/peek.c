@@ -1,8 +1,9 @@
-/* Shows what happens to a program that reads the memory of the device directly.
+/* Shows what happens to a program that reads the memory of a plug-in's device directly.
  *
  *     peek vault.so copy|raw
  *
- * "copy" asks the library for an element, which copies it with the device's function; "raw" dereferences the address and is ended by SIGSEGV. */
+ * With "copy" the program asks the library for an element, which copies it with the device's function. With "raw" it dereferences the address and
+ * is ended by SIGSEGV. */
 #include <stdio.h>
 #include <string.h>
 

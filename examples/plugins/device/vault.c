@@ -1,11 +1,12 @@
-/* A device whose memory the cpu cannot access.
+/* A device whose memory the CPU cannot access.
  *
- * All its tensors lie in one arena of pages without access rights. A kernel or a copy opens the arena while it works; at any other time dereferencing
- * an address of it, in the library or in a program, ends the program with SIGSEGV. A program that runs on this device therefore shows that nothing
- * reads device memory except through the device.
+ * All tensors of the device are in one arena of pages without access rights. A kernel or a copy gives itself access to the arena while it works. At
+ * any other time dereferencing an address in the arena, in the library or in a program, ends the program with SIGSEGV. A program that runs on this
+ * device therefore shows that nothing reads device memory except through the device.
  *
- * The device has kernels for add, sub, mul, relu and neg of contiguous float32 tensors of one shape. Other operands and all other operators use the
- * library's fallback to the cpu. The device's name is VAULT_NAME, so the file can be built into several devices that one program uses together. */
+ * The device has kernels for add, sub, mul, relu and neg of contiguous float32 tensors of one shape. Other operands and all other operators use
+ * the library's fallback to the CPU. The device's name is VAULT_NAME, so the file can be built into several devices that one program uses
+ * together. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,11 +20,12 @@
 #endif
 
 enum { DEVICES = 2, ALIGNMENT = 64 };
-#define ARENA_BYTES ((int64_t)1 << 30) /* reserved addresses; a page takes memory when it is first written */
+/* the size of the reserved range of addresses; a page of it takes memory when it is first written */
+#define ARENA_BYTES ((int64_t)1 << 30)
 
 /* ---- The arena --------------------------------------------------------------------------------------------------------------- */
 
-/* A piece of the arena, in use or free, in a list ordered by address. The list itself is kept outside of the arena. */
+/* A part of the arena, in use or free. The parts form a list ordered by address, which itself is stored outside of the arena. */
 struct piece {
     char *start;
     int64_t bytes;
@@ -38,8 +40,8 @@ static pthread_mutex_t pieces_lock = PTHREAD_MUTEX_INITIALIZER;
 static int open_count;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Opens the arena. Several threads may work at once: the first one opens the arena and the last one closes it. Returns false with an error set if the
- * system refuses. */
+/* Makes the arena, i.e. the device's memory, readable and writable. It stays so until as many calls of close_arena have followed, so several threads
+ * may work at the same time. Returns false, with an error set, if the system refuses. */
 static bool open_arena(void)
 {
     pthread_mutex_lock(&open_lock);
@@ -67,7 +69,8 @@ static struct piece *new_piece(char *start, int64_t bytes, struct piece *next)
     return piece;
 }
 
-/* Returns the first free piece that is large enough, cut to size, or NULL if there is none. */
+/* Marks the first free part of the arena that has at least `bytes` bytes as used, cuts it to this size and returns it. Returns NULL if there is
+ * none. */
 static struct piece *take_piece(int64_t bytes)
 {
     struct piece *piece = pieces;
@@ -152,7 +155,7 @@ static void mul_loop(int64_t n, float *to, const float *a, const float *b)
         to[i] = a[i] * b[i];
 }
 
-/* NaN stays NaN, because a comparison with NaN is false. */
+/* Computes relu. NaN stays NaN, because a comparison with NaN is false. */
 static void relu_loop(int64_t n, float *to, const float *a, const float *b)
 {
     (void)b;
@@ -167,6 +170,7 @@ static void neg_loop(int64_t n, float *to, const float *a, const float *b)
         to[i] = -a[i];
 }
 
+/* True if `t` is a contiguous float32 tensor with the sizes and the device of `like`. */
 static bool is_plain(const grd_tensor *t, const grd_tensor *like)
 {
     const grd_dims sizes = grd_sizes(t), wanted = grd_sizes(like);
@@ -179,7 +183,8 @@ static bool is_one(grd_scalar alpha)
     return alpha.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(alpha) == 1;
 }
 
-/* True if the kernels can compute the call: all tensors are contiguous float32 of one shape, and the alpha of add and sub is 1. */
+/* True if the device's kernels can compute the call: if all tensors are contiguous float32 tensors of one shape, and the alpha of add and sub is
+ * 1. */
 static bool takes(const grd_op *op, const grd_value *args)
 {
     for (int i = 0; i < grd_op_arg_count(op); i++)
@@ -192,7 +197,8 @@ struct work {
     loop *loop;
 };
 
-/* Computes a call. The library has already checked it and allocated the result, which has the arguments' shape, strides and dtype. */
+/* Computes the elements of a call's result. The library has already checked the call and allocated the result, which has the arguments' shape,
+ * strides and dtype. `context` is the struct work with the loop to run. */
 static bool compute(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context)
 {
     const struct work *work = context;

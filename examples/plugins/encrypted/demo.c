@@ -1,13 +1,14 @@
 /* Computes sums and other linear functions of numbers that stay encrypted all the time.
  *
- * Shows what works on encrypted tensors, what is refused, and how they are printed. The exit status is 1 if a decrypted result is wrong. */
+ * The program shows what works on encrypted tensors, what is refused, and how encrypted tensors are printed. The exit status is 1 if a decrypted
+ * result is wrong. */
 #include <stdio.h>
 
 #include "encrypted.h"
 
 static bool all_right = true;
 
-/* Prints an encrypted tensor and its decrypted numbers, and compares the numbers with `wanted`. */
+/* Prints an encrypted tensor and its decrypted numbers, and compares these numbers with `wanted`. */
 static void show(const char *what, grd_tensor *t, grd_tensor *wanted)
 {
     printf("%s: ", what);
@@ -48,7 +49,7 @@ int main(void)
     show_refusal(encrypted_reveal(a));
     all_right &= grd_data(x) == NULL;
 
-    /* Encrypting the same numbers twice gives different words, because each encryption has a mask of its own. */
+    /* Encrypting the same numbers twice gives different masked words, because each encryption has its own mask. */
     all_right &= !grd_equal(encrypted_masked(x), a) && !grd_equal(encrypted_masked(x), encrypted_masked(encrypted_from(a)));
     printf("%s\n", all_right && grd_ok() ? "all as in plain" : "NOT as in plain");
     grd_scope_close(scope);

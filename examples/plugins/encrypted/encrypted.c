@@ -1,6 +1,7 @@
-/* Encrypted tensors: see encrypted.h. To the library they are wrappers: it calls `serve` for every operator and reads no data.
+/* Implements encrypted tensors, which encrypted.h describes. They are wrapper tensors: the library calls `serve` for every operator on them and never
+ * reads their elements.
  *
- * Invariant: plain number = masked word - mask modulo 2^64, for every tensor that is made here. */
+ * Invariant: for every encrypted tensor, number = masked word - mask, modulo 2^64. */
 #include "encrypted.h"
 
 #include <stdlib.h>
@@ -46,11 +47,11 @@ static const struct secret *secret_of(const grd_tensor *t)
 
 /* ---- Operators: each runs twice, on the masked words and on the mask ------------------------------------------------------------- */
 
-/* How an unencrypted tensor among the arguments is used. */
+/* The way in which an operator treats an unencrypted tensor among its arguments. */
 enum rule {
-    LINEAR, /* the operator has no unencrypted argument */
-    SUM,    /* it is added to the masked words only, not to the mask */
-    PRODUCT /* masked words and mask are both multiplied by it; two encrypted tensors cannot be multiplied */
+    LINEAR, /* the operator takes no unencrypted tensor */
+    SUM,    /* the unencrypted tensor is added to the masked words only, not to the mask */
+    PRODUCT /* the unencrypted tensor is multiplied with the masked words and with the mask; two encrypted tensors cannot be multiplied */
 };
 
 static const struct {
@@ -71,7 +72,7 @@ static bool find_rule(const char *name, enum rule *ret_rule)
     return false;
 }
 
-/* True if the tensors of this call are ones that the rule allows. */
+/* True if the rule allows the encrypted and unencrypted tensors of this call. */
 static bool fits(const grd_op *op, enum rule rule, const grd_value *args)
 {
     int secrets = 0, plain = 0;
@@ -81,6 +82,8 @@ static bool fits(const grd_op *op, enum rule rule, const grd_value *args)
     return rule == SUM || (rule == LINEAR && plain == 0) || (rule == PRODUCT && secrets == 1);
 }
 
+/* Calls `op` with each encrypted argument replaced by one of its two shares. `share` chooses between the masked words and the mask. If
+ * `rule` is SUM, an unencrypted tensor counts as zero in the call on the mask. Returns the result. */
 static grd_tensor *run_on(int share, const grd_op *op, enum rule rule, const grd_value *args)
 {
     grd_value near[GRD_MAX_ARGS], result;
@@ -117,7 +120,7 @@ static void serve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_
 
 /* ---- Encryption and decryption ------------------------------------------------------------------------------------------------------- */
 
-/* Returns unpredictable random words in the sizes of `like`. */
+/* Returns a tensor of unpredictable random words with the sizes of `like`. */
 static grd_tensor *noise_like(grd_tensor *like)
 {
     grd_tensor *noise = grd_empty(grd_sizes(like), .dtype = GRD_INT64);

@@ -1,9 +1,10 @@
-/* A plug-in with two operators.
+/* A plug-in that defines two operators.
  *
  *     extra::cube(Tensor self, *, Scalar scale=1) -> Tensor     scale * self^3; its gradient is a formula
  *     extra::square_distances(Tensor points) -> Tensor          the [n, n] squared distances of n points [n, d]; its gradient is a function
  *
- * The second operator has loops for float32 and float64. Its kernel for the meta device returns the shape of the result without computing it. */
+ * The second operator has loops for float32 and float64. Its kernel for the meta device returns a tensor with the shape of the result without
+ * computing any element. */
 #include <gradus/gradus.h>
 
 static grd_value tensor_value(grd_tensor *t)
@@ -14,7 +15,7 @@ static grd_value tensor_value(grd_tensor *t)
 
 /* ---- cube ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The kernel is made of the library's operators, so it runs on every device. */
+/* The kernel of cube. It consists of calls of the library's operators, so it runs on every device. */
 static void cube(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
@@ -24,7 +25,7 @@ static void cube(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_v
 
 /* ---- square_distances ---------------------------------------------------------------------------------------------------------- */
 
-/* Computes d[i, j] = sum over k of (x[i, k] - x[j, k])^2. */
+/* Computes the squared distances of `n` points, result[i, j] = sum over k of (x[i, k] - x[j, k])^2, where k is less than `d`. */
 static void distances_float(int64_t n, int64_t d, const float *x, float *result)
 {
     for (int64_t i = 0; i < n; i++)
@@ -47,7 +48,8 @@ static void distances_double(int64_t n, int64_t d, const double *x, double *resu
         }
 }
 
-/* Checks the argument and returns an uninitialised result, so that no memory is written before all checks are made. */
+/* Checks the argument of square_distances. Returns the result without its elements, an uninitialised [n, n] tensor, or grd_failed with an error
+ * set. */
 static grd_tensor *new_distances(grd_tensor *points)
 {
     const grd_dtype dtype = grd_tensor_dtype(points);
@@ -81,7 +83,8 @@ static void distances_meta(const grd_op *op, grd_keyset keys, grd_tensor *out, c
     ret_results[0] = tensor_value(new_distances(args[0].v.tensor));
 }
 
-/* Computes dx[i] = 2 * sum over j of s[i, j] * (x[i] - x[j]), with s = grad + grad^T. It is made of operators, so it can be differentiated again. */
+/* Computes the gradient of square_distances, dx[i] = 2 * sum over j of s[i, j] * (x[i] - x[j]), where s = grad + grad^T. It consists of calls of
+ * operators, so it can be differentiated again. */
 static void distances_gradient(const grd_gradient *gradient, grd_value *ret_grads)
 {
     grd_tensor *x = gradient->args[0].v.tensor, *grad = gradient->grads.data[0];

@@ -3,7 +3,7 @@
 
 #include <gradus/gradus.h>
 
-/* Calls an operator that takes one tensor, by its name. */
+/* Calls the operator called `name`, which takes one tensor, with `x`. Returns the result, or grd_failed after an error. */
 static grd_tensor *call(const char *name, grd_tensor *x)
 {
     const grd_op *op = grd_op_find(name);
@@ -12,6 +12,7 @@ static grd_tensor *call(const char *name, grd_tensor *x)
     return grd_call(op, GRD_FUNCTIONAL, &arg, 1, NULL, &result) ? result.v.tensor : grd_failed;
 }
 
+/* The function that grd_gradcheck checks. It calls the operator called `name` with one input. grd_gradcheck passes its context as `name`. */
 static grd_tensors checked(grd_tensor *const *inputs, int n, void *name)
 {
     static grd_tensor *output;

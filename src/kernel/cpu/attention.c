@@ -1,8 +1,11 @@
-/* The scores of a block of attention, and their gradient; see kernel/attention.h. Typed: float32 float64.
+/* Turns blocks of attention scores into softmax weights, and computes the gradient of the scores. A block holds the scores of a few queries, its
+ * rows, for a range of keys, its columns. kernel/attention.h has the formulas. The build compiles this file once for float32 and once for float64.
  *
- * Each row is computed in whole lanes: the places behind its last key weigh nothing, whatever they hold. A row that sees no key at all has the maximum -inf and the sum 0; it is
- * shifted by 0, so that its weights are 0 and not NaN. NaN and +inf come through the sums.
- * Invariant: lanes and their order depend on the place of a key in its block alone. */
+ * A row of scores is computed in vectors of LANES elements. The elements of the last vector that lie after the row's last key get the weight 0. A row
+ * that sees no key has the maximum -inf and the sum 0. Its scores are shifted by 0 instead of -inf, which makes its weights 0 instead of NaN. If a
+ * score is NaN or +inf, the sum of its row becomes NaN.
+ * Invariant: the order in which the weights of a row are added depends only on the positions of the keys in their block, not on the instruction
+ * set. */
 #include "kernel/cpu/widest.h"
 
 #include "kernel/attention.h"
@@ -18,23 +21,27 @@ enum { LANES = GRD_ATTENTION_LANES };
 #define LEAST_POWER (-708)
 #endif
 
-/* exp(x) for x up to about 0, without subnormal results, which take many times as long and add nothing to a sum that is at least 1. */
+/* Returns exp(x) for x up to about 0, or 0 if x is less than LEAST_POWER, for which exp(x) would be subnormal or nearly so. Arithmetic on subnormal
+ * numbers is many times slower, and such small terms would not change a sum that is at least 1. */
 GRD_INLINE T power(T x)
 {
     const T e = reduce_exp_low(x < LEAST_POWER ? LEAST_POWER : x);
     return x < LEAST_POWER ? 0 : e;
 }
 
+/* Rounds n up to a multiple of LANES. */
 GRD_INLINE int64_t whole(int64_t n)
 {
     return (n + LANES - 1) / LANES * LANES;
 }
 
+/* Returns the larger of a and b; returns a if either is NaN. */
 GRD_INLINE T higher(T a, T b)
 {
     return b > a ? b : a;
 }
 
+/* Returns the sum of LANES numbers, which are overwritten. */
 GRD_INLINE T fold_sum(T *lanes)
 {
     LANEWISE for (int l = 0; l < 8; l++) lanes[l] += lanes[l + 8];
@@ -42,6 +49,7 @@ GRD_INLINE T fold_sum(T *lanes)
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
+/* Returns the largest of LANES numbers, which are overwritten. */
 GRD_INLINE T fold_max(T *lanes)
 {
     LANEWISE for (int l = 0; l < 8; l++) lanes[l] = higher(lanes[l], lanes[l + 8]);
@@ -51,26 +59,32 @@ GRD_INLINE T fold_max(T *lanes)
 
 /* ---- Scores -------------------------------------------------------------------------------------------------------------------------- */
 
-/* How many keys of the block row r sees, masks aside. */
+/* Returns how many keys of the block b the query of row r sees, not counting those after it in causal attention. The keys that it sees are the first
+ * ones of the block. Keys that b->mask hides are counted, too. */
 GRD_INLINE int64_t keys_seen(const struct grd_attention_block *b, int64_t r)
 {
     const int64_t seen = b->visible + r;
-    return seen <= 0 ? 0 : at_most(seen, b->keys);
+    return seen <= 0 ? 0 : grd_least(seen, b->keys);
 }
 
+/* Sets s[j] = s[j] * scale + bias[j * column] for j < n. `column` is the stride of the bias in elements, 0 if it is broadcast over the keys. */
 GRD_INLINE void add_bias(int64_t n, T *restrict s, T scale, const T *bias, int64_t column)
 {
     for (int64_t j = 0; j < n; j++)
         s[j] = s[j] * scale + bias[j * column];
 }
 
+/* Sets s[j] = s[j] * scale if mask[j * column] is true, otherwise s[j] = -inf, for j < n. `column` is the stride of the mask in elements, 0 if it is
+ * broadcast over the keys. */
 GRD_INLINE void hide(int64_t n, T *restrict s, T scale, const uint8_t *mask, int64_t column)
 {
     for (int64_t j = 0; j < n; j++)
         s[j] = mask[j * column] ? s[j] * scale : -INFINITY;
 }
 
-/* Applies the masks, which take the scale along, to n elements that need not be whole lanes. Returns what is left of the scale. */
+/* If b->bias is not NULL, multiplies the n scores of row r by the scale and adds the bias. If b->mask is not NULL, sets the scores that the mask
+ * hides to -inf and, if there is no bias, multiplies all other scores by the scale. Returns the factor by which the caller still has to multiply the
+ * scores, which is the scale if there is neither bias nor mask, and otherwise 1. */
 GRD_INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t n, T *s)
 {
     T scale = (T)b->scale;
@@ -93,13 +107,15 @@ GRD_INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t
     return scale;
 }
 
-/* Whole lanes of zeros. */
+/* Sets s[from] to s[to - 1] to 0. `from` and `to` are multiples of LANES. */
 GRD_INLINE void clear_lanes(T *s, int64_t from, int64_t to)
 {
     for (int64_t j = from; j < to; j += LANES)
         LANEWISE for (int l = 0; l < LANES; l++) s[j + l] = 0;
 }
 
+/* Applies dropout to the n elements of s, which belong to row r. Elements for which b->keep is nonzero are multiplied by b->keep_scale, and all
+ * others become 0. */
 GRD_INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, T *restrict s)
 {
     const uint8_t *keep = b->keep + r * b->keep_row;
@@ -110,7 +126,8 @@ GRD_INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, 
 
 /* ---- Forward ------------------------------------------------------------------------------------------------------------------------- */
 
-/* s *= scale, -inf behind n; returns the largest, or `most`. */
+/* Multiplies the n scores of a row by `scale` and fills the last vector of the row up with -inf. Returns the largest score, or `most` if that is
+ * larger, where `most` is the largest score of the row in earlier blocks. */
 GRD_INLINE T row_max(int64_t n, T *s, T scale, T most)
 {
     T lanes[LANES];
@@ -127,7 +144,7 @@ GRD_INLINE T row_max(int64_t n, T *s, T scale, T most)
     return fold_max(lanes);
 }
 
-/* s = exp(s - shift); returns their sum. */
+/* Replaces each of the n scores of a row, and the -inf after them, by exp(score - shift). Returns the sum of the results. */
 GRD_INLINE T row_exp(int64_t n, T *s, T shift)
 {
     T lanes[LANES];
@@ -142,11 +159,16 @@ GRD_INLINE T row_exp(int64_t n, T *s, T shift)
     return fold_sum(lanes);
 }
 
+/* Returns the number that is subtracted from the scores of a row with the maximum `max`. A row whose keys are all hidden has the maximum -inf; its
+ * scores are shifted by 0. */
 GRD_INLINE T shift_of(T max)
 {
     return max == -INFINITY ? 0 : max;
 }
 
+/* Turns the scores of a block into weights exp(score - max[r]), and updates max[r] and sum[r], the largest score of row r in all blocks so far and
+ * the sum of its weights before dropout. Writes to ret_factors[r] the factor by which the output that row r has accumulated from earlier blocks must
+ * be multiplied. */
 static void weigh(const struct grd_attention_block *b, void *max, void *sum, void *ret_factors)
 {
     T *maxima = max, *sums = sum, *factors = ret_factors, added[GRD_ATTENTION_ROWS];
@@ -163,7 +185,7 @@ static void weigh(const struct grd_attention_block *b, void *max, void *sum, voi
         maxima[r] = most;
     }
     for (int64_t r = 0; r < b->rows;
-         r++) { /* a second loop, since the chain of instructions to a row's maximum is long and those of several rows overlap */
+         r++) { /* separate from the loop above, so that the processor can overlap the long dependency chains of several rows' maxima */
         T *s = (T *)b->scores + r * b->stride;
         const int64_t n = keys_seen(b, r);
         added[r] = row_exp(n, s, shift_of(maxima[r]));
@@ -177,6 +199,7 @@ static void weigh(const struct grd_attention_block *b, void *max, void *sum, voi
     }
 }
 
+/* Multiplies each element of row i of x by factors[i]. x has `rows` rows of n elements, which begin `row` elements apart. */
 static void rescale(int64_t rows, int64_t n, const void *factors, void *x, int64_t row)
 {
     for (int64_t r = 0; r < rows; r++) {
@@ -187,6 +210,8 @@ static void rescale(int64_t rows, int64_t n, const void *factors, void *x, int64
     }
 }
 
+/* max[r] is the largest score of row r, and sum[r] is the sum of exp(score - max[r]) over all scores of the row. Writes 1 / sum[r] to ret_factors[r],
+ * or 0 if row r sees no key. Writes to ret_logsumexp[r] the logarithm of the sum of the exponentials of the scores. */
 static void finish(int64_t rows, const void *max, const void *sum, void *ret_factors, void *ret_logsumexp)
 {
     const T *maxima = max, *sums = sum;
@@ -199,7 +224,8 @@ static void finish(int64_t rows, const void *max, const void *sum, void *ret_fac
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------------ */
 
-/* For the n keys of a row: s = p = exp(s scale - shift), slopes = p (slopes - delta) factor. The last vector is filled up with zeros. */
+/* Computes the weights p = exp(s * scale - shift) of the n keys of a row. Then overwrites `slopes`, which holds the gradients of the weights, with
+ * p * (slopes - delta) * factor, and s with p. Fills the last vectors of s and `slopes` up with zeros. */
 GRD_INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T scale, T shift, T delta, T factor)
 {
     for (int64_t j = 0; j < n; j += LANES) {
@@ -213,6 +239,9 @@ GRD_INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T scale,
     }
 }
 
+/* Replaces the scores of a block by the weights after dropout. `slopes` holds the gradients of these weights and is overwritten with the gradients of
+ * the products query key^T. logsumexp[r] is the logarithm that finish() has written for row r. delta[r], which row_deltas() has computed from the
+ * output and its gradient, is subtracted from the gradients of the weights of row r. */
 static void slope(const struct grd_attention_block *b, const void *logsumexp, const void *delta, void *slopes)
 {
     for (int64_t r = 0; r < b->rows; r++) {
@@ -229,6 +258,7 @@ static void slope(const struct grd_attention_block *b, const void *logsumexp, co
     }
 }
 
+/* Returns the inner product of x and y, which have n elements. */
 static T dot_row(int64_t n, const T *x, const T *y)
 {
     T lanes[LANES];
@@ -241,6 +271,8 @@ static T dot_row(int64_t n, const T *x, const T *y)
     return fold_sum(lanes);
 }
 
+/* Writes to ret_delta[r] the inner product of row r of x and row r of y, minus less[r]. The rows have n elements. The rows of x begin x_row elements
+ * apart, the rows of y y_row elements apart. */
 static void row_deltas(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *y, int64_t y_row, const void *less,
                        void *ret_delta)
 {

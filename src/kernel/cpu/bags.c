@@ -1,11 +1,13 @@
-/* Rows of a table, reduced bag by bag; see kernel/bags.h. Typed: float32 float64.
- * Invariant: the rows of a bag are added in the order of their indices. */
+/* Adds up rows of a table, or computes their mean or maximum, for embedding_bag; see kernel/bags.h. A bag is a list of indices of rows, for which one
+ * row of the result is computed. The build compiles this file once for float32 and once for float64.
+ * Invariant: the rows of a bag are added in the order in which its indices are listed. */
 #include "kernel/bags.h"
 
 #include <string.h>
 
 #include "kernel/cpu/typed.h"
 
+/* Adds `row`, multiplied by *factor unless `factor` is NULL, to `sum`. Both have n elements. */
 static void add_row(int64_t n, const T *row, const T *factor, T *restrict sum)
 {
     if (factor == NULL)
@@ -16,6 +18,8 @@ static void add_row(int64_t n, const T *row, const T *factor, T *restrict sum)
             sum[i] += row[i] * *factor;
 }
 
+/* Updates n running maxima with one row of the table. If row[i] is larger than largest[i], or indices[i] is -1 because there is no maximum yet, sets
+ * largest[i] to row[i] and indices[i] to `index`, the index of the row. */
 static void take_larger(int64_t n, const T *row, int64_t index, T *restrict largest, int64_t *restrict indices)
 {
     for (int64_t i = 0; i < n; i++)
@@ -25,6 +29,9 @@ static void take_larger(int64_t n, const T *row, int64_t index, T *restrict larg
         }
 }
 
+/* Adds the table rows of one bag, multiplied by their factors in x->factors if that is not NULL, to `sum`. If the mode is GRD_BAG_MAX, takes the
+ * maximum of the rows instead, and writes to `indices` from which row each maximum was taken. Writes `bag` to x->bag_of for each index of the bag.
+ * Returns the number of rows. Rows whose index is x->padding are left out and not counted. */
 static int64_t reduce_bag(const struct grd_bags *x, int64_t bag, T *sum, int64_t *indices)
 {
     const int64_t last = bag + 1 < x->bags ? x->offsets[bag + 1] : x->n;

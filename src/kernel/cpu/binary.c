@@ -1,5 +1,7 @@
-/* The bodies of operators with kernel = "binary" that are more than an expression: binary_<name>(x, y, numbers…), as in unary.c. Typed file.
- * Integer division by zero gives 0: the operator has refused it before. */
+/* Defines the elementwise functions of two inputs that are written by hand, because the expression language of the schema cannot state them. They
+ * belong to operators whose schema entry has kernel = "binary". The generated loops in gen/binary_rows.h call binary_<name>(x, y, scalar arguments of
+ * the operator) for each element; a function with a parameter n computes a whole array instead. The build compiles this file once per dtype. Integer
+ * division by zero returns 0 here. No caller sees that, because the operator raises an error before it runs the kernel. */
 #include <math.h>
 
 #include "kernel/cpu/elementwise.h"
@@ -10,7 +12,8 @@
 
 /* ---- Integers: arithmetic wraps --------------------------------------------------------------------------------------------------- */
 #if GRD_IS_INTEGER
-/* Quotients of narrow integers are computed as floating point, which vectorises, and are exact: what they have behind the point is more than its rounding. */
+/* Returns x / y rounded toward zero. Integers of at most 4 bytes are divided in floating point, which vectorises. The result is exact, because a
+ * quotient that is not an integer differs from every integer by at least 1 / |y|, which is more than the rounding error of the division. */
 static inline C truncated_quotient(C x, C y)
 {
     if (sizeof(C) < sizeof(int32_t))
@@ -18,7 +21,8 @@ static inline C truncated_quotient(C x, C y)
     return sizeof(C) == sizeof(int32_t) ? (C)((double)x / (double)y) : (C)(x / y);
 }
 
-/* The processor traps on the smallest number divided by -1. */
+/* Returns x / y rounded toward zero, or 0 if y is 0. A division by -1 is computed as a negation, because the processor traps when the smallest
+ * integer is divided by -1. */
 static inline C quotient_of(C x, C y)
 {
     const bool minus_one = is_minus_one(y), zero = y == 0;
@@ -27,27 +31,32 @@ static inline C quotient_of(C x, C y)
     return zero ? 0 : found;
 }
 
-/* Before x86-64-v2 rounding is many instructions, and takes longer than dividing integers. */
+/* int64 is divided in double if the processor has an instruction for trunc(). x86-64 without SSE4.1 has none, and there trunc() takes longer than an
+ * integer division. */
 #if GRD_TAG == GRD_TAG_int64 && (!defined(__x86_64__) || defined(__SSE4_1__))
 enum { DIVIDES_IN_DOUBLE = 1 };
 
-/* Returns x as a double, and the integer that a double is; both in [-2^51, 2^51): added to 1.5 * 2^52, they are the last bits of the sum. */
+/* Converts x in [-2^51, 2^51) to double with integer operations, which vectorise. This uses that the last bits of the double 1.5 * 2^52 + x are the
+ * bits of x. */
 GRD_INLINE double small_to_double(int64_t x)
 {
     return vm_from_bits(x + vm_bits(0x1.8p52)) - 0x1.8p52;
 }
 
+/* Converts an integral x in [-2^51, 2^51) to int64; the inverse of small_to_double(). */
 GRD_INLINE int64_t small_from_double(double x)
 {
     return vm_bits(x + 0x1.8p52) - vm_bits(0x1.8p52);
 }
 
-/* Quotients in double vectorise. They are exact for x and y in [-2^50, 2^50): what they have behind the point is more than its rounding. */
+/* True if x and y are in [-2^50, 2^50). Then small_quotient() is exact, because a quotient that is not an integer differs from every integer by at
+ * least 1 / |y|, which is more than the rounding error of a division in double. */
 GRD_INLINE bool has_small_quotient(int64_t x, int64_t y)
 {
     return ((((uint64_t)x + (UINT64_C(1) << 50)) | ((uint64_t)y + (UINT64_C(1) << 50))) >> 51) == 0;
 }
 
+/* Returns x / y rounded toward zero, or 0 if y is 0. Requires has_small_quotient(x, y). The division is done in double, which vectorises. */
 GRD_INLINE C small_quotient(C x, C y)
 {
     const C q = small_from_double(trunc(small_to_double(x) / small_to_double(y == 0 ? 1 : y)));
@@ -68,12 +77,13 @@ GRD_INLINE C small_quotient(C x, C y)
 }
 #endif
 
-/* z = finish(x, y, x / y rounded toward zero); z may be x or y. */
+/* Sets z[i] = finish(x[i], y[i], q) for i < n, where q is x[i] / y[i] rounded toward zero. z may be x or y. PART elements at a time are divided in
+ * double if DIVIDES_IN_DOUBLE and all of them have a small quotient, otherwise by quotient_of(). */
 GRD_INLINE void after_division(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C q))
 {
     enum { PART = 256 };
     for (int64_t start = 0; start < n; start += PART, x += PART, y += PART, z += PART) {
-        const int64_t count = at_most(n - start, PART);
+        const int64_t count = grd_least(n - start, PART);
         uint64_t large = !DIVIDES_IN_DOUBLE;
         for (int64_t i = 0; DIVIDES_IN_DOUBLE && i < count; i++)
             large |= !has_small_quotient(x[i], y[i]);
@@ -86,31 +96,34 @@ GRD_INLINE void after_division(int64_t n, C *z, const C *x, const C *y, C (*fini
     }
 }
 
+/* Returns q, the quotient rounded toward zero. This function is passed to after_division() as `finish`. */
 GRD_INLINE C quotient_itself(C x, C y, C q)
 {
     (void)x, (void)y;
     return q;
 }
 
+/* Returns x - q * y, or 0 if y is 0. If q is x / y rounded toward zero, this is the remainder with the sign of x. */
 GRD_INLINE C rest_of(C x, C y, C q)
 {
     const C m = (C)((U)x - (U)q * (U)y);
     return y == 0 ? 0 : m;
 }
 
-/* True if m, the remainder of a division by y that is rounded toward zero, is that of another quotient where it is rounded down. */
+/* True if q = x / y rounded toward zero is one larger than x / y rounded down. m is the remainder x - q * y. */
 static inline bool is_rounded_up(C m, C y)
 {
     return (m != 0) & (is_negative(m) != is_negative(y));
 }
 
-/* Has the sign of y. */
+/* Returns the remainder x - floor(x / y) * y, which has the sign of y, as in torch.remainder. q is x / y rounded toward zero. */
 GRD_INLINE C rest_above(C x, C y, C q)
 {
     const C m = rest_of(x, y, q), moved = (C)((U)m + (U)y);
     return is_rounded_up(m, y) ? moved : m;
 }
 
+/* Returns x / y rounded down. q is x / y rounded toward zero. */
 GRD_INLINE C quotient_below(C x, C y, C q)
 {
     const C less = (C)((U)q - 1);
@@ -137,7 +150,7 @@ static void binary_remainder(int64_t n, C *z, const C *x, const C *y)
     after_division(n, z, x, y, rest_above);
 }
 
-/* By squaring. A negative exponent: 1 / x^|y| rounded toward zero. */
+/* Returns x^y by repeated squaring. If y is negative, the result is 1 / x^|y| rounded toward zero, which is 0 unless x is 1 or -1. */
 static inline C binary_hidden_pow(C x, C y)
 {
     if (is_negative(y))
@@ -151,12 +164,13 @@ static inline C binary_hidden_pow(C x, C y)
     return (C)result;
 }
 
+/* Returns |x| as an unsigned number, which is exact for the smallest integer, too. */
 static inline U magnitude(C x)
 {
     return is_negative(x) ? 0 - (U)x : (U)x;
 }
 
-/* Euclid's. */
+/* Returns the greatest common divisor of x and y by Euclid's algorithm. */
 static inline C binary_gcd(C x, C y)
 {
     U a = magnitude(x), b = magnitude(y);
@@ -175,14 +189,14 @@ static inline C binary_lcm(C x, C y)
     return (C)magnitude(multiple);
 }
 
-/* 0 where y is negative or not below the width. */
+/* Returns x << y, or 0 if y is negative or not below the number of bits of the dtype. */
 static inline C binary_bitwise_left_shift(C x, C y)
 {
     const bool shifts = !is_negative(y) && (uint64_t)y < 8 * sizeof(C);
     return shifts ? (C)((U)x << y) : 0;
 }
 
-/* Only the sign is left where y is negative or not below the width. */
+/* Returns x >> y. If y is negative or not below the number of bits of the dtype, returns -1 for a negative x and 0 otherwise. */
 static inline C binary_bitwise_right_shift(C x, C y)
 {
     const bool shifts = !is_negative(y) && (uint64_t)y < 8 * sizeof(C);
@@ -192,16 +206,16 @@ static inline C binary_bitwise_right_shift(C x, C y)
 
 /* ---- Floating point ------------------------------------------------------------------------------------------------------------------ */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* True if fmod_of_short_quotient(x, y) is right: the integer part of x / y fits the significand with bits to spare, y is finite, and no product of
- * it underflows. */
+/* True if fmod_of_short_quotient(x, y) is exact. That is so if |x / y| is below 2^24 (float) or 2^26 (double), y is finite, and y is so large that
+ * its product with the quotient does not underflow. */
 GRD_INLINE bool has_short_quotient(C x, C y)
 {
     const C fewer = sizeof(C) == sizeof(float) ? (C)0x1p24 : (C)0x1p26, least = sizeof(C) == sizeof(float) ? 0 : (C)0x1p-900;
     return (fabs(x) < fabs(y) * fewer) & (fabs(y) > least) & (fabs(y) < (C)INFINITY);
 }
 
-/* fmod(x, y) = |x| - trunc(|x| / |y|) |y|, with the sign of x. The rounded quotient may be one too large, which makes the difference negative: then
- * |y| is added. */
+/* Returns fmod(x, y) as |x| - trunc(|x| / |y|) * |y| with the sign of x. Requires has_short_quotient(x, y). Rounding may make trunc(|x| / |y|) one
+ * too large; the difference is then negative, and |y| is added to it. */
 GRD_INLINE C fmod_of_short_quotient(C x, C y)
 {
     const C a = fabs(x), b = fabs(y), q = trunc(a / b);
@@ -215,13 +229,14 @@ GRD_INLINE C fmod_of_short_quotient(C x, C y)
     return copysign(m < 0 ? m + b : m, x);
 }
 
-/* z = finish(x, y, fmod(x, y)); z may be x or y. */
+/* Sets z[i] = finish(x[i], y[i], fmod(x[i], y[i])) for i < n. z may be x or y. The C library's fmod(), which does not vectorise, is called only for
+ * elements for which has_short_quotient() is false. */
 GRD_INLINE void after_fmod(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C m))
 {
     enum { PART = 256 };
     C m[PART];
     for (int64_t start = 0; start < n; start += PART, x += PART, y += PART, z += PART) {
-        const int64_t count = at_most(n - start, PART);
+        const int64_t count = grd_least(n - start, PART);
         int far = 0;
         for (int64_t i = 0; i < count; i++) {
             m[i] = fmod_of_short_quotient(x[i], y[i]);
@@ -236,13 +251,14 @@ GRD_INLINE void after_fmod(int64_t n, C *z, const C *x, const C *y, C (*finish)(
     }
 }
 
+/* Returns m, which is fmod(x, y). This function is passed to after_fmod() as `finish`. */
 GRD_INLINE C itself(C x, C y, C m)
 {
     (void)x, (void)y;
     return m;
 }
 
-/* Has the sign of y, also where it is 0. */
+/* Returns the remainder x - floor(x / y) * y, computed from m = fmod(x, y). The remainder has the sign of y, even if it is 0. */
 GRD_INLINE C remainder_less(C x, C y, C m)
 {
     (void)x;
@@ -266,7 +282,9 @@ static void binary_hidden_div_floor(int64_t n, C *z, const C *x, const C *y)
 }
 
 #if GRD_TAG == GRD_TAG_float32
-/* nextafter(x, y) of a half type, whose values are held in floats: normal numbers lack the last `dropped` bits, subnormal ones are equally spaced. */
+/* Returns the float16 or bfloat16 number that follows x in the direction of y. x and y hold numbers of that dtype as floats. `dropped` is the number
+ * of significand bits of a float that the dtype lacks (13 or 16). A normal number changes by one unit in its last remaining bit, a subnormal number
+ * by the smallest positive number. */
 static inline C next_half(C x, C y, int dropped)
 {
     const C least_normal = dropped == 13 ? 0x1p-14f : 0x1p-126f, least = dropped == 13 ? 0x1p-24f : 0x1p-133f, a = fabs(x);
@@ -280,7 +298,8 @@ static inline C next_half(C x, C y, int dropped)
 }
 #endif
 
-/* `dropped`: the bits of a float that a half type lacks; 0 of other types. */
+/* Returns nextafter(x, y). `dropped` is the number of significand bits of a float that the tensor's half dtype lacks, or 0 for float32 and
+ * float64. */
 static inline C binary_hidden_nextafter(C x, C y, C dropped)
 {
     if (x != x || y != y)
@@ -294,8 +313,8 @@ static inline C binary_hidden_nextafter(C x, C y, C dropped)
     return nextafter(x, y);
 }
 
-/* x times a logarithm of y: 0 where x is 0, whatever y is but NaN. One NaN for all: of two the product would keep the one or the other, as the loop
- * happens to be compiled. */
+/* Returns x * logarithm, where `logarithm` was computed from y. Returns 0 if x is 0 and y is not NaN. A NaN is replaced by the constant NAN, because
+ * the product of two different NaNs is one of them, and which one depends on how the compiler orders the operands in each loop. */
 static inline C times_logarithm(C x, C y, C logarithm)
 {
     const C z = x * logarithm, w = z != z ? (C)NAN : z;
@@ -315,7 +334,8 @@ static inline C binary_special_xlog1py(C x, C y)
 
 /* ---- Complex ---------------------------------------------------------------------------------------------------------------------------- */
 #if GRD_IS_COMPLEX
-/* Any number to the power 0 is 1, 0 to a positive real power 0: libm gives NaN. */
+/* Returns x^y. Any number to the power 0 is 1, and 0 to a positive real power is 0. These two cases are tested here, because the C library's cpow()
+ * can return NaN for them. */
 static inline C binary_hidden_pow(C x, C y)
 {
     if (y.re == 0 && y.im == 0)

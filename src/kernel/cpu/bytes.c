@@ -1,4 +1,4 @@
-/* Bytes moved as they are; see kernel/bytes.h. */
+/* Copies, reverses, interleaves and fills arrays of elements as bytes, without interpreting their values; see kernel/bytes.h. */
 #include "kernel/bytes.h"
 
 #include <string.h>
@@ -7,10 +7,12 @@
 #include "kernel/cpu/loop.h"
 #include "kernel/cpu/stream.h"
 
-enum { LINE = 64, FETCHED = 256 }; /* of the cache; bytes ahead */
+enum { LINE = 64, FETCHED = 256 }; /* LINE: bytes of a cache line. FETCHED: how many bytes ahead of its loads a loop prefetches. */
 
 /* ---- Patterns --------------------------------------------------------------------------------------------------------------------- */
 
+/* Fills n bytes at `to` with a repeated pattern of GRD_PATTERN bytes. It writes whole cache lines, so up to LINE - 1 bytes after the end are
+ * overwritten. */
 static void fill(int64_t n, char *to, const void *pattern)
 {
     _Alignas(LINE) char line[LINE];
@@ -53,7 +55,8 @@ typedef uint16_t twos __attribute__((vector_size(VECTOR)));
 typedef uint32_t fours __attribute__((vector_size(VECTOR)));
 typedef uint64_t eights __attribute__((vector_size(VECTOR)));
 
-/* Returns the elements that end with from[0], the last first. */
+/* Loads the VECTOR bytes that end with the element at `from`, and returns their elements, of `size` bytes each, in reverse order. So the element at
+ * `from` comes first. */
 GRD_INLINE ones reversed(const char *from, int64_t size)
 {
     ones v;
@@ -67,16 +70,18 @@ GRD_INLINE ones reversed(const char *from, int64_t size)
     return (ones)__builtin_shufflevector((eights)v, (eights)v, REVERSED_8);
 }
 
+/* Copies the VECTOR bytes that end with the element at `from` to `to`, with their elements, of `size` bytes each, in reverse order. */
 GRD_INLINE void reverse_vector(char *to, const char *from, int64_t size)
 {
     const ones v = reversed(from, size);
     memcpy(to, &v, sizeof v);
 }
 
-enum { SHORT = 8192 }; /* bytes of a line; the next one is asked for */
+enum { SHORT = 8192 }; /* Longest run of elements, in bytes, for which reverse() prefetches the run that is reversed next. */
 
-/* `size` is a constant where this is inlined. What comes next is mostly the next line of a tensor, which lies behind this one: processors that prefetch as
- * addresses fall do not expect it. */
+/* Copies a run of n elements of `size` bytes in reverse order, to[i] = from[-i]. `size` is a constant where this is inlined. Within a run, addresses
+ * are read in falling order. But the run that is reversed next usually lies at higher addresses, where the hardware does not prefetch. Therefore the
+ * loop for short runs prefetches the next one. */
 GRD_INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
@@ -94,8 +99,8 @@ GRD_INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
             memcpy(to + i * size, from - i * size, (size_t)size);
 }
 
-/* Reverses n elements by stores past the caches. Such stores wait for no line to be loaded, so prefetching the next line of the input pays whatever
- * its length. */
+/* Reverses n elements as reverse() does, but with non-temporal stores. Such a store does not wait until its cache line has been loaded from memory,
+ * so prefetching the next run of the input pays off for runs of every length. */
 GRD_INLINE void reverse_past(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
@@ -159,6 +164,7 @@ static void reverse_8(int64_t n, char *to, const char *from, bool past)
 #define EVEN_EIGHTS EVEN_2
 #endif
 
+/* Returns the elements 0, 2, 4, ... of the vectors `first` and `second`, taken as one array of elements of `size` bytes. */
 GRD_INLINE ones even_elements(ones first, ones second, int64_t size)
 {
     if (size == 1)
@@ -170,8 +176,8 @@ GRD_INLINE ones even_elements(ones first, ones second, int64_t size)
     return (ones)__builtin_shufflevector((eights)first, (eights)second, EVEN_EIGHTS);
 }
 
-/* to[i] = from[2 i]. Reads nothing after the last element. Prefetches, since the hardware stops reading ahead between the calls for pieces of a
- * line. */
+/* Copies every second element of `size` bytes, to[i] = from[2 i] for i < n, without reading memory after from[2 (n - 1)]. It prefetches, because the
+ * hardware prefetcher stops between two calls for neighbouring pieces of a tensor. */
 GRD_INLINE void every_other(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size;
@@ -210,6 +216,8 @@ static void every_other_8(int64_t n, char *to, const char *from)
 
 /* ---- Pairs ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* Writes n pairs of elements of `size` bytes to data[0]. Pair i is element i of data[1] followed by element i of data[2]. strides[0] is the distance
+ * in bytes between two pairs. strides[1] and strides[2] are the distances in bytes between two elements of data[1] and of data[2]. */
 GRD_INLINE void pair(int64_t n, char *const *data, const int64_t *strides, int64_t size)
 {
     char *to = data[0];
@@ -249,7 +257,8 @@ static void pair_8(int64_t n, char *const *data, const int64_t *strides, const v
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Half a line of the cache at most: memory is then read ahead by more requests. */
+/* copy_long() copies PART bytes with one load and one store, and makes PARTS such copies in one round of its loop. PART is at most half a cache line,
+ * because the processor then reads ahead with more requests to memory than with loads of a full line. */
 enum { PART = VECTOR < LINE / 2 ? VECTOR : LINE / 2, PARTS = 8 };
 typedef uint8_t part __attribute__((vector_size(PART)));
 
@@ -260,9 +269,10 @@ GRD_INLINE void copy_part(char *to, const char *from)
     memcpy(to, &v, PART);
 }
 
-/* memcpy() of some C libraries copies long lines by an instruction that takes long to start, and ten times as long where the result lies a few bytes further in its
- * page than the source. All parts but the first and the last, which may overlap their neighbours, are stored at multiples of their size, so that no store is split
- * between lines of the cache. */
+/* Copies n >= PART bytes. It replaces memcpy(), which in some C libraries uses a string instruction for long copies. That instruction is slow to
+ * start, and ten times slower if the address `to` is a few bytes above `from` modulo the page size. All copies of PART bytes but the first and the
+ * last are stored at multiples of PART, so that no store is split between two cache lines. The first and the last copy may overlap their
+ * neighbours. */
 GRD_INLINE void copy_long(int64_t n, char *to, const char *from)
 {
     int64_t i = PART - (int64_t)((uintptr_t)to % PART);
@@ -283,10 +293,10 @@ static void copy(int64_t n, char *to, const char *from)
     copy_long(n, to, from);
 }
 
-/* Copies past the caches. The first and the last cache line, which may hold other data, are stored through them. */
+/* Copies n bytes with non-temporal stores. The first and the last cache line may hold other data, too, so they are written with ordinary stores. */
 static void copy_past(int64_t n, char *to, const char *from)
 {
-    int64_t i = at_most(n, (int64_t)(-(uintptr_t)to % LINE));
+    int64_t i = grd_least(n, (int64_t)(-(uintptr_t)to % LINE));
     memcpy(to, from, (size_t)i);
     for (; i + LINE <= n; i += LINE)
         stream(to + i, from + i, LINE);
@@ -297,9 +307,12 @@ static void copy_past(int64_t n, char *to, const char *from)
 /* ---- Rows ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* Note [Between rows]
- * Behind a row many stores wait for the memory. A load waits for those that were made at the same place in any page, which are nearly all places. Where the address of
- * the next row comes from such a load, nothing of that row is asked for meanwhile. So rows are copied by one loop, which keeps in registers what it can. */
+ * After a row has been copied, many of its stores still wait for memory. A load has to wait for such a store if both addresses agree in their last 12
+ * bits (4K aliasing), and after a long row nearly every address agrees with one of the stores. If the address of the next row is itself loaded from
+ * memory, reading that row cannot begin until the stores are done. So one loop copies all rows and keeps its variables in registers. A function call
+ * for each row would load these variables from memory again. */
 
+/* Copies one row of n bytes. Unlike copy_long(), it takes any n. */
 GRD_INLINE void copy_row(int64_t n, char *to, const char *from)
 {
     if (n >= PART)
@@ -308,6 +321,8 @@ GRD_INLINE void copy_row(int64_t n, char *to, const char *from)
         grd_copy_short(to, from, n);
 }
 
+/* Writes the rows [begin, end) of a concatenation of tensors. Row i of the result consists of the rows number i of all these tensors (the parts), one
+ * after the other. */
 static void join_rows(const struct grd_joined_rows *rows, int64_t begin, int64_t end)
 {
     const int64_t parts = rows->parts, to_stride = rows->to_stride;
@@ -321,6 +336,7 @@ static void join_rows(const struct grd_joined_rows *rows, int64_t begin, int64_t
     }
 }
 
+/* Copies row number rows->index[i] of the source to row number i of the result, for each i < rows->n. */
 static void gather_rows(const struct grd_listed_rows *rows)
 {
     const int64_t n = rows->n, bytes = rows->bytes, to_stride = rows->to_stride, step = rows->step, *const index = rows->index;

@@ -1,9 +1,11 @@
-/* Conversion from one dtype (this file's T) to every other: the rows of grd_kernel_table.cast. Typed file, for float8 too.
+/* Converts arrays from the dtype T to each other dtype. The build compiles this file once per dtype T, float8 included; each time it defines one row
+ * of grd_kernel_table.cast.
  *
- * To integers: truncated toward zero; integers, and floats to narrow integers through int32, wrap; what int32, int64 cannot hold gives
- * their smallest value, as x86 does. To bool: not zero. Formats below float32 are reached through float32 and left through it, as in
- * PyTorch. From complex numbers: the real part. complex32 is reached through complex64 and left through it. Where two conversions give the
- * same bits as one, there are two: see `way`. */
+ * A conversion to an integer truncates toward zero. A float that int32 or int64 cannot hold becomes the smallest int32 or int64, as on x86. Floats
+ * are converted to integers below 4 bytes by way of int32, which then wraps, as all conversions between integers do. A conversion to bool returns
+ * x != 0. A conversion of a complex number to a real dtype takes the real part. float16, bfloat16 and float8 are converted by way of float32, as in
+ * PyTorch, and complex32 by way of complex64. Many other conversions have no loop of their own either, because two conversions one after the other
+ * give the same bits; see way(). */
 #include "kernel/cpu/elementwise.h"
 
 #include "kernel/cpu/half_lanes.h"
@@ -21,11 +23,12 @@ struct pair_complex128 {
 };
 
 #if GRD_IS_COMPLEX
-typedef R S; /* what is converted: a real number */
+typedef R S; /* the type of the number that is converted to a real dtype; here a real part */
 #else
 typedef C S;
 #endif
 
+/* Returns x, or the real part of a complex x, in the type in which the dtype is computed. */
 static inline S source(T x)
 {
 #if GRD_IS_COMPLEX
@@ -64,7 +67,7 @@ static inline int64_t to_int64(S x)
 #endif
 }
 
-/* The upper half of the range is moved to the lower one and back. */
+/* Converts x to uint64. A float of at least 2^63 does not fit int64, so 2^63 is subtracted before the conversion to int64 and added to the result. */
 static inline uint64_t to_uint64(S x)
 {
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
@@ -86,7 +89,8 @@ static inline bool to_bool(T x)
 
 /* ---- Kernels ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The dtype between T and `to`; `to` itself where one loop converts. */
+/* Returns the dtype to which T is converted first if the conversion to the dtype `to` takes two steps, or `to` itself if one loop converts
+ * directly. */
 GRD_INLINE grd_dtype way(grd_dtype to)
 {
     const bool small = to == GRD_FLOAT16 || to == GRD_BFLOAT16 || to == GRD_FLOAT8_E4M3FN || to == GRD_FLOAT8_E5M2;
@@ -106,7 +110,8 @@ GRD_INLINE grd_dtype way(grd_dtype to)
 extern grd_loop_kernel *const CAST_ROW(float32)[], *const CAST_ROW(float64)[];
 static grd_loop_kernel to_float32_loop, to_float64_loop, to_complex64_loop;
 
-/* Between complex32 and complex64: contiguous elements are twice as many real numbers. */
+/* Converts n contiguous elements at data[1] from complex32 to complex64, or from complex64 to complex32, and writes them to data[0]. They are
+ * converted as 2 n real numbers between float16 and float32. */
 static __attribute__((unused)) void convert_parts(int64_t n, char *const *data, const void *params)
 {
     const bool widens = GRD_TAG == GRD_TAG_complex32;
@@ -114,6 +119,8 @@ static __attribute__((unused)) void convert_parts(int64_t n, char *const *data, 
     (widens ? grd_kernels->cast[GRD_FLOAT16][GRD_FLOAT32] : grd_kernels->cast[GRD_FLOAT32][GRD_FLOAT16])(2 * n, data, strides, params);
 }
 
+/* Converts n elements of T at data[1] to the dtype `to`, whose elements have `size` bytes, and writes them to data[0]. `convert` is the loop over
+ * contiguous elements that is used if the conversion takes only one step. */
 GRD_INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_dtype to, int64_t size,
                      grd_block_kernel *convert)
 {
@@ -131,7 +138,7 @@ GRD_INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const
         grd_map_twice(n, data, strides, to_float64_loop, sizeof(double), CAST_ROW(float64)[to]);
 }
 
-/* T itself is copied. */
+/* CAST_IF(dtype, function) is `function`, or COPY, a function that copies elements unchanged, if `dtype` is T itself. */
 enum { SIZE = sizeof(T) };
 #define COPY (SIZE == 1 ? grd_copy_1 : SIZE == 2 ? grd_copy_2 : SIZE == 4 ? grd_copy_4 : SIZE == 8 ? grd_copy_8 : grd_copy_16)
 #define CAST_IF(dtype, function) (GRD_TAG == GRD_TAG_##dtype ? COPY : (function))

@@ -1,5 +1,6 @@
-/* Loops over channels; see kernel/channels.h. Typed: float32 float64. */
-#include "kernel/cpu/widest.h" /* first */
+/* Computes batch normalisation, group normalisation and their gradients, channel by channel; see kernel/channels.h. The build compiles this file once
+ * for float32 and once for float64. */
+#include "kernel/cpu/widest.h" /* included before all other headers, because its pragma holds for the code after it */
 
 #include "kernel/channels.h"
 
@@ -15,9 +16,13 @@ typedef T lanes_unaligned __attribute__((vector_size(64), aligned(sizeof(T)), ma
 typedef double doubles __attribute__((vector_size(32)));
 typedef T few_lanes __attribute__((vector_size(sizeof(doubles) / sizeof(double) * sizeof(T)), may_alias));
 
-/* What is summed: x; (x - center)^2; or, in two sums, grad and grad * (x - center). */
+/* Selects the sums over the elements of a channel that the functions below compute. x is an element of the input and `grad` the gradient of the
+ * output at its place. SUM adds x - center, with a center of 0. SQUARES adds (x - center)^2. PRODUCTS adds `grad` to a first sum and grad * (x -
+ * center) to a second one. */
 enum sums { SUM, SQUARES, PRODUCTS };
 
+/* Adds the terms of LANES elements of x to *first, lane by lane. *first is the first of the sums that `what` selects (see enum sums). If `what` is
+ * PRODUCTS, also adds terms to *second, the second sum. `grad` holds the gradients of the output at the places of x. */
 GRD_INLINE void add_lanes(enum sums what, const T *x, const T *grad, const lanes *center, lanes *first, lanes *second)
 {
     const lanes d = *(const lanes_unaligned *)x - *center;
@@ -29,6 +34,8 @@ GRD_INLINE void add_lanes(enum sums what, const T *x, const T *grad, const lanes
     }
 }
 
+/* Adds the term of one element x to *first, the first of the sums that `what` selects (see enum sums). If `what` is PRODUCTS, also adds its term to
+ * *second, the second sum. `grad` is the gradient of the output at the place of x. */
 GRD_INLINE void add_one(enum sums what, T x, T grad, T center, double *first, double *second)
 {
     const T d = x - center;
@@ -36,6 +43,7 @@ GRD_INLINE void add_one(enum sums what, T x, T grad, T center, double *first, do
     *second += (double)(what == PRODUCTS ? grad * d : 0);
 }
 
+/* Returns the sum of all lanes of VECTORS vectors and of `rest`. The vectors are added in the type T, the lanes of their sum in double. */
 static T total(const lanes *vectors, double rest)
 {
     const lanes sum = (vectors[0] + vectors[1]) + (vectors[2] + vectors[3]);
@@ -47,23 +55,29 @@ static T total(const lanes *vectors, double rest)
 
 /* ---- Channels whose elements are contiguous ------------------------------------------------------------------------------------ */
 
-/* Consecutive elements of a channel: those of a piece that are of one sample. */
+/* n elements of one channel that are contiguous in memory and belong to one sample. `at` is the offset of the first of them from the start of the
+ * tensor, in elements. */
 struct segment {
     int64_t at, n;
 };
 
+/* Returns the segment that begins with element i of `channel`. It ends at the end of the sample, or before element `last` if that comes first.
+ * Elements of a channel are numbered over all samples. */
 GRD_INLINE struct segment segment_of(const struct grd_channels *x, int64_t channel, int64_t i, int64_t last)
 {
     const int64_t sample = i == 0 ? 0 : i / x->positions, position = i - sample * x->positions;
-    return (struct segment){(sample * x->channels + channel) * x->positions + position, at_most(last - i, x->positions - position)};
+    return (struct segment){(sample * x->channels + channel) * x->positions + position, grd_least(last - i, x->positions - position)};
 }
 
+/* Returns the segment that follows the segment s in the same channel. It is in the next sample. `left` is the number of elements that are to be read
+ * after s. */
 GRD_INLINE struct segment next_segment(const struct grd_channels *x, struct segment s, int64_t left)
 {
-    return (struct segment){s.at + s.n + (x->channels - 1) * x->positions, at_most(left, x->positions)};
+    return (struct segment){s.at + s.n + (x->channels - 1) * x->positions, grd_least(left, x->positions)};
 }
 
-/* The sums of a piece of one channel. */
+/* Writes the sums that `what` selects over the elements [piece->first, piece->last) of one channel. The elements of the channel are contiguous within
+ * a sample. *ret_second is 0 unless `what` is PRODUCTS. */
 GRD_INLINE void sum_channel(enum sums what, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t channel,
                             const T *data, const T *grad, T center, T *ret_first, T *ret_second)
 {
@@ -88,7 +102,8 @@ GRD_INLINE void sum_channel(enum sums what, const struct grd_channels *x, const 
 
 /* ---- Innermost channels ------------------------------------------------------------------------------------------------------------ */
 
-/* The sums of n * LANES neighbouring channels over the rows of a piece. */
+/* Writes the sums that `what` selects for n * LANES neighbouring channels over `rows` positions. The tensor is channels_last, so a row holds all
+ * channels of one position, and `step` is the number of elements from one row to the next. A `center` of NULL means 0 for all channels. */
 GRD_INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, const T *data, const T *grad, const T *center, T *ret_first,
                             T *ret_second)
 {
@@ -106,6 +121,8 @@ GRD_INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, c
     }
 }
 
+/* Writes the sums that `what` selects for one channel of a channels_last tensor over `rows` positions. `step` is the number of elements from one
+ * position to the next. */
 GRD_INLINE void sum_column(enum sums what, int64_t rows, int64_t step, const T *data, const T *grad, T center, T *ret_first, T *ret_second)
 {
     double first = 0, second = 0;
@@ -116,7 +133,8 @@ GRD_INLINE void sum_column(enum sums what, int64_t rows, int64_t step, const T *
         *ret_second = (T)second;
 }
 
-/* The sums of `width` channels from the channel c on: BLOCK, LANES or 1. */
+/* Writes the sums that `what` selects for the channels [c, c + width) of a channels_last tensor, over the elements [piece->first, piece->last) of
+ * each channel. `width` is BLOCK, LANES or 1. */
 GRD_INLINE void sum_some(enum sums what, int64_t width, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t c,
                          const T *data, const T *grad, const T *center, T *ret_first, T *ret_second)
 {
@@ -131,6 +149,8 @@ GRD_INLINE void sum_some(enum sums what, int64_t width, const struct grd_channel
         sum_column(what, rows, x->channels, data + at, g, center == NULL ? 0 : centers[0], ret_first + c, second);
 }
 
+/* Returns how many channels sum_some() computes at a time if `channels` channels are left. Blocks of vectors and single vectors of channels are
+ * summed faster than single channels. */
 static int64_t width_of(int64_t channels)
 {
     return channels >= BLOCK ? BLOCK : channels >= LANES ? LANES : 1;
@@ -138,6 +158,8 @@ static int64_t width_of(int64_t channels)
 
 /* ---- Sums of a piece ------------------------------------------------------------------------------------------------------------------ */
 
+/* For each channel c in [piece.begin, piece.end), writes to ret_mean[c] the mean of its elements [piece.first, piece.last), and to ret_squares[c] the
+ * sum of the squared deviations of these elements from the mean. */
 static void moments(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, void *ret_mean, void *ret_squares)
 {
     const T n = (T)(piece.last - piece.first);
@@ -159,6 +181,8 @@ static void moments(const struct grd_channels *x, struct grd_channel_piece piece
     }
 }
 
+/* For each channel c in [piece.begin, piece.end), writes to ret_grad[c] the sum of grad and to ret_product[c] the sum of grad * (data - mean), both
+ * over its elements [piece.first, piece.last). */
 static void products(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *grad, const void *mean,
                      void *ret_grad, void *ret_product)
 {
@@ -177,11 +201,13 @@ static void products(const struct grd_channels *x, struct grd_channel_piece piec
 
 /* ---- Of all pieces -------------------------------------------------------------------------------------------------------------------- */
 
-enum { COMBINED = 64 }; /* channels at a time */
+enum { COMBINED = 64 }; /* Number of channels that are combined at a time; add_pieces() writes their sums to an array on the stack. */
 
+/* Returns the number of elements of piece number `piece` of a channel. Each channel is divided into pieces of `length` elements; the last piece may
+ * be shorter. */
 static int64_t piece_length(const struct grd_channels *x, int64_t length, int64_t piece)
 {
-    return at_most(length, x->samples * x->positions - piece * length);
+    return grd_least(length, x->samples * x->positions - piece * length);
 }
 
 static int64_t piece_count(const struct grd_channels *x, int64_t length)
@@ -189,6 +215,9 @@ static int64_t piece_count(const struct grd_channels *x, int64_t length)
     return (x->samples * x->positions + length - 1) / length;
 }
 
+/* All channels are divided into the same pieces of `length` elements; the last piece may be shorter. values[p * x->channels + c] is the value of
+ * piece p of channel c. Writes to ret_sums[c], for c < n, the sum of the values of channel begin + c. If `weighted`, each value is multiplied by the
+ * number of elements of its piece. */
 static void add_pieces(const struct grd_channels *x, int64_t length, int64_t begin, int64_t n, const T *values, bool weighted,
                        double *ret_sums)
 {
@@ -200,14 +229,16 @@ static void add_pieces(const struct grd_channels *x, int64_t length, int64_t beg
     }
 }
 
-/* Combines means and sums of squares of pieces: with the mean m of all, adds each piece's sum of squares and its length * (its mean - m)^2. */
+/* Computes the mean and the variance of channels [begin, end) from the mean and the sum of squared deviations of each of their pieces. A piece is
+ * `length` elements of a channel. Let m be the mean of a channel and p the mean of one of its pieces. The sum of the squared deviations of the
+ * elements of the piece from m is the sum of their squared deviations from p, plus length * (p - m)^2. */
 static void combine(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *means, const void *squares,
                     void *ret_mean, void *ret_variance)
 {
     const double count = (double)(x->samples * x->positions);
     double mean[COMBINED], variance[COMBINED];
     for (; begin < end; begin += COMBINED) {
-        const int64_t n = at_most(end - begin, COMBINED);
+        const int64_t n = grd_least(end - begin, COMBINED);
         add_pieces(x, length, begin, n, means, true, mean);
         add_pieces(x, length, begin, n, squares, false, variance);
         for (int64_t c = 0; c < n; c++)
@@ -226,12 +257,14 @@ static void combine(const struct grd_channels *x, int64_t length, int64_t begin,
     }
 }
 
+/* Adds up two arrays of values over all pieces. The arrays have one value per piece and channel, where a piece is `length` elements of a channel. For
+ * each of the channels [begin, end), the sum of its values in `firsts` goes to ret_first, and the sum of its values in `seconds` to ret_second. */
 static void add(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *firsts, const void *seconds,
                 void *ret_first, void *ret_second)
 {
     double first[COMBINED], second[COMBINED];
     for (; begin < end; begin += COMBINED) {
-        const int64_t n = at_most(end - begin, COMBINED);
+        const int64_t n = grd_least(end - begin, COMBINED);
         add_pieces(x, length, begin, n, firsts, false, first);
         add_pieces(x, length, begin, n, seconds, false, second);
         for (int64_t c = 0; c < n; c++) {
@@ -248,6 +281,9 @@ static void scales(int64_t begin, int64_t end, const void *variance, double eps,
         ((T *)ret_scale)[c] = (T)((weights == NULL ? 1 : (double)weights[c]) / sqrt((double)of[c] + eps));
 }
 
+/* Writes for each of the channels [begin, end) the gradient of the weight, and the coefficients of the gradient of the input, grad * scale - share -
+ * (data - mean) * slope. `sum` and `product` are the sums of grad and of grad * (data - mean) over the channel. `count` is the number of elements of
+ * a channel, or 0 if mean and variance are constants, which makes share and slope 0. */
 static void slopes(int64_t begin, int64_t end, double count, const void *variance, double eps, const void *scale, const void *sum,
                    const void *product, void *ret_share, void *ret_slope, void *ret_weight)
 {
@@ -262,11 +298,15 @@ static void slopes(int64_t begin, int64_t end, double count, const void *varianc
 
 /* ---- Of groups ------------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the weight of a channel, or 1 if there are no weights. `channel` counts the channels of all samples. The weights are an array with one
+ * element for each channel of a sample, which is used for all samples. */
 static double weight_of(const struct grd_channel_groups *x, int64_t channel)
 {
     return x->weight == NULL ? 1 : (double)((const T *)x->weight)[channel % (x->groups * x->width)];
 }
 
+/* Writes for each channel of the groups [begin, end) the mean of its group, the scale weight / sqrt(variance + eps) with the variance of its group,
+ * and its bias as the shift (0 if there are no biases). */
 static void spread(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *mean, const void *variance, void *ret_mean,
                    void *ret_scale, void *ret_shift)
 {
@@ -278,7 +318,9 @@ static void spread(const struct grd_channel_groups *x, int64_t begin, int64_t en
     }
 }
 
-/* With u = grad * weight: share = rstd * mean(u), slope = rstd^3 * mean(u * (data - mean)). The product becomes the part of the weight's gradient. */
+/* Writes share = rstd * mean(u) and slope = rstd^3 * mean(u * (data - mean)) for each channel of the groups [begin, end), where u = grad * weight and
+ * rstd = 1 / sqrt(variance + eps). Both means are taken over the group of the channel. `product` holds the sum of grad * (data - mean) of each
+ * channel. It is multiplied by rstd, which makes it the channel's contribution to the gradient of the weight. */
 static void group_slopes(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *variance, const void *sum,
                          void *product, void *ret_share, void *ret_slope)
 {
@@ -301,6 +343,8 @@ static void group_slopes(const struct grd_channel_groups *x, int64_t begin, int6
 
 /* ---- Written element by element ---------------------------------------------------------------------------------------------------------- */
 
+/* Writes (data - mean) * scale + shift for the elements [piece.first, piece.last) of the channels [piece.begin, piece.end). `mean`, `scale` and
+ * `shift` have one element per channel. */
 static void normalise(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *mean, const void *scale,
                       const void *shift, void *out)
 {
@@ -323,6 +367,8 @@ static void normalise(const struct grd_channels *x, struct grd_channel_piece pie
     }
 }
 
+/* Writes grad * scale - share - (data - mean) * slope, the gradient of the input, for the elements [piece.first, piece.last) of each of the channels
+ * [piece.begin, piece.end). `mean`, `share`, `slope` and `scale` have one value per channel. */
 static void gradient(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *grad, const void *mean,
                      const void *share, const void *slope, const void *scale, void *out)
 {

@@ -1,4 +1,6 @@
-/* Arithmetic of complex numbers as the struct C of typed.h, and the way to C's own complex type, E, for libm. Complex dtypes only. */
+/* Defines arithmetic of complex numbers, which have the type C, a struct of typed.h. Also defines conversions to and from E, the complex type of the
+ * C language, which the functions of libm take. Only files compiled for complex dtypes include this header. Files compiled for real dtypes include
+ * real.h, which defines functions of the same names. */
 #ifndef GRD_KERNEL_COMPLEX_H
 #define GRD_KERNEL_COMPLEX_H
 
@@ -21,7 +23,7 @@ static inline C of_libm(E z)
     return x;
 }
 
-/* A function of one number, as C's own complex type has it. */
+/* Expands to the result for x of a function of libm that takes one complex number and returns one. */
 #define LIBM(function, x) of_libm(function(to_libm(x)))
 
 static inline C number(R re, R im)
@@ -60,22 +62,23 @@ static inline C difference(C x, C y)
     return number(x.re - y.re, x.im - y.im);
 }
 
-/* The real part is a sum like the imaginary one: from a difference beside a sum, GCC 12 makes fused multiply-adds although contraction is
- * off, and the last elements of a loop would round differently. */
+/* Returns x * y. The real part is written as a sum, like the imaginary part. If one of the two were a difference, GCC 12 would make fused
+ * multiply-adds of them although contraction is off, and the last elements of a loop would be rounded differently from the others. */
 static inline C product(C x, C y)
 {
     const R minus = -x.im;
     return number(x.re * y.re + minus * y.im, x.re * y.im + x.im * y.re);
 }
 
-/* Smith's method: divides by the larger part of y first, so that |y|^2 does not overflow. By zero: each part by zero. */
+/* Returns x / y by Smith's method, which divides by the larger part of y first, so that |y|^2 does not overflow. If y is 0, returns (x.re / y.re,
+ * x.im / y.im), where each zero of y keeps its sign. */
 static inline C quotient(C x, C y)
 {
     const bool real_larger = part_abs(y.re) >= part_abs(y.im);
     const R large = real_larger ? y.re : y.im, small = real_larger ? y.im : y.re;
     const R ratio = large == 0 ? 0 : small / large;
     const R scale = 1 / (large + small * ratio);
-    const R minus = -x.re; /* as in product */
+    const R minus = -x.re; /* the formulas below add `minus`, because GCC 12 would fuse a difference */
     const R re = real_larger ? x.re + x.im * ratio : x.re * ratio + x.im;
     const R im = real_larger ? x.im + minus * ratio : x.im * ratio + minus;
     const R re_infinity = copysign((R)INFINITY, y.re), im_infinity = copysign((R)INFINITY, y.im);

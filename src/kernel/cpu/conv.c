@@ -1,8 +1,12 @@
-/* Convolution of one dtype at one instruction-set level: see kernel/conv.h. As in products (gemm.c) a tile of some rows and vectors of columns is held in
- * registers; its rows are not packed but gathered, one element at a time, each of which is multiplied with all vectors.
+/* Computes convolutions and their gradients; kernel/conv.h states the sums that each function computes. The build compiles this file once for float32
+ * and once for float64. As in matrix products (gemm.c), the sums of a tile of some rows by some vectors of columns are held in registers. Here a row
+ * is an output position of the convolution and a column is an output channel. The elements of a row are not packed as in gemm.c. Each is loaded from
+ * the input, at an offset that is read from a list, and multiplied with all vectors of columns. A tap is one element of the filter window; the list
+ * holds the offset of each tap.
  *
- * Invariant: a sum depends on its row, its column and the order of k alone. What a block adds is summed up by itself, so that errors grow with the lengths of blocks and with
- * their number, not with the product of the two. */
+ * Invariant: the bits of a sum depend only on its row, its column and the order of its terms k. The terms are divided into blocks, and the terms of a
+ * block are summed by themselves before they are added to the sum of the blocks before it. So the rounding error grows with the length of a block
+ * plus the number of blocks, and not with the product of the two. */
 #include "kernel/cpu/gemm_lanes.h"
 
 #include "kernel/conv.h"
@@ -14,13 +18,16 @@ enum { MOST_VECTORS = 3, TILE_SUMS = 12 };
 #endif
 enum { MOST_TILE_ROWS = 12 };
 
-/* Rows of a tile of so many vectors: as many as registers hold the sums of, and addresses. */
+/* Returns the number of rows of a tile, which are output positions, if the tile is `vectors` vectors of columns wide. The number is limited by the
+ * registers for the sums and for the addresses of the rows. */
 GRD_INLINE int rows_beside(int vectors)
 {
     return TILE_SUMS / vectors < MOST_TILE_ROWS ? TILE_SUMS / vectors : MOST_TILE_ROWS;
 }
 
-/* Rows [first, first + n) of the block, n at most `rows`: those that are missing are the last one again, and are not stored. */
+/* Computes the sums of the output positions [first, first + n) of b for `vectors` vectors of output channels, as a tile with `rows` rows. A row is an
+ * output position. If n is less than `rows`, the last row is computed again for each missing row and not stored, so that all loops have constant
+ * bounds. */
 GRD_INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t n)
 {
     const lane *row[MOST_TILE_ROWS], *panel = (const lane *)b->panel;
@@ -66,7 +73,8 @@ GRD_INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int6
                 store_vector(sums + r * width + v * LANES, sum[r][v]);
 }
 
-/* Tiles of so many rows as long as more than `least` rows are left; returns how many rows are done. */
+/* Computes the output positions of b, beginning with `first`, in tiles of `rows` positions, while more than `least` positions are left. Returns the
+ * position after the last tile. */
 GRD_INLINE int64_t tiles_of(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t least)
 {
     for (; b->nrows - first > least; first += rows)
@@ -74,7 +82,8 @@ GRD_INLINE int64_t tiles_of(int rows, int vectors, const struct grd_conv_block *
     return first;
 }
 
-/* Computes tiles of `rows` rows. Fewer rows that remain are computed by tiles of a third of them, unless these would be three. */
+/* Computes all output positions of b in tiles of as many positions as the registers allow. If at most two thirds of such a tile remain, the remaining
+ * positions are computed in tiles of a third of the size. */
 GRD_INLINE void tiles(int vectors, const struct grd_conv_block *b)
 {
     const int rows = rows_beside(vectors), third = (rows + 2) / 3;
@@ -94,7 +103,8 @@ static void multiply(const struct grd_conv_block *b)
         tiles(1, b);
 }
 
-/* Channel by channel, since those of a result are often pages apart. */
+/* Transposes the sums of n output positions r and `columns` channels j, so that to[j * to_column + r] = sums[r][j]. Rows of `sums` are `width`
+ * elements apart. The outer loop is over the channels, because the channels of a result are often several memory pages apart. */
 static void turn(int64_t n, int64_t columns, int64_t width, const char *sums, char *to, int64_t to_column)
 {
     const lane *from = (const lane *)sums;
@@ -111,6 +121,7 @@ static void turn(int64_t n, int64_t columns, int64_t width, const char *sums, ch
 
 /* ---- Copies --------------------------------------------------------------------------------------------------------------------------- */
 
+/* Copies n contiguous elements. `rest` is the mask of the first n % LANES lanes, for the last vector. */
 GRD_INLINE void copy_neighbours(int64_t n, lane_mask rest, const lane *from, lane *to)
 {
     int64_t i = 0;
@@ -120,24 +131,30 @@ GRD_INLINE void copy_neighbours(int64_t n, lane_mask rest, const lane *from, lan
         store_lanes(to + i, rest, load_lanes(from + i, rest));
 }
 
+/* Copies every `step`-th element, to[i] = from[i * step] for i < n. */
 GRD_INLINE void copy_every(int64_t step, int64_t n, const lane *from, lane *to)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = from[i * step];
 }
 
-/* The lanes of a last pair of vectors that are of n elements: of each, and of those of even and of odd number. */
+/* Masks for copying the last two vectors of a row of an image, of which only the first n elements are used. `low` and `high` are the used lanes of
+ * the first and of the second vector. `even` and `odd` are the used lanes of the two vectors that hold the elements with even and with odd
+ * indices. */
 struct pair_masks {
     lane_mask low, high, even, odd;
 };
 
+/* Returns the masks for copying the last two vectors of a row of an image, of which only the first n elements are used. The mask `low` is for the
+ * first vector, `high` for the second, `even` and `odd` for the elements with even and with odd indices. */
 GRD_INLINE struct pair_masks masks_of_pair(int64_t n)
 {
     return (struct pair_masks){first_lanes(n < LANES ? n : LANES), first_lanes(n < LANES ? 0 : n - LANES), first_lanes((n + 1) / 2),
                                first_lanes(n / 2)};
 }
 
-/* Elements of even number to one place, of odd number to another. */
+/* Copies n elements, those with even indices to `even` and those with odd indices to `odd`. `rest` holds the masks for the last n % (2 * LANES)
+ * elements. */
 GRD_INLINE void copy_pairs(int64_t n, struct pair_masks rest, const lane *from, lane *even, lane *odd)
 {
     int64_t i = 0;
@@ -153,7 +170,8 @@ GRD_INLINE void copy_pairs(int64_t n, struct pair_masks rest, const lane *from, 
     store_lanes(odd + i / 2, rest.odd, odds(low, high));
 }
 
-/* Elements of even number from one place, of odd number from another. */
+/* Interleaves two arrays into n elements of `to`. Elements of `to` with even indices are copied from `even`, those with odd indices from `odd`.
+ * `rest` holds the masks for the last n % (2 * LANES) elements. */
 GRD_INLINE void put_pairs(int64_t n, struct pair_masks rest, const lane *even, const lane *odd, lane *to)
 {
     int64_t i = 0;
@@ -169,6 +187,9 @@ GRD_INLINE void put_pairs(int64_t n, struct pair_masks rest, const lane *even, c
     store_lanes(to + i + LANES, rest.high, high_pairs(x, y));
 }
 
+/* Copies a row of an image so that the elements which a convolution with the stride columns->split reads one after the other become contiguous.
+ * Element i has the number p = before + i and goes to to[p % split * part + p / split], where `before`, `split` and `part` are members of
+ * *columns. */
 GRD_INLINE void copy_apart(const struct grd_conv_places *columns, const lane *from, lane *to)
 {
     for (int64_t i = 0; i < columns->split && i < columns->n; i++) {
@@ -178,7 +199,8 @@ GRD_INLINE void copy_apart(const struct grd_conv_places *columns, const lane *fr
     }
 }
 
-/* The columns of each row are split in so many parts, or, where that is 0, in any number of them. */
+/* Copies all rows of the image that `c` describes. `split` is c->columns.split, the stride of the convolution along a row, as a constant if it is 1
+ * or 2, for which there are faster loops. Otherwise `split` is 0. */
 GRD_INLINE void copy_rows(int split, const struct grd_conv_copy *c)
 {
     const struct grd_conv_places rows = c->rows, columns = c->columns;
@@ -218,8 +240,12 @@ static void copy(const struct grd_conv_copy *c)
 /* ---- Places in lanes ------------------------------------------------------------------------------------------------------------------ */
 
 enum { LINE_SUMS = VECTOR_BYTES == 64 ? 24 : 10, MOST_LINE_VECTORS = 8 };
-enum { LINE_DEPTH = 64, LINE_CHAINS = 48 }; /* products, or chains of up to three, that are added up by themselves */
+/* LINE_DEPTH: most products that are summed by themselves before they are added to the sum of all products before them. Longer sums would have larger
+ * rounding errors. LINE_CHAINS: the corresponding limit as a number of chains. A chain is up to three filter taps that share loaded vectors. */
+enum { LINE_DEPTH = 64, LINE_CHAINS = 48 };
 
+/* Returns how many vectors of a line are computed at a time for `rows` output channels, so that all sums stay in registers. A line is a row of
+ * neighbouring output positions. */
 GRD_INLINE int vectors_beside(int rows)
 {
     return LINE_SUMS / rows < 1 ? 1 : LINE_SUMS / rows > MOST_LINE_VECTORS ? MOST_LINE_VECTORS : LINE_SUMS / rows;
@@ -227,7 +253,8 @@ GRD_INLINE int vectors_beside(int rows)
 
 _Static_assert((int)GRD_CONV_KEPT_BYTES >= (int)GRD_CONV_LINE_ROWS * MOST_LINE_VECTORS * VECTOR_BYTES, "room for a tile");
 
-/* Adds the sums of a tile to those that are kept, if there are any, and begins anew. */
+/* Adds the sums in registers, sum[r][v] for r < rows and v < vectors, to the partial sums at `kept`, or overwrites the partial sums if `added` is
+ * false. Then sets the sums in registers to 0. */
 GRD_INLINE void keep_sums(int rows, int vectors, bool added, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS], lane *kept)
 {
 #pragma GCC unroll 8
@@ -239,6 +266,7 @@ GRD_INLINE void keep_sums(int rows, int vectors, bool added, vector sum[GRD_CONV
         }
 }
 
+/* Adds the partial sums at `kept` to the sums in registers, sum[r][v] for r < rows and v < vectors. */
 GRD_INLINE void add_kept_sums(int rows, int vectors, const lane *kept, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS])
 {
 #pragma GCC unroll 8
@@ -248,7 +276,9 @@ GRD_INLINE void add_kept_sums(int rows, int vectors, const lane *kept, vector su
             sum[r][v] += load_vector(kept);
 }
 
-/* `vectors` vectors of places of a line from `first` on; of the only one that is not whole, the first `n` lanes. */
+/* For each of `rows` output channels, computes `vectors` vectors of neighbouring output positions. The first is position `first` of line number
+ * `line` of l, where a line is a row of neighbouring output positions. If `whole` is false, `vectors` is 1 and only the first n lanes are read and
+ * written. */
 GRD_INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_line *l, int64_t line, int64_t first, int64_t n)
 {
     const lane *const seen = (const lane *)l->seen + line * l->seen_line + first, *weights = (const lane *)l->weights;
@@ -295,7 +325,9 @@ GRD_INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_co
                 store_lanes(sums + r * l->sums_row, mask, sum[r][v]);
 }
 
-/* Tiles of so many vectors, as long as there are places for them; the last one may begin within the one before it. */
+/* Computes output line number `line` (a row of neighbouring output positions), from position `first` on, for `rows` output channels, `vectors`
+ * vectors at a time. If the positions that remain fill more than half of `vectors` vectors, computes the last `vectors` vectors of the line, of which
+ * some have been computed before. Returns the first position that is not computed. */
 GRD_INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line *l, int64_t line, int64_t first)
 {
     for (; first + vectors * LANES <= l->n; first += vectors * LANES)
@@ -306,7 +338,8 @@ GRD_INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line 
     return l->n;
 }
 
-/* Each line by itself. */
+/* Computes all lines (rows of neighbouring output positions) for `rows` output channels, one line after the other. What is left of a line is computed
+ * with fewer vectors at a time. */
 GRD_INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
 {
     const int vectors = vectors_beside(rows);
@@ -321,7 +354,10 @@ GRD_INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
     }
 }
 
-/* Adds what a chain of `count` taps sees from `lines` lines, each of `vectors` vectors: all that is loaded is multiplied with each tap. */
+/* Adds the products of a chain of `count` filter taps to the sums of `lines` successive output lines, each of which is `vectors` vectors of output
+ * positions. The taps form a chain if, for output line i, tap k reads the elements that tap 0 reads for output line i + k. So each input vector is
+ * loaded once and multiplied with the weight of every tap that needs it. `last` is the offset of the last vector in a line. If `vectors` is 1, only
+ * the lanes in `mask` are loaded. */
 GRD_INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain,
                           const lane *seen, int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
 {
@@ -342,7 +378,8 @@ GRD_INLINE void add_chain(int count, int lines, int vectors, const struct grd_co
         }
 }
 
-/* `lines` lines of one row from `first` on. They are `vectors` vectors long, of which the last may begin within the one before it; only one vector may be not whole. */
+/* Computes `lines` lines of one output channel, beginning with line `first`, where a line is a row of neighbouring output positions. A line is
+ * `vectors` vectors long, and the last vector may overlap the one before it. `vectors` is 1 if a line is shorter than a vector. */
 GRD_INLINE void short_lines_tile(int lines, int vectors, const struct grd_conv_line *l, int64_t first)
 {
     const lane *const seen = (const lane *)l->seen + first * l->seen_line;
@@ -383,13 +420,16 @@ GRD_INLINE void short_lines_tile(int lines, int vectors, const struct grd_conv_l
                 store_vector(to + (v == vectors - 1 ? last : v * LANES), sum[i][v]);
 }
 
-/* Tiles of so many lines, if there are as many; the last one may begin within the one before it. */
+/* Computes all lines (rows of neighbouring output positions) of one output channel, `lines` lines at a time. Requires that l->lines is at least
+ * `lines`. Some of the last lines may be computed twice. */
 GRD_INLINE void short_lines(int lines, int vectors, const struct grd_conv_line *l)
 {
     for (int64_t first = 0; first < l->lines; first += lines)
         short_lines_tile(lines, vectors, l, first + lines <= l->lines ? first : l->lines - lines);
 }
 
+/* Computes all lines (rows of neighbouring output positions) of one output channel, `lines` lines at a time, or two at a time if there are fewer than
+ * `lines`. */
 GRD_INLINE void short_lines_of(int lines, int vectors, const struct grd_conv_line *l)
 {
     if (l->lines >= lines)
@@ -398,6 +438,8 @@ GRD_INLINE void short_lines_of(int lines, int vectors, const struct grd_conv_lin
         short_lines(2, vectors, l);
 }
 
+/* Computes all lines (rows of neighbouring output positions) of one output channel. Lines of at most four vectors are computed several at a time, so
+ * that the sums fill the registers. */
 static void lines_of_one_row(const struct grd_conv_line *l)
 {
     const int64_t vectors = l->lines == 1 ? 0 : vectors_of(l->n);
@@ -444,7 +486,7 @@ static void line(const struct grd_conv_line *l)
     }
 }
 
-/* To every second place. */
+/* Copies n elements to every second element of `to`, so that to[2 i] = from[i]. */
 GRD_INLINE void put_apart(int64_t n, const lane *from, lane *to)
 {
     int64_t i = 0;
@@ -461,7 +503,8 @@ GRD_INLINE void put_apart(int64_t n, const lane *from, lane *to)
         to[2 * i] = from[i];
 }
 
-/* Rows of so many parts and of such a step, or, where these are 0, of any. */
+/* Copies the matrix of sums that *p describes to the result. Column j of the sums is in block j % p->parts, and neighbouring columns of the result
+ * are p->step elements apart. `parts` and `step` are these two members as constants if there is a faster loop for them, and otherwise both are 0. */
 GRD_INLINE void put_rows(int parts, int step, const struct grd_conv_put *p)
 {
     const lane *from = (const lane *)p->sums;
@@ -498,7 +541,8 @@ static void put(const struct grd_conv_put *p)
 
 enum { DOT_ROWS = 4, DOT_ROWS_TAPS = VECTOR_BYTES == 64 ? 5 : 2, ONE_ROW_TAPS = 9 };
 
-/* `taps` taps from `first` on, of the rows from `row` on. */
+/* Adds to sums[r][k] the products of gradient and input at all output positions, for the output channels r in [row, row + rows) and the filter taps k
+ * in [first, first + taps). The sum of a channel and a tap is the gradient of one weight. */
 GRD_INLINE void dot_tile(int rows, int taps, const struct grd_conv_dots *d, int64_t row, int64_t first)
 {
     const lane *seen[ONE_ROW_TAPS], *gradient[DOT_ROWS];
@@ -538,7 +582,8 @@ GRD_INLINE void dot_tile(int rows, int taps, const struct grd_conv_dots *d, int6
             store_vector(sums + (r * d->ntaps + k) * LANES, sum[r][k]);
 }
 
-/* Tiles of so many taps, as long as there are so many. */
+/* Calls dot_tile() for the output channels [row, row + rows) and for `taps` filter taps at a time, beginning with tap `first`, while at least `taps`
+ * taps are left. Returns the first tap that is not computed. */
 GRD_INLINE int64_t dot_tiles(int rows, int taps, const struct grd_conv_dots *d, int64_t row, int64_t first)
 {
     for (; first + taps <= d->ntaps; first += taps)
@@ -546,6 +591,7 @@ GRD_INLINE int64_t dot_tiles(int rows, int taps, const struct grd_conv_dots *d, 
     return first;
 }
 
+/* Adds the products of gradient and input at all output positions to the sums of the output channels [row, row + rows) and of all filter taps. */
 GRD_INLINE void dot_rows_from(int rows, const struct grd_conv_dots *d, int64_t row)
 {
     int64_t first = dot_tiles(rows, rows == 1 ? ONE_ROW_TAPS : DOT_ROWS_TAPS, d, row, 0);
@@ -562,6 +608,7 @@ static void dots(const struct grd_conv_dots *d)
         dot_rows_from(1, d, row);
 }
 
+/* For each i < n, writes to to[i] the sum of the lanes of vector number i of `sums`. */
 static void add_lanes(int64_t n, const char *sums, char *to)
 {
     const lane *from = (const lane *)sums;
@@ -577,6 +624,8 @@ static void add_lanes(int64_t n, const char *sums, char *to)
 
 /* ---- Complex results ---------------------------------------------------------------------------------------------------------------------- */
 
+/* Writes the results x - y + (z - x - y) i + bias of a complex convolution, where x, y and z are the results of three real convolutions. The complex
+ * results are written `step` elements apart. */
 GRD_INLINE void join_every(int64_t step, const struct grd_conv_join *j)
 {
     const lane *x = (const lane *)j->x, *y = x + j->part, *z = y + j->part, *bias = (const lane *)j->bias;

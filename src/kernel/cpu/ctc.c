@@ -1,5 +1,6 @@
-/* Paths of connectionist temporal classification; see kernel/ctc.h. Typed: float32 float64.
- * Losses are large where gradients are not, so float32 loses digits: exp and log are the C library's, and the order of operations is PyTorch's, to lose the same ones. */
+/* Computes the CTC loss (connectionist temporal classification) and its gradient; see kernel/ctc.h. The build compiles this file once for float32 and
+ * once for float64. The gradient is a difference of large logarithms, so float32 loses digits. In order to have the same rounding errors as PyTorch,
+ * this file uses the C library's exp and log and PyTorch's order of operations. */
 #include "kernel/ctc.h"
 
 #include <stddef.h>
@@ -12,13 +13,13 @@ static inline T larger(T a, T b)
     return a > b ? a : b;
 }
 
-/* exp(x - most); most of what is added is the largest itself, or nothing. */
+/* Returns exp(x - most). Usually x is equal to `most` or is -inf, and then exp() is not called. */
 static inline T share(T x, T most)
 {
     return x == most ? 1 : x == (T)-INFINITY ? 0 : exp(x - most);
 }
 
-/* log(exp(a) + exp(b) + exp(c)), -inf for three of those. */
+/* Returns log(exp(a) + exp(b) + exp(c)), or -inf if a, b and c are all -inf. */
 static inline T log_sum(T a, T b, T c)
 {
     const T most = larger(a, larger(b, c));
@@ -28,23 +29,27 @@ static inline T log_sum(T a, T b, T c)
     return sum == 1 ? most : log(sum) + most;
 }
 
+/* Returns the label that a path emits in `state`. The states are the labels of the target, with a blank before, between and after them. So even
+ * states emit the blank, and odd states a label of the target. */
 static inline int64_t label_of(const struct grd_ctc *x, int64_t state)
 {
     return state % 2 == 0 ? x->blank : x->target[state / 2];
 }
 
-/* True if a path may go from state - 2 to this one. */
+/* True if a path may go from `state` - 2 directly to `state`. That passes over the blank between two labels of the target, which must differ. */
 static inline bool may_pass(const struct grd_ctc *x, int64_t state)
 {
     return state % 2 == 1 && state > 1 && x->target[state / 2] != x->target[state / 2 - 1];
 }
 
+/* Computes x->alpha from the first time step to the last, and from its last row the loss. alpha[t][s] is the logarithm of the probability of all
+ * beginnings of paths that are in state s at time step t. */
 static void forward(const struct grd_ctc *x, void *ret_loss)
 {
     const int64_t states = 2 * x->labels + 1;
     T *loss = ret_loss, *alpha = x->alpha;
     if (x->steps == 0) {
-        *loss = x->labels == 0 ? -(T)0 : (T)INFINITY; /* -0: minus the logarithm of 1, as in PyTorch */
+        *loss = x->labels == 0 ? -(T)0 : (T)INFINITY; /* -log(1) is -0, as in PyTorch */
         return;
     }
     const T *log_probs = x->log_probs;
@@ -62,7 +67,9 @@ static void forward(const struct grd_ctc *x, void *ret_loss)
     *loss = -log_sum(alpha[states - 1], states > 1 ? alpha[states - 2] : (T)-INFINITY, (T)-INFINITY);
 }
 
-/* beta of one step from that of the next one, NULL for the last step. */
+/* Computes `beta` for one time step from `after`, which is beta for the next time step, or NULL if this is the last one. beta[s] is the logarithm of
+ * the probability of all ends of paths that are in state s at this time step. log_probs holds the logarithms of the probabilities of the classes at
+ * this time step. */
 static void step_back(const struct grd_ctc *x, const T *log_probs, const T *restrict after, T *restrict beta)
 {
     const int64_t states = 2 * x->labels + 1;
@@ -78,6 +85,9 @@ static void step_back(const struct grd_ctc *x, const T *log_probs, const T *rest
     }
 }
 
+/* Computes beta from the last time step to the first, and writes the gradient of the log-probabilities of each time step. beta[s] is the logarithm of
+ * the probability of all ends of paths that are in state s at a time step. If zero_infinity and the loss is infinite, the gradient is 0. The memory
+ * at `beta` holds two rows, one for the current time step and one for the time step after it, which are used in turns. */
 static void backward(const struct grd_ctc *x, const void *loss, const void *grad, bool zero_infinity, void *beta, void *ret_gradient)
 {
     const int64_t states = 2 * x->labels + 1;
@@ -92,7 +102,7 @@ static void backward(const struct grd_ctc *x, const void *loss, const void *grad
         if (nothing)
             continue;
         step_back(x, log_probs, after, now);
-        for (int64_t s = states; s-- > 0;) { /* of all paths that emit the class */
+        for (int64_t s = states; s-- > 0;) { /* out[c] becomes the logarithm of a sum over all paths that emit class c at step t */
             T *paths = &out[label_of(x, s)];
             *paths = log_sum(*paths, alpha[s] + now[s], (T)-INFINITY);
         }

@@ -1,5 +1,6 @@
-/* Decompositions; see kernel/decomposition.h. Typed: float32 float64 complex64 complex128. Algorithms: G. Golub and C. Van Loan, Matrix Computations, by
- * columns. */
+/* Computes Cholesky and QR decompositions, and solves systems of equations with triangular matrices; see kernel/decomposition.h. The build compiles
+ * this file once for each of float32, float64, complex64 and complex128. The algorithms are taken from G. Golub and C. Van Loan, Matrix Computations,
+ * in the variants that work column by column. */
 #include "kernel/decomposition.h"
 
 #include <string.h>
@@ -26,6 +27,8 @@ static void finish_factor(int64_t n, bool upper, void *l)
     }
 }
 
+/* Overwrites the lower triangle of the n x n matrix `a` with its Cholesky factor L. Returns 0, or the order of the first leading minor that is not
+ * positive. */
 static int32_t factor(int64_t n, T *a)
 {
     for (int64_t j = 0; j < n; j++) {
@@ -50,7 +53,8 @@ static void cholesky(int64_t n, bool upper, void *a, int32_t *ret_info)
 }
 
 #if !GRD_IS_COMPLEX
-/* Subtracts from some rows of column j what the columns before it say, in the lanes in which they were finished. */
+/* Updates the elements [row, row + abreast) of column j of the matrix in each lane. Subtracts from them, for each k < j, the product of a[j][k] with
+ * the elements of column k in the same rows. A lane whose column k is not finished, because its pivot was not positive, skips that column. */
 GRD_INLINE void subtract_columns(int abreast, int64_t n, int64_t j, int64_t row, const lane_bits *is_finished, vector *a)
 {
     vector rest[ABREAST];
@@ -63,7 +67,8 @@ GRD_INLINE void subtract_columns(int abreast, int64_t n, int64_t j, int64_t row,
     UNROLLED for (int c = 0; c < abreast; c++) a[row + c + j * n] = rest[c];
 }
 
-/* Has the bits of `factor`: a lane with a minor that is not positive remains as it is from there on. */
+/* Computes the Cholesky factor of the n x n matrix in each lane, with the same bits as factor(). Returns for each lane 0, or the order of the first
+ * leading minor that is not positive. In such a lane the columns from there on are not finished. */
 static vector factor_lanes(int64_t n, vector *a)
 {
     vector info = everywhere(0);
@@ -92,7 +97,7 @@ static void cholesky_many(int64_t count, int64_t n, bool by_rows, bool upper, co
     int32_t turned[GRD_SMALL_MATRIX_SIZE];
     places_by_columns(n, n, turned);
     for (int64_t first = 0; first < count; first += LANES) {
-        const int64_t some = at_most(count - first, LANES);
+        const int64_t some = grd_least(count - first, LANES);
         read_lanes(size, some, by_rows != upper ? turned : NULL, (const T *)matrices + first * size, group);
         const vector info = factor_lanes(n, group);
         for (int64_t j = 1; j < n; j++)
@@ -103,6 +108,7 @@ static void cholesky_many(int64_t count, int64_t n, bool by_rows, bool upper, co
     }
 }
 
+/* Loads n x n matrices that are row-major in memory into lanes, one matrix in each lane, in column-major order. */
 static NOT_INLINE void gather_rows(int64_t n, const T *const *from, lanes *to)
 {
     int32_t turned[GRD_SMALL_MATRIX_SIZE];
@@ -117,13 +123,13 @@ static void solve_many(const struct grd_triangle *t, bool by_rows, int64_t count
     const T *from[GRD_MATRIX_LANES];
     T *to[GRD_MATRIX_LANES];
     for (int64_t l = 0; l < GRD_MATRIX_LANES; l++)
-        from[l] = matrices[at_most(l, count - 1)];
+        from[l] = matrices[grd_least(l, count - 1)];
     if (by_rows)
         gather_rows(n, from, triangles);
     else
         gather(n * n, from, NULL, triangles);
     for (int64_t first = 0; first < k; first += GRD_SMALL_MATRIX_SIDE) {
-        const int64_t some = at_most(k - first, GRD_SMALL_MATRIX_SIDE);
+        const int64_t some = grd_least(k - first, GRD_SMALL_MATRIX_SIDE);
         lanes_from((const T *)x + first * n, k * n, count, from);
         lanes_to((T *)x + first * n, k * n, to);
         gather(n * some, from, NULL, columns);
@@ -135,8 +141,9 @@ static void solve_many(const struct grd_triangle *t, bool by_rows, int64_t count
 
 /* ---- QR ----------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Makes a column a multiple of the first unit vector, with a real factor of the sign that avoids cancellation. The vector of the reflection remains in
- * the place of the zeros; tau is 0 for a column that is such a multiple already. */
+/* Finds the Householder reflection that maps x to a real multiple beta of the first unit vector; beta has the sign that avoids cancellation.
+ * Overwrites x[0] with beta and x[1], x[2], ... with the elements of the reflection's vector v, whose first element is 1. Returns tau, which is 0
+ * if x is a real multiple of the first unit vector already. */
 static C reflect_column(int64_t n, T *x)
 {
     const R tail = norm_of(n - 1, x + 1), re = real_part(x[0]), im = imaginary_part(x[0]);
@@ -150,10 +157,10 @@ static C reflect_column(int64_t n, T *x)
     return number((beta - re) / beta, -im / beta);
 }
 
-/* tau v^H x; the first element of v is taken as 1. */
 #if GRD_TAG == GRD_TAG_complex64
-/* Adds up in double, where products of floats are exact: a product of six reflections errs two thirds as much. `along` has the products of equal parts, `across` those of
- * a real and an imaginary one. */
+/* Returns tau v^H x, where v[0] is taken as 1. Sums are in double, in which products of floats are exact. This makes the error of a product of six
+ * reflections a third smaller. `along` sums the products of two real or two imaginary parts, `across` sums the products of a real and an imaginary
+ * part. */
 GRD_INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
 {
     enum { PARTS = 8 };
@@ -176,17 +183,18 @@ GRD_INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
         re += along[l] + along[l + 1];
         im += across[l] - across[l + 1];
     }
-    const double minus = -im; /* as in product */
+    const double minus = -im; /* the formula below adds `minus`, because GCC 12 would fuse a difference */
     return number((float)(tau.re * re + tau.im * minus), (float)(tau.re * im + tau.im * re));
 }
 #else
+/* Returns tau v^H x, where v[0] is taken as 1. */
 GRD_INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
 {
     return product(tau, sum(x[0], inner_product(n - 1, v + 1, x + 1)));
 }
 #endif
 
-/* x - tau v (v^H x); the first element of v is taken as 1. */
+/* Subtracts tau v (v^H x) from x, where v[0] is taken as 1. */
 GRD_INLINE void apply_reflection(int64_t n, C tau, const T *v, T *x)
 {
     const C factor = reflection_factor(n, tau, v, x);
@@ -194,10 +202,12 @@ GRD_INLINE void apply_reflection(int64_t n, C tau, const T *v, T *x)
     subtract_multiple(n - 1, factor, v + 1, x + 1);
 }
 
+/* Overwrites an m x n matrix with its decomposition by Householder reflections. R is on and above the diagonal, and the vectors of the reflections
+ * are below it. ret_tau receives the factor tau of each reflection. */
 static void reflect(int64_t m, int64_t n, void *matrix, void *ret_tau)
 {
     T *a = matrix, *tau = ret_tau;
-    for (int64_t j = 0; j < at_most(m, n); j++) {
+    for (int64_t j = 0; j < grd_least(m, n); j++) {
         T *column = a + j + j * m;
         tau[j] = reflect_column(m - j, column);
         for (int64_t k = 1; k < n - j; k++)
@@ -214,12 +224,14 @@ static void take_upper(int64_t m, int64_t n, int64_t rows, const void *matrix, v
             r[i + j * rows] = i <= j ? a[i + j * m] : constant(0);
 }
 
+/* Writes the first `columns` columns of the m x m matrix Q, which is the product of the k reflections that reflect() has left in `matrix` and
+ * `reflections`. It applies the reflections to columns of the identity matrix, the last reflection first. */
 static void orthogonal(int64_t m, int64_t columns, int64_t k, const void *matrix, const void *reflections, void *ret_q)
 {
     const T *a = matrix, *tau = reflections;
     T *q = ret_q;
     memset(q, 0, (size_t)(m * columns) * sizeof *q);
-    for (int64_t j = 0; j < at_most(m, columns); j++)
+    for (int64_t j = 0; j < grd_least(m, columns); j++)
         q[j + j * m] = constant(1);
     for (int64_t j = k - 1; j >= 0; j--)
         for (int64_t column = j; column < columns; column++)
@@ -238,13 +250,14 @@ static void apply_reflections(int64_t m, int64_t k, int64_t columns, bool adjoin
 }
 
 #if !GRD_IS_COMPLEX
-/* Powers of two by which numbers are brought near to 1, so that their squares neither overflow nor vanish; 0 counts as the least number. */
+/* Writes for each lane the power of two that, multiplied with the number in `largest`, gives nearly 1, so that squares of scaled numbers neither
+ * overflow nor underflow. If the number is 0 or subnormal, writes the largest scale. */
 GRD_INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
 {
     enum {
         DIGITS = sizeof(T) == 4 ? 23 : 52,
         MOST = sizeof(T) == 4 ? 252 : 2044
-    }; /* bits after the point; the largest exponent whose scale is normal */
+    }; /* DIGITS: stored bits of a significand. MOST: the largest biased exponent whose scale is a normal number. */
     const B exponents = ((B)(MOST + 3)) << DIGITS, most = (B)MOST << DIGITS;
     LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
     {
@@ -253,7 +266,8 @@ GRD_INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
     }
 }
 
-/* reflect_column in lanes. */
+/* Finds the Householder reflection that maps the column x in each lane to a multiple beta of the first unit vector. Overwrites x[0] with beta and the
+ * other elements of x with those of the reflection's vector v, where v[0] is 1. Writes the factor tau of the reflection to *ret_tau. */
 GRD_INLINE void reflect_column_in_lanes(int64_t n, lanes *x, lanes *restrict ret_tau)
 {
     lanes largest, scales, tail = {0}, factor;
@@ -280,7 +294,7 @@ GRD_INLINE void reflect_column_in_lanes(int64_t n, lanes *x, lanes *restrict ret
         LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) x[i].x[l] *= factor.x[l];
 }
 
-/* apply_reflection in lanes. */
+/* Subtracts tau v (v^T x) from the column x in each lane, where v[0] is taken as 1. */
 GRD_INLINE void apply_reflection_in_lanes(int64_t n, const lanes *restrict tau, const lanes *restrict v, lanes *restrict x)
 {
     lanes factor = x[0];
@@ -297,12 +311,12 @@ GRD_INLINE void apply_reflection_in_lanes(int64_t n, const lanes *restrict tau, 
 
 static void qr_many(const struct grd_small_qr *s)
 {
-    const int64_t m = s->m, n = s->n, k = at_most(m, n);
+    const int64_t m = s->m, n = s->n, k = grd_least(m, n);
     lanes a[GRD_SMALL_QR_SIZE], q[GRD_SMALL_QR_SIZE], r[GRD_SMALL_QR_SIZE], tau[GRD_SMALL_MATRIX_SIDE];
     int32_t turned[GRD_SMALL_QR_SIZE];
     places_by_columns(m, n, turned);
     for (int64_t first = 0; first < s->count; first += GRD_MATRIX_LANES) {
-        const int64_t some = at_most(s->count - first, GRD_MATRIX_LANES);
+        const int64_t some = grd_least(s->count - first, GRD_MATRIX_LANES);
         const T *from[GRD_MATRIX_LANES];
         T *to[GRD_MATRIX_LANES];
         lanes_from((const T *)s->a + first * m * n, m * n, some, from);
@@ -314,7 +328,7 @@ static void qr_many(const struct grd_small_qr *s)
         }
         memset(r, 0, (size_t)(s->rows * n) * sizeof *r);
         for (int64_t j = 0; j < n; j++)
-            memcpy(r + j * s->rows, a + j * m, (size_t)at_most(j + 1, k) * sizeof *r);
+            memcpy(r + j * s->rows, a + j * m, (size_t)grd_least(j + 1, k) * sizeof *r);
         lanes_to((T *)s->ret_r + first * s->rows * n, s->rows * n, to);
         scatter(s->rows * n, (int)some, to, NULL, r);
         if (s->columns == 0)
@@ -333,7 +347,8 @@ static void qr_many(const struct grd_small_qr *s)
 
 /* ---- Triangles ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Columns of a are subtracted from each column of x. */
+/* Overwrites each of the k columns of x with the solution y of a y = x, where `a` is the triangle t->a. As soon as y[j] is known, y[j] times column j
+ * of `a` is subtracted from the column of x. Columns of x are `leading` elements apart. */
 static void solve_left(const struct grd_triangle *t, int64_t k, int64_t leading, T *x)
 {
     const int64_t n = t->n;
@@ -346,7 +361,9 @@ static void solve_left(const struct grd_triangle *t, int64_t k, int64_t leading,
         }
 }
 
-/* Columns of x that are solved are subtracted from the next one, in the order of the triangle. */
+/* Overwrites x, which has k rows, with the solution y of y a = x, where `a` is the triangle t->a. Columns of x are `leading` elements apart. From
+ * each column of x the function subtracts multiples of the columns of y that are known. Columns are solved from first to last if `a` is an upper
+ * triangle, otherwise from last to first. */
 static void solve_right(const struct grd_triangle *t, int64_t k, int64_t leading, T *x)
 {
     const int64_t n = t->n;

@@ -1,5 +1,7 @@
-/* Distances between rows; see kernel/distance.h. Typed: float32 float64.
- * Invariant: sums run in lanes by the place in a row, so that they depend on neither the level nor the block. */
+/* Computes the distances between the rows of two matrices, for cdist; see kernel/distance.h. The build compiles this file once for float32 and once
+ * for float64.
+ * Invariant: the order in which the terms of a sum are added depends only on the length of a row, so results depend neither on the instruction-set
+ * level nor on the division of the rows into blocks. */
 #include "kernel/distance.h"
 
 #include <string.h>
@@ -12,9 +14,10 @@
 
 enum { LANES = 8, PIECE = 512 };
 
-/* One more element of a difference, of size x. */
+/* A function that returns `sum` plus the term of one element of the difference of two rows. x is the absolute value of that element. */
 typedef double step_function(double sum, T x);
 
+/* Returns sum + 1 if x is not 0, otherwise `sum`. For p = 0 it counts the elements in which two rows differ. If x is NaN, the result is NaN. */
 GRD_INLINE double count_step(double sum, T x)
 {
     return sum + (double)(x > 0 ? 1 : x);
@@ -36,7 +39,8 @@ typedef int32_t ORDERED;
 typedef int64_t ORDERED;
 #endif
 
-/* The bits of a size as an integer, which has the order of the sizes, with NaN above all. */
+/* Returns the bits of a number that is not negative as an integer. Such integers are ordered like the numbers, with NaN above all of them, so a
+ * maximum over integers propagates NaN. */
 GRD_INLINE ORDERED bits_of(T size)
 {
     ORDERED bits;
@@ -44,7 +48,7 @@ GRD_INLINE ORDERED bits_of(T size)
     return bits;
 }
 
-/* Returns the sum of step(|a[i] - b[i]|), or of step(|a[i]|) if b is NULL. */
+/* Returns the sum over i < n of the terms that `step` computes from |a[i] - b[i]|, or, if b is NULL, from a[i], which must not be negative. */
 GRD_INLINE double sum_of(int64_t n, const T *a, const T *b, step_function *step)
 {
     double lanes[LANES] = {0};
@@ -56,6 +60,7 @@ GRD_INLINE double sum_of(int64_t n, const T *a, const T *b, step_function *step)
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
+/* Writes for each pair of a row of x1 and a row of x2 the sum of the terms that `step` adds, or the square root of this sum if `root`. */
 GRD_INLINE void all_sums(const struct grd_distance_block *x, step_function *step, bool root)
 {
     const T *a = x->x1;
@@ -69,6 +74,7 @@ GRD_INLINE void all_sums(const struct grd_distance_block *x, step_function *step
     }
 }
 
+/* Returns the largest |a[i] - b[i]| over i < n, or NaN if one of these differences is NaN. */
 static T largest_of(int64_t n, const T *a, const T *b)
 {
     ORDERED lanes[LANES] = {0}, bits = 0;
@@ -88,6 +94,7 @@ static T largest_of(int64_t n, const T *a, const T *b)
     return largest;
 }
 
+/* Writes for each pair of a row of x1 and a row of x2 the largest absolute value in their difference, for p = infinity. */
 static void all_largest(const struct grd_distance_block *x)
 {
     const T *a = x->x1;
@@ -99,7 +106,7 @@ static void all_largest(const struct grd_distance_block *x)
 
 extern const struct grd_map_kernel GRD_TYPED(grd_binary_row)[];
 
-/* x^p, in place, by the kernel of pow, which vectorises. */
+/* Raises n numbers to the power p, in place. It uses the elementwise kernel of pow, which is vectorised, or sqrt() if p is 0.5. */
 static void to_powers(int64_t n, T *x, T p)
 {
     static const int64_t strides[] = {sizeof(T), sizeof(T), 0};
@@ -111,7 +118,8 @@ static void to_powers(int64_t n, T *x, T p)
                 &(struct grd_map){.kernel = &GRD_TYPED(grd_binary_row)[GRD_BINARY_HIDDEN_POW]});
 }
 
-/* The sums of powers of `pairs` differences of n elements; b's rows are `width` apart. */
+/* Adds to sums[j] the sum of |a[k] - b[j * width + k]|^p over k < n, for each j < pairs. pairs * n is at most PIECE, the length of the buffer for the
+ * differences. */
 static void add_powers(int64_t pairs, int64_t n, int64_t width, const T *a, const T *b, T p, double *sums)
 {
     T piece[PIECE];
@@ -123,9 +131,11 @@ static void add_powers(int64_t pairs, int64_t n, int64_t width, const T *a, cons
         sums[j] += sum_of(n, piece + j * n, NULL, sum_step);
 }
 
+/* Writes for each pair of a row of x1 and a row of x2 the p-norm of their difference, for a p other than 0, 1, 2 and infinity. Rows longer than PIECE
+ * are summed in pieces of PIECE elements. */
 static void all_by_powers(const struct grd_distance_block *x)
 {
-    const int64_t width = x->width, length = at_most(width, PIECE), most = length > 0 ? PIECE / length : PIECE;
+    const int64_t width = x->width, length = grd_least(width, PIECE), most = length > 0 ? PIECE / length : PIECE;
     const T *a = x->x1;
     T *out = x->out;
     for (int64_t i = 0; i < x->rows; i++, a += width, out += x->others) {

@@ -1,5 +1,6 @@
-/* The gradient of distances between rows; see kernel/distance.h. Typed: float32 float64.
- * A lane has a row of x1 of its own, so that a sum over the rows of x2 runs in one order, in pieces, at every level. */
+/* Computes the gradient of cdist with respect to x1; see kernel/distance.h. The build compiles this file once for float32 and once for float64. Each
+ * lane of a vector computes the gradient of a different row of x1. So the sum over the rows of x2 is taken in the same order for every width of the
+ * vectors. Pieces of PIECE rows of x2 are summed first, and then the sums of the pieces are added. */
 #include <float.h>
 #include <tgmath.h>
 
@@ -10,18 +11,19 @@
 #include "kernel/table.h"
 
 enum {
-    PIECE = 64, /* rows of x2 whose weights are at hand */
-    TILE = 128, /* columns */
-    COLUMNS = 4 /* columns whose sums are in registers */
+    PIECE = 64, /* most rows of x2 in a struct tile */
+    TILE = 128, /* columns of the gradient that are computed at a time */
+    COLUMNS = 4 /* columns of the gradient whose sums are held in registers */
 };
 
-/* What the weight of a difference d is multiplied by. `far` is the distance between the two rows. */
+/* Selects how an element d of the difference of a row of x1 and a row of x2 contributes to the gradient of x1. It contributes weight * factor. The
+ * weight is the incoming gradient of the distance of the two rows, and the factor is one of the following. */
 enum slope {
-    DIFFERENCE, /* d; the weight was divided by far */
-    SIGN,       /* its sign */
-    QUOTIENT,   /* d / far */
-    LARGEST,    /* its sign, if it is as large as far */
-    POWER       /* its sign times (|d| / far)^(p - 1) */
+    DIFFERENCE, /* the factor is d; the weight has been divided by the distance before */
+    SIGN,       /* the factor is the sign of d */
+    QUOTIENT,   /* the factor is d / distance */
+    LARGEST,    /* the factor is the sign of d if |d| equals the distance, otherwise 0 */
+    POWER       /* the factor is the sign of d times (|d| / distance)^(p - 1) */
 };
 
 #if GRD_TAG == GRD_TAG_float32
@@ -30,13 +32,15 @@ static const T largest = FLT_MAX;
 static const T largest = DBL_MAX;
 #endif
 
-/* 1 or -1 where `counts`, 0 elsewhere, NaN where d is NaN. */
+/* Returns 1 or -1, the sign of d, in the lanes where `counts` is set, 0 in all other lanes, and NaN where d is NaN. */
 GRD_INLINE vector sign_of(vector d, lane_bits counts)
 {
     const lane_bits one = (lane_bits)((vector){0} + 1), sign = (lane_bits) - (vector){0};
     return (vector)(((((lane_bits)d & sign) | one) & counts) | (d != d));
 }
 
+/* Returns the factor that enum slope defines for the kind `slope`, for the differences d and the distances `far`. For POWER it returns only the sign
+ * of d. */
 GRD_INLINE vector slope_of(enum slope slope, vector d, vector far)
 {
     if (slope == DIFFERENCE)
@@ -46,13 +50,16 @@ GRD_INLINE vector slope_of(enum slope slope, vector d, vector far)
     return sign_of(d, slope == LARGEST ? (d != 0) & (magnitudes(d) == far) : d != 0);
 }
 
-/* The gradients of LANES rows of x1 with some rows of x2. */
+/* A tile is a part of the gradient's computation. It consists of LANES rows of x1, one in each lane of a vector, and `others` rows of x2 (at most
+ * PIECE). `width` is the number of elements of a row. */
 struct tile {
     int64_t others, width;
-    const T *b;                       /* rows of x2, `width` apart */
-    vector weight[PIECE], far[PIECE]; /* by the row of x2 */
+    const T *b;                       /* the first of the rows of x2, which are `width` elements apart */
+    vector weight[PIECE], far[PIECE]; /* incoming gradients and distances, with a vector for each row of x2 and a lane for each row of x1 */
 };
 
+/* Adds the contributions of t->others rows of x2 to `columns` neighbouring columns of the gradient of x1. a[c] and sums[c] hold column c of these
+ * columns of x1 and of the gradient, with one row in each lane. b points to the first of these columns in the first row of x2. */
 GRD_INLINE void add_columns(const struct tile *t, int columns, enum slope slope, const T *b, const vector *a, vector *sums)
 {
     vector piece[COLUMNS] = {{0}};
@@ -72,7 +79,7 @@ GRD_INLINE void add_all_columns(const struct tile *t, int64_t columns, enum slop
 
 extern const struct grd_map_kernel GRD_TYPED(grd_binary_row)[];
 
-/* x^exponent, in place. */
+/* Raises the numbers in n vectors to the power `exponent`, in place. */
 static void to_powers(int64_t n, vector *x, T exponent)
 {
     static const int64_t strides[] = {sizeof(T), sizeof(T), 0};
@@ -87,6 +94,8 @@ static void to_powers(int64_t n, vector *x, T exponent)
                 &(struct grd_map){.kernel = &GRD_TYPED(grd_binary_row)[GRD_BINARY_HIDDEN_POW]});
 }
 
+/* Adds the contributions of t->others rows of x2 to `columns` columns of the gradient of x1, for a p other than 1, 2 and infinity. a[k] and sums[k]
+ * hold column k of x1 and of the gradient, with one row in each lane. `exponent` is p - 1. */
 static void add_powers(const struct tile *t, int64_t columns, T exponent, const vector *a, vector *sums)
 {
     const vector ones = (vector){0} + 1;
@@ -105,6 +114,7 @@ static void add_powers(const struct tile *t, int64_t columns, T exponent, const 
     }
 }
 
+/* Returns the largest |a[i] - b[i]| over i < n, ignoring NaN. */
 static T largest_difference(int64_t n, const T *a, const T *b)
 {
     T most = 0;
@@ -113,7 +123,8 @@ static T largest_difference(int64_t n, const T *a, const T *b)
     return most;
 }
 
-/* Weights and distances of rows [i, i + rows) of x1 and those of x2 from j on. */
+/* Fills t->weight and t->far with the incoming gradients and the distances of rows [i, i + rows) of x1 and t->others rows of x2, beginning with row
+ * j. Lanes without a row of x1 are 0 in both. If x->distances is NULL (p is infinity), the distances are computed again. */
 static void pack(const struct grd_distance_gradient *x, int64_t i, int64_t rows, int64_t j, struct tile *t)
 {
     const T *grad = (const T *)x->grad + i * x->grad_strides[0] + j * x->grad_strides[1];
@@ -128,7 +139,8 @@ static void pack(const struct grd_distance_gradient *x, int64_t i, int64_t rows,
     }
 }
 
-/* Divides the weights by the distances. False, with nothing changed, where one would not be finite. */
+/* Divides each weight of the tile by the distance of its pair of rows. If the distance is 0, the weight becomes 0. If a quotient would not be finite,
+ * returns false and changes nothing. */
 static bool divide(struct tile *t)
 {
     vector ratio[PIECE];
@@ -145,6 +157,8 @@ static bool divide(struct tile *t)
     return true;
 }
 
+/* Adds the contributions of t->others rows of x2 to `columns` columns of the gradient of x1, for the exponent p of the distance. a[c] and sums[c]
+ * hold column c of x1 and of the gradient, with one row in each lane. */
 static void add_tile(struct tile *t, double p, int64_t columns, const vector *a, vector *sums)
 {
     if (p == 1)
@@ -166,18 +180,18 @@ void GRD_TYPED(grd_distance_gradient)(const struct grd_distance_gradient *x)
     struct tile t = {.width = width};
     vector a[TILE], sums[TILE];
     for (int64_t i = 0; i < x->rows; i += LANES) {
-        const int64_t rows = at_most(x->rows - i, LANES);
+        const int64_t rows = grd_least(x->rows - i, LANES);
         const T *from = (const T *)x->x1 + i * width;
         T *to = (T *)x->out + i * width;
         for (int64_t k = 0; k < width; k += TILE) {
-            const int64_t columns = at_most(width - k, TILE);
+            const int64_t columns = grd_least(width - k, TILE);
             for (int64_t c = 0; c < columns; c++) {
                 a[c] = sums[c] = (vector){0};
                 for (int64_t l = 0; l < rows; l++)
                     a[c][l] = from[l * width + k + c];
             }
             for (int64_t j = 0; j < x->others; j += PIECE) {
-                t.others = at_most(x->others - j, PIECE);
+                t.others = grd_least(x->others - j, PIECE);
                 t.b = (const T *)x->x2 + j * width + k;
                 pack(x, i, rows, j, &t);
                 add_tile(&t, x->p, columns, a, sums);

@@ -1,5 +1,6 @@
-/* Eigenvalues of general complex matrices; see kernel/eigen.h. Typed: complex64 complex128. A matrix is reduced to Hessenberg form by reflections, and that to a triangle by QR
- * steps with Wilkinson's shifts; its eigenvectors follow by substitution. G. Golub and C. Van Loan, Matrix Computations, chapter 7. */
+/* Computes eigenvalues and eigenvectors of general complex matrices; see kernel/eigen.h. The build compiles this file once for complex64 and once for
+ * complex128. A matrix is reduced to Hessenberg form by Householder reflections, and then to a triangle by QR steps with Wilkinson's shifts. The
+ * eigenvectors of the triangle are found by substitution. See G. Golub and C. Van Loan, Matrix Computations, chapter 7. */
 #include "kernel/eigen.h"
 
 #include <complex.h>
@@ -10,7 +11,7 @@
 
 #include "kernel/cpu/typed.h"
 
-enum { STEPS = 60 /* for an eigenvalue */, STEPS_STUCK = 10 /* after which a shift is exceptional */ };
+enum { STEPS = 60 /* most QR steps per eigenvalue */, STEPS_STUCK = 10 /* every tenth shift is exceptional, because steps may cycle */ };
 
 #if GRD_TAG == GRD_TAG_complex64
 static const R epsilon = FLT_EPSILON, least = FLT_MIN;
@@ -23,6 +24,7 @@ GRD_INLINE R size_of(E x)
     return hypot(creal(x), cimag(x));
 }
 
+/* Returns the Euclidean norm of x, which has n elements. */
 static R length_of(int64_t n, const E *x)
 {
     R length = 0;
@@ -33,7 +35,7 @@ static R length_of(int64_t n, const E *x)
 
 /* ---- Hessenberg form ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Subtracts 2 v v^H from the left of columns, and from the right of rows: element i of v belongs to row or column `first` + i. */
+/* Multiplies the n x n matrix `a` from the left by I - 2 v v^H, which changes rows [first, n). v[i] belongs to row i. */
 static void reflect_rows(int64_t n, int64_t first, const E *v, E *a)
 {
     for (int64_t j = 0; j < n; j++) {
@@ -45,6 +47,7 @@ static void reflect_rows(int64_t n, int64_t first, const E *v, E *a)
     }
 }
 
+/* Multiplies the n x n matrix `a` from the right by I - 2 v v^H, which changes columns [first, n). v[j] belongs to column j. */
 static void reflect_columns(int64_t n, int64_t first, const E *v, E *a)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -56,7 +59,8 @@ static void reflect_columns(int64_t n, int64_t first, const E *v, E *a)
     }
 }
 
-/* `v` has room for a column. */
+/* Reduces the n x n matrix `a` to Hessenberg form by Householder reflections, and multiplies `z` from the right by all these reflections. `v` is
+ * scratch memory for one column. */
 static void reduce(int64_t n, E *a, E *z, E *v)
 {
     for (int64_t k = 0; k + 2 < n; k++) {
@@ -76,7 +80,8 @@ static void reduce(int64_t n, E *a, E *z, E *v)
 
 /* ---- QR steps ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* The eigenvalue of the last two rows and columns up to `last` that is nearer to the last element. */
+/* Returns Wilkinson's shift, which is an eigenvalue of the 2 x 2 block of `a` in rows and columns `last` - 1 and `last`. Of the two eigenvalues it is
+ * the one nearer to a[last][last]. */
 static E shift_of(int64_t n, int64_t last, const E *a)
 {
     const E p = a[last - 1 + (last - 1) * n], s = a[last + last * n], product = a[last + (last - 1) * n] * a[last - 1 + last * n];
@@ -85,7 +90,8 @@ static E shift_of(int64_t n, int64_t last, const E *a)
     return size_of(larger) > 0 ? s - product / larger : s;
 }
 
-/* Rotates two rows, or two columns, of elements `step` apart: x' = c x + s y, y' = c y - conj(s) x. */
+/* Rotates two rows, or two columns, x and y of a matrix. Each has n elements, which are `step` apart. x becomes c x + s y, and y becomes
+ * c y - conj(s) x. */
 static void rotate(int64_t n, int64_t step, R c, E s, E *x, E *y)
 {
     for (int64_t i = 0; i < n * step; i += step) {
@@ -95,7 +101,8 @@ static void rotate(int64_t n, int64_t step, R c, E s, E *x, E *y)
     }
 }
 
-/* A step on rows and columns [first, last]: A - shift = Q R, and A becomes R Q + shift. */
+/* Carries out a QR step on rows and columns [first, last] of the Hessenberg matrix A in `a`. A - shift I is decomposed into Q R, A becomes R Q +
+ * shift I, and `z` is multiplied by Q from the right. */
 static void step(int64_t n, int64_t first, int64_t last, E shift, E *a, E *z)
 {
     E x = a[first + first * n] - shift;
@@ -119,7 +126,8 @@ static void step(int64_t n, int64_t first, int64_t last, E shift, E *a, E *z)
     }
 }
 
-/* Returns how many eigenvalues were not found. */
+/* Reduces the Hessenberg matrix `a` to a triangle by QR steps, and multiplies `z` from the right by the Q of each step. Returns 0, or the number of
+ * eigenvalues that were not found. */
 static int64_t triangulate(int64_t n, E *a, E *z)
 {
     int64_t last = n - 1, steps = 0;
@@ -147,7 +155,7 @@ static int64_t triangulate(int64_t n, E *a, E *z)
 
 /* ---- Vectors ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Makes a vector of length 1 whose largest element is real. */
+/* Scales v to length 1 and makes its largest element real. */
 static void normalize(int64_t n, E *v)
 {
     int64_t largest = 0;
@@ -161,7 +169,8 @@ static void normalize(int64_t n, E *v)
     v[largest] = creal(v[largest]);
 }
 
-/* The eigenvectors of a triangle, turned by Z. `y` has room for a column. */
+/* Finds the eigenvectors of the triangular matrix t, multiplies them by z and writes the products, scaled to length 1, to the columns of ret_v. `y`
+ * is scratch memory for one column. */
 static void substitute(int64_t n, const E *t, const E *z, E *y, E *ret_v)
 {
     R norm = least;
@@ -176,7 +185,7 @@ static void substitute(int64_t n, const E *t, const E *z, E *y, E *ret_v)
             if (size_of(gap) < epsilon * norm)
                 gap = epsilon * norm;
             y[i] = -total / gap;
-            if (size_of(y[i]) > 1 / epsilon) { /* a vector may have any length: smaller ones do not overflow */
+            if (size_of(y[i]) > 1 / epsilon) { /* An eigenvector may have any length, so y is scaled down before it overflows. */
                 const R scale = size_of(y[i]);
                 for (int64_t j = i; j <= k; j++)
                     y[j] /= scale;

@@ -1,23 +1,26 @@
-/* Eigenvalues of many small Hermitian matrices at once, in lanes (spectral_lanes.h): Householder's reflections to a real tridiagonal matrix, and implicit QL steps with
- * Wilkinson's shifts, each lane on its own block. G. Golub and C. Van Loan, Matrix Computations, chapter 8. For jacobi.c alone. */
+/* Computes eigenvalues and eigenvectors of many small Hermitian matrices at once, one matrix in each lane of a vector (spectral_lanes.h). Householder
+ * reflections reduce the matrices to real tridiagonal ones, which implicit QL steps with Wilkinson's shifts make diagonal. In one step, the lanes may
+ * work on different rows of their matrices. See G. Golub and C. Van Loan, Matrix Computations, chapter 8. Included by jacobi.c only. */
 #include "kernel/cpu/spectral_lanes.h"
 
-enum { QL_STEPS = 30 /* for an eigenvalue, as LAPACK allows; about 1.7 are needed */ };
+enum { QL_STEPS = 30 /* most steps per eigenvalue, as in LAPACK; about 1.7 are needed on average */ };
 
-/* A step that is under way on rows and columns [first, last] of a lane. */
+/* The state of a QL step on rows and columns [first, last] of the matrix in each lane. c and s are the cosine and the sine of the last rotation, and
+ * the next rotation is computed from g and p. */
 struct ql_step {
     vector first, last, c, s, g, p;
 };
 
-/* A vector of tridiagonal matrices: the diagonal, what is below it, and Q. */
+/* A real tridiagonal matrix in each lane, with the diagonal d and the subdiagonal e, and the matrix v whose columns become the eigenvectors. */
 struct ql {
-    vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *v; /* NULL: the values alone */
+    vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *v; /* v is NULL if only eigenvalues are computed */
     struct ql_step step;
-    struct turns turns; /* of the step, those of rows [first, end) */
+    struct turns turns; /* the rotations of the current step; rotation i, in [first, end), turns rows i and i + 1 */
     int64_t first, end;
 };
 
-/* Reduces matrices, whose lower triangle is read, to real tridiagonal ones; Q^H A Q is that, with Q in the place of A if `vectors`. */
+/* Reduces the Hermitian matrix A in each lane to the real tridiagonal matrix Q^H A Q, which is written to q->d and q->e. Only the lower triangle
+ * of A is read. If `vectors`, A is overwritten with Q. `im` is the number of vectors from a real part to its imaginary part, 0 for real matrices. */
 GRD_INLINE void reduce_lanes(int64_t n, int64_t im, bool vectors, vector *a, struct ql *q)
 {
     const int64_t leading = im != 0 ? 2 * n : n, count = im != 0 ? n - 1 : n - 2, beside = im != 0 ? GRD_LANES_SIDE / 2 : 0;
@@ -35,7 +38,7 @@ GRD_INLINE void reduce_lanes(int64_t n, int64_t im, bool vectors, vector *a, str
         for (int64_t i = 0; i < rest; i++)
             put_element(beside, (struct element){{0}, {0}}, w + i);
         vector both[2] = {{0}, {0}};
-        for (int64_t j = 0; j < rest; j++) { /* w = B v */
+        for (int64_t j = 0; j < rest; j++) { /* w = B v, where B is the Hermitian matrix at b */
             const vector *column = b + j * leading;
             const struct element vj = element_at(im, v + j);
             struct element total = element_at(beside, w + j);
@@ -53,7 +56,7 @@ GRD_INLINE void reduce_lanes(int64_t n, int64_t im, bool vectors, vector *a, str
         const struct element half = element_times(im, everywhere((T)-0.5), element_product(im, h.tau, element_at(im != 0, both)));
         for (int64_t i = 0; i < rest; i++)
             put_element(beside, add_product(im, half, element_at(im, v + i), element_at(beside, w + i)), w + i);
-        for (int64_t j = 0; j < rest; j++) { /* B -= v w^H + w v^H */
+        for (int64_t j = 0; j < rest; j++) { /* subtracts v w^H + w v^H from the lower triangle of the matrix at b */
             vector *column = b + j * leading;
             const struct element wj = element_times(im, everywhere(-1), conjugated(im, element_at(beside, w + j))),
                                  vj = element_times(im, everywhere(-1), conjugated(im, element_at(im, v + j)));
@@ -88,7 +91,8 @@ static void reduce_complex(int64_t n, bool vectors, vector *a, struct ql *q)
     reduce_lanes(n, n, vectors, a, q);
 }
 
-/* Finds the first block of each lane that is not diagonal yet, from row `least` on, and begins a step on it. */
+/* Finds in the matrix of each lane the first block of rows, from row `least` on, that is not diagonal yet, and begins a QL step on this block. Then
+ * sets q->first and q->end, so that the blocks of all lanes lie in rows q->first to q->end. */
 static void begin_step(int64_t n, int64_t least, struct ql *q)
 {
     const vector one = everywhere(1);
@@ -118,7 +122,9 @@ static void begin_step(int64_t n, int64_t least, struct ql *q)
     q->step = (struct ql_step){first, last, one, one, g, (vector){0}};
 }
 
-/* Rotates rows and columns i and i + 1 in the lanes whose block they are in. */
+/* Carries out rotation i of a QL step, on rows and columns i and i + 1 of the tridiagonal matrix in each lane. Does nothing in lanes in which these
+ * rows are not in the block [t->first, t->last] that the step works on. *t is a copy of q->step and is updated. Stores the rotation in q->turns if
+ * eigenvectors are computed. */
 GRD_INLINE void turn_at(int64_t i, struct ql_step *t, struct ql *q)
 {
     const vector at = everywhere((T)i), next = everywhere((T)(i + 1));
@@ -143,10 +149,12 @@ GRD_INLINE void turn_at(int64_t i, struct ql_step *t, struct ql *q)
         keep_turn(within, turn, i, &q->turns);
 }
 
-/* Takes the steps of all groups, rotation by rotation. */
+/* Carries out one QL step on rows `least` to `end` of tridiagonal matrices. There are `groups` groups q[g] of matrices, with one matrix of a group in
+ * each lane. The rotations of two groups alternate, so that one rotation is computed while the other waits for a division or a square root. `rows` is
+ * the number of vectors in a column of q->v. */
 GRD_INLINE void take_steps(int64_t rows, int64_t groups, int64_t least, int64_t end, struct ql *q)
 {
-    struct ql_step steps[GROUPS]; /* in registers */
+    struct ql_step steps[GROUPS]; /* copies that the compiler can hold in registers */
     UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;
     for (int64_t i = end - 1; i >= least; i--)
         UNROLLED for (int64_t g = 0; g < groups; g++) turn_at(i, &steps[g], q + g);
@@ -154,6 +162,8 @@ GRD_INLINE void take_steps(int64_t rows, int64_t groups, int64_t least, int64_t 
         turn_columns(rows, q[g].first, q[g].end, true, &q[g].turns, q[g].v);
 }
 
+/* Carries out QL steps on n x n tridiagonal matrices until all are diagonal, but at most QL_STEPS * n steps. There are `groups` groups q[g] of
+ * matrices, with one matrix of a group in each lane. `rows` is the number of vectors in a column of q->v. */
 static void diagonalize(int64_t n, int64_t rows, int64_t groups, struct ql *q)
 {
     int64_t least = 0;
@@ -161,7 +171,7 @@ static void diagonalize(int64_t n, int64_t rows, int64_t groups, struct ql *q)
         int64_t first = n, end = 0;
         for (int64_t g = 0; g < groups; g++) {
             begin_step(n, least, q + g);
-            first = at_most(first, q[g].first);
+            first = grd_least(first, q[g].first);
             end = q[g].end > end ? q[g].end : end;
         }
         least = first;
@@ -172,6 +182,8 @@ static void diagonalize(int64_t n, int64_t rows, int64_t groups, struct ql *q)
     }
 }
 
+/* Writes the eigenvalues of `count` matrices in ascending order, beginning with matrix `index`, and the eigenvectors in the same order if they were
+ * computed. Writes NaN for a matrix with an element that is not finite. */
 static void write_eigh(const struct grd_eigh *e, int64_t index, int64_t count, const struct ql *q, const struct scales *scales)
 {
     const int64_t n = e->n, rows = n * e->parts;
@@ -206,16 +218,16 @@ static void eigh_lanes(const struct grd_eigh *e, int64_t count, void *work)
     struct ql q[GROUPS];
     struct scales scales[GROUPS];
     for (int64_t first = 0; first < count; first += MATRICES) {
-        const int64_t groups = at_most((count - first + LANES - 1) / LANES, GROUPS);
+        const int64_t groups = grd_least((count - first + LANES - 1) / LANES, GROUPS);
         for (int64_t g = 0; g < groups; g++) {
             vector *a = (vector *)work + g * n * rows;
-            read_lanes(n * rows, at_most(count - first - g * LANES, LANES), place, (const T *)e->a + (first + g * LANES) * n * rows, a);
+            read_lanes(n * rows, grd_least(count - first - g * LANES, LANES), place, (const T *)e->a + (first + g * LANES) * n * rows, a);
             scales[g] = scale_lanes(n, n, e->parts, true, a);
             (e->parts == 1 ? reduce_real : reduce_complex)(n, e->ret_v != NULL, a, q + g);
             q[g].v = e->ret_v != NULL ? a : NULL;
         }
         diagonalize(n, rows, groups, q);
         for (int64_t g = 0; g < groups; g++)
-            write_eigh(e, first + g * LANES, at_most(count - first - g * LANES, LANES), q + g, scales + g);
+            write_eigh(e, first + g * LANES, grd_least(count - first - g * LANES, LANES), q + g, scales + g);
     }
 }

@@ -1,5 +1,6 @@
-/* The scalar bodies of elementwise kernels and the loops generated around them need this: arithmetic of the dtype, numbers of the operator, and loop.h.
- * How operands with strides reach those loops is in kernel/map.h. */
+/* Shared by all files of elementwise kernels. Defines arithmetic of numbers of the dtype, loops that apply a function to every element, and access to
+ * the scalar arguments of an operator. The loops take contiguous operands; kernel/map.h says how operands with other strides are copied to buffers
+ * first. */
 #ifndef GRD_KERNEL_CPU_ELEMENTWISE_H
 #define GRD_KERNEL_CPU_ELEMENTWISE_H
 
@@ -12,7 +13,7 @@
 #include "kernel/cpu/real.h"
 #endif
 
-/* Returns yes or no. Both are computed before the choice, so that loops vectorise. */
+/* Returns `yes` if `test` is true, otherwise `no`. `yes` and `no` are both computed before the choice, so that loops vectorise. */
 static inline C choose(bool test, C yes, C no)
 {
     return test ? yes : no;
@@ -40,7 +41,7 @@ static inline bool is_minus_one(C x)
 }
 #endif
 
-/* The loops of kernels without numbers, whose results are of the dtype of their inputs. */
+/* Sets result[i] = body(x[i]) for n contiguous elements. data[0] is the result, data[1] is x; both have the dtype of this file. */
 GRD_INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
 {
     T *made = (T *)data[0];
@@ -50,6 +51,7 @@ GRD_INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
         made[i] = store(body(load(x[i])));
 }
 
+/* Sets result[i] = body(x[i], y[i]) for n contiguous elements. data[0] is the result, data[1] is x, data[2] is y; all have the dtype of this file. */
 GRD_INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
 {
     T *made = (T *)data[0];
@@ -59,7 +61,7 @@ GRD_INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
         made[i] = store(body(load(x[i]), load(y[i])));
 }
 
-/* The loops of kernels without numbers, whose results are bool. */
+/* Sets the bool result[i] = body(x[i]) for n contiguous elements. data[0] is the result, data[1] is x. */
 GRD_INLINE void test_1(int64_t n, char *const *data, bool (*body)(C))
 {
     uint8_t *made = (uint8_t *)data[0];
@@ -69,6 +71,7 @@ GRD_INLINE void test_1(int64_t n, char *const *data, bool (*body)(C))
         made[i] = body(x[i]);
 }
 
+/* Sets the bool result[i] = body(x[i], y[i]) for n contiguous elements. data[0] is the result, data[1] is x, data[2] is y. */
 GRD_INLINE void test_2(int64_t n, char *const *data, bool (*body)(C, C))
 {
     uint8_t *made = (uint8_t *)data[0];
@@ -78,6 +81,7 @@ GRD_INLINE void test_2(int64_t n, char *const *data, bool (*body)(C, C))
         made[i] = body(x[i], y[i]);
 }
 
+/* Sets result[i] = body(x[i], y[i], z[i]) for n contiguous elements. data[0] is the result, data[1] to data[3] are x, y and z. */
 GRD_INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
 {
     T *made = (T *)data[0];
@@ -89,16 +93,20 @@ GRD_INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
 
 /* ---- Light kernels: map_1, map_2 and map_3, or line by line ---------------------------------------------------------------------------- */
 
-/* Two loops over complex numbers may round products differently, because compilers contract them as they vectorise. */
+/* OF_LINE is the number of elements in a cache line. LIGHT is true if light_1(), light_2() and light_3(), which apply operators so cheap that memory
+ * limits their speed, may choose among several loops. For complex dtypes they may not. Compilers contract complex products as they vectorise, so two
+ * loops may round the same product differently. */
 enum { LIGHT = !GRD_IS_COMPLEX, OF_LINE = GRD_LINE_BYTES / sizeof(T) };
 
-/* An operand that is read line by line: or its first line again and again, which holds copies of one element. So one loop serves all cases. */
+/* An operand that is read one cache line at a time. If it is a single element, `data` is one cache line filled with copies of the element, and each
+ * read takes this line. So one loop serves arrays and single elements. */
 struct line_source {
     const T *data;
-    int64_t places; /* a mask */
+    int64_t places; /* mask for the index of an element; it is -1, or 0 if the operand is a single element, so that each index becomes 0 */
 };
 
-/* The copies are stored as wide as they are loaded: what is stored in parts is forwarded to no load. */
+/* Returns the description of the operand at `data`. If `element` is not NULL, first fills the cache line at `data` with copies of *element. This loop
+ * vectorises, so the copies are stored in pieces as wide as the later loads. Narrower stores would stall store forwarding. */
 GRD_INLINE struct line_source source_of(char *data, const char *element)
 {
     T *x = (T *)data;
@@ -110,16 +118,19 @@ GRD_INLINE struct line_source source_of(char *data, const char *element)
     return (struct line_source){x, 0};
 }
 
+/* Returns the address of the cache line of the operand x that begins with element i. */
 GRD_INLINE const T *line_at(const struct line_source *x, int64_t i)
 {
     return x->data + (i & x->places);
 }
 
+/* True if at least one input of the call is a single element. */
 GRD_INLINE bool has_element(const struct grd_light_call *call)
 {
     return call->element[0] != NULL || call->element[1] != NULL || call->element[2] != NULL;
 }
 
+/* Copies the first `width` elements of `part` to the result at `to`, with non-temporal stores if `past`. */
 GRD_INLINE void write_part(T *to, const T *part, int width, bool past)
 {
     if (past)
@@ -128,10 +139,12 @@ GRD_INLINE void write_part(T *to, const T *part, int width, bool past)
         memcpy(to, part, (size_t)width * sizeof(T));
 }
 
-/* A part of a large result is half a line, see Note [Large results]; of half types a whole one, since it is widened to twice its size. */
+/* Number of elements of a large result that are computed at a time. This is half a cache line, see Note [Large results] in kernel/map.c. For half
+ * dtypes it is a whole cache line, because their elements are widened to twice the size. */
 enum { FAR_PART = GRD_IS_HALF ? OF_LINE : OF_LINE / 2 };
 
-/* Takes `width` elements at a time, and `round` before it looks whether it is done. */
+/* Sets made[i] = body(x[i]) for n elements; n is a multiple of `round`. Each round of the outer loop handles `round` elements, `width` of them at
+ * a time. Stores are non-temporal if `past`. */
 GRD_INLINE void lines_1(int64_t n, T *made, struct line_source x, const int round, const int width, bool past, C (*body)(C))
 {
     for (int64_t i = 0; i < n; i += round) {
@@ -147,6 +160,9 @@ GRD_INLINE void lines_1(int64_t n, T *made, struct line_source x, const int roun
         settle();
 }
 
+/* Sets result[i] = body(x[i]) for n elements, where data[0] is the result and data[1] is x. If `call` is NULL, these are arrays, and map_1() computes
+ * the result. Otherwise lines_1() computes it; the n elements then fill whole cache lines, x may be a single element, and *call says how the result
+ * is stored. */
 GRD_INLINE void light_1(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C))
 {
     if (!LIGHT || call == NULL) {
@@ -165,6 +181,8 @@ GRD_INLINE void light_1(int64_t n, char *const *data, const struct grd_light_cal
         lines_1(n, made, x, FAR_PART, FAR_PART, false, body);
 }
 
+/* Sets made[i] = body(x[i], y[i]) for n elements; n is a multiple of `round`. Each round of the outer loop handles `round` elements, `width` of them
+ * at a time. Stores are non-temporal if `past`. */
 GRD_INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_source y, const int round, const int width, bool past,
                         C (*body)(C, C))
 {
@@ -181,6 +199,9 @@ GRD_INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_so
         settle();
 }
 
+/* Sets result[i] = body(x[i], y[i]) for n elements, where data[0] is the result, data[1] is x and data[2] is y. If `call` is NULL, these are arrays,
+ * and map_2() computes the result. Otherwise lines_2() computes it; the n elements then fill whole cache lines, x or y may be a single element, and
+ * *call says how the result is stored. */
 GRD_INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C))
 {
     if (!LIGHT || call == NULL) {
@@ -199,7 +220,8 @@ GRD_INLINE void light_2(int64_t n, char *const *data, const struct grd_light_cal
         lines_2(n, made, x, y, FAR_PART, FAR_PART, false, body);
 }
 
-/* `numbers`: the second and the third operand where both are one element, which is then converted once; otherwise NULL. */
+/* Sets made[i] = body(x[0][i], x[1][i], x[2][i]) for n elements, `width` of them at a time. Stores are non-temporal if `past`. If x[1] and x[2] are
+ * single elements, `numbers` points to their two values, which are then converted only once. Otherwise `numbers` is NULL. */
 GRD_INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const C *numbers, const int width, bool past, C (*body)(C, C, C))
 {
     for (int64_t i = 0; i < n; i += OF_LINE) {
@@ -220,6 +242,9 @@ GRD_INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const C
         settle();
 }
 
+/* Sets result[i] = body(x[i], y[i], z[i]) for n elements, where data[0] is the result and data[1] to data[3] are x, y and z. If `call` is NULL, these
+ * are arrays, and map_3() computes the result. Otherwise lines_3() computes it; the n elements then fill whole cache lines, each input may be a
+ * single element, and *call says how the result is stored. */
 GRD_INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C, C))
 {
     if (!LIGHT || call == NULL) {
@@ -231,7 +256,7 @@ GRD_INLINE void light_3(int64_t n, char *const *data, const struct grd_light_cal
                                     source_of(data[3], call->element[2])};
     const C numbers[] = {load(x[1].data[0]), load(x[2].data[0])};
     const bool past = call->stores == GRD_STORES_PAST, are_numbers = equal(numbers[0], numbers[0]) && equal(numbers[1], numbers[1]);
-    if (x[1].places != 0 || x[2].places != 0 || !are_numbers) /* a body need not look for NaN in the other loops */
+    if (x[1].places != 0 || x[2].places != 0 || !are_numbers) /* NaN also comes here, so that the loops below need no tests for it */
         lines_3(n, made, x, NULL, FAR_PART, past, body);
     else if (past)
         lines_3(n, made, x, numbers, FAR_PART, true, body);
@@ -241,7 +266,8 @@ GRD_INLINE void light_3(int64_t n, char *const *data, const struct grd_light_cal
         lines_3(n, made, x, numbers, FAR_PART, false, body);
 }
 
-/* The number at `index` among those of the operator. Not inline: there are many loops, and a call for each number is little. */
+/* Returns scalar argument number `index` of the operator, converted to the type C. It is not inlined, because that would make every one of the many
+ * loops longer, and one call per argument and array costs little. */
 static __attribute__((noinline, unused)) C param(const void *params, int index)
 {
     const grd_scalar s = ((const grd_scalar *)params)[index];
@@ -254,7 +280,7 @@ static __attribute__((noinline, unused)) C param(const void *params, int index)
 #elif GRD_IS_BOOL
     return whole ? s.v.i != 0 : s.v.c.re != 0;
 #else
-    const double x = s.v.c.re; /* out of range as a cast to int64 has it, see cast.c */
+    const double x = s.v.c.re; /* a number that int64 cannot hold becomes INT64_MIN, as in cast.c */
     return (C)(whole ? s.v.i : x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN);
 #endif
 }

@@ -1,14 +1,17 @@
-/* Fast Fourier transforms in lanes (kernel/fft.h): passes in the order of Stockham, which need no permutation, and what lines need before and after them.
+/* Computes fast Fourier transforms; see kernel/fft.h. The build compiles this file once for float32 and once for float64. A line is a series of
+ * numbers that is transformed. As many lines as a vector has lanes are transformed together, one line in each lane, by passes in Stockham's order,
+ * which need no permutation. Other functions load lines into lanes and store them again.
  *
- * Invariant: what is done to an element depends neither on its lane nor on the lines beside it, nor on whether a line is transformed in lanes or as a matrix. So each
- * product that is rounded together with a sum says so (multiply_add, multiply_subtract): a compiler that contracts expressions would choose one by one. */
+ * Invariant: the arithmetic on an element depends neither on its lane, nor on the other lines, nor on whether a line is transformed in one lane or as
+ * a matrix whose columns are in the lanes. Therefore every product that is added to another number is written as multiply_add() or
+ * multiply_subtract(). A compiler that contracts x * y + z would do so in some places and not in others. */
 #include "kernel/fft.h"
 
 #include <string.h>
 
 #include "kernel/cpu/shuffle.h"
 
-/* A complex number of each lane. */
+/* A vector of complex numbers, one in each lane. */
 typedef struct {
     vector re, im;
 } pair;
@@ -34,7 +37,7 @@ GRD_INLINE pair minus(pair x, pair y)
     return (pair){x.re - y.re, x.im - y.im};
 }
 
-/* -i x */
+/* Returns -i x. */
 GRD_INLINE pair turned_back(pair x)
 {
     return (pair){x.im, -x.re};
@@ -52,10 +55,10 @@ GRD_INLINE pair product(pair x, pair y)
 
 GRD_INLINE vector in_all_lanes(lane x)
 {
-    return x - (vector){0}; /* 0 + x would lose the sign of -0 */
+    return x - (vector){0}; /* not 0 + x, which would lose the sign of -0 */
 }
 
-/* The complex number of real part w[0] and imaginary part w[distance], in all lanes. */
+/* Returns the complex number w[0] + i w[distance] in all lanes. */
 GRD_INLINE pair root_at(const lane *w, int64_t distance)
 {
     return (pair){in_all_lanes(w[0]), in_all_lanes(w[distance])};
@@ -63,7 +66,8 @@ GRD_INLINE pair root_at(const lane *w, int64_t distance)
 
 /* ---- Lines to lanes and back --------------------------------------------------------------------------------------------------------- */
 
-/* How many lines from line `first` on begin `step` after the one before. */
+/* Returns how many lines, beginning with line `first`, follow each other at a distance of `step` real numbers. A line is the elements along the
+ * transformed dimension; lines->offsets says where each line begins. */
 GRD_INLINE int64_t neighbours_from(const struct grd_fft_lines *lines, int64_t first, int64_t step)
 {
     int64_t count = 1;
@@ -72,7 +76,8 @@ GRD_INLINE int64_t neighbours_from(const struct grd_fft_lines *lines, int64_t fi
     return count;
 }
 
-/* Complex lines whose parts lie side by side, in either order: `ret_data` is the first of both. */
+/* True if the elements of the lines are complex and the two parts of each element are neighbours in memory. *ret_is_exchanged is true if the
+ * imaginary part comes first, and *ret_data is the address of the part that comes first. */
 GRD_INLINE bool are_interleaved(const struct grd_fft_lines *lines, bool *ret_is_exchanged, lane **ret_data)
 {
     lane *const re = (lane *)lines->re, *const im = (lane *)lines->im;
@@ -81,7 +86,9 @@ GRD_INLINE bool are_interleaved(const struct grd_fft_lines *lines, bool *ret_is_
     return im != NULL && (re + 1 == im || im + 1 == re);
 }
 
-/* n rows of lanes from lines of n numbers that follow each other. Of complex lines these are both parts in turn; where these are exchanged, so are the rows. */
+/* Loads LANES lines of n contiguous real numbers each, one line into each lane. Number k of all lines goes to the vector at to + k * step. The
+ * numbers of a complex line are real and imaginary parts in turns. If `is_exchanged`, imaginary parts come first in memory, and the two vectors of
+ * each element are exchanged. */
 static void take_turned(const struct grd_fft_lines *from, const lane *data, int64_t n, int64_t step, bool is_exchanged, lane *to)
 {
     const int64_t swap = is_exchanged ? step : 0;
@@ -92,7 +99,7 @@ static void take_turned(const struct grd_fft_lines *from, const lane *data, int6
         return;
     }
     for (int64_t k = 0; k < n; k += LANES) {
-        const int64_t first = at_most(k, n - LANES); /* the last ones overlap those before */
+        const int64_t first = grd_least(k, n - LANES); /* the last LANES numbers may overlap the LANES numbers before */
         lane *row = to + first * step;
         vector v[LANES];
         UNROLLED for (int l = 0; l < LANES; l++) v[l] = load_vector(data + from->offsets[l] + first);
@@ -101,11 +108,13 @@ static void take_turned(const struct grd_fft_lines *from, const lane *data, int6
     }
 }
 
-/* n elements of `count` lines side by side, at most a vector of them. */
+/* Loads n complex elements of `count` lines, at most LANES, into lanes, where a line is the elements along the transformed dimension. Elements with
+ * the same index in neighbouring lines are neighbours in memory, and so are the real and the imaginary part of an element. `element` is the number of
+ * real numbers from one index to the next. If `is_exchanged`, the imaginary part comes first in memory. */
 GRD_INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, int64_t count, bool is_exchanged, lane *to)
 {
-    const lane_mask all = first_lanes(count), low = first_lanes(at_most(2 * count, LANES)),
-                    high = first_lanes(2 * count - at_most(2 * count, LANES));
+    const lane_mask all = first_lanes(count), low = first_lanes(grd_least(2 * count, LANES)),
+                    high = first_lanes(2 * count - grd_least(2 * count, LANES));
     for (int64_t k = 0; k < n; k++, data += element, to += 2 * LANES) {
         const bool is_full = count == LANES;
         const vector x = is_full ? load_vector(data) : load_lanes(data, low),
@@ -120,7 +129,8 @@ GRD_INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, i
     }
 }
 
-/* Loads lines like take_interleaved does, if the real and the imaginary parts are separate arrays; im is NULL for real lines. */
+/* Loads n elements of `count` lines into lanes, from separate arrays of real and imaginary parts. `im` is NULL if the elements are real. Elements
+ * with the same index in all lines are neighbours. `element` is the distance in memory from one index to the next. */
 static void take_parts(int64_t n, const lane *re, const lane *im, int64_t element, int64_t count, lane *to)
 {
     const lane_mask all = first_lanes(count);
@@ -131,6 +141,8 @@ static void take_parts(int64_t n, const lane *re, const lane *im, int64_t elemen
     }
 }
 
+/* Loads the first n elements of up to LANES lines into the lanes at `data`, one line into each lane, with a loop for the layout of the lines in
+ * memory. A line is the elements along the transformed dimension. Lanes without a line are 0 or hold another line again. */
 static void take(const struct grd_fft_lines *from, int64_t n, char *data)
 {
     lane *const to = (lane *)data, *const re = (lane *)from->re, *const im = (lane *)from->im, *parts;
@@ -153,14 +165,15 @@ static void take(const struct grd_fft_lines *from, int64_t n, char *data)
         count = neighbours_from(from, l, is_interleaved ? 2 : 1);
         if (!is_interleaved)
             take_parts(n, re + at, im != NULL ? im + at : NULL, from->element, count, to + l);
-        else if (count == LANES) /* known to the compiler: a loop without masks */
+        else if (count == LANES) /* passes LANES as a constant, for which the compiler makes a loop without masks */
             take_interleaved(n, parts + at, from->element, LANES, is_exchanged, to);
         else
             take_interleaved(n, parts + at, from->element, count, is_exchanged, to + l);
     }
 }
 
-/* The inverse of take_turned, with a scale. */
+/* Multiplies the numbers in each lane by `scale` and stores them contiguously to the line of this lane. Number k of all lines is in the vector at
+ * from + k * step. If `is_exchanged`, imaginary parts come first in memory, and the two vectors of each element are exchanged. */
 static void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchanged, lane scale, lane *data, const struct grd_fft_lines *to)
 {
     const int64_t swap = is_exchanged ? step : 0;
@@ -171,7 +184,7 @@ static void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchan
         return;
     }
     for (int64_t k = 0; k < n; k += LANES) {
-        const int64_t first = at_most(k, n - LANES);
+        const int64_t first = grd_least(k, n - LANES);
         const lane *row = from + first * step;
         vector v[LANES];
         UNROLLED for (int i = 0; i < LANES; i++, row += step) v[i] = *(const vector *)(row + (i % 2 ? -swap : swap)) * scale;
@@ -180,9 +193,11 @@ static void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchan
     }
 }
 
+/* Multiplies n complex elements in each of `count` lanes by `scale` and stores them. Elements of the same index go to neighbouring places in memory,
+ * each as a real and an imaginary part, which comes first if `is_exchanged`. `element` is the number of real numbers from one index to the next. */
 GRD_INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t element, int64_t count, bool is_exchanged, lane *data)
 {
-    const lane_mask low = first_lanes(at_most(2 * count, LANES)), high = first_lanes(2 * count - at_most(2 * count, LANES));
+    const lane_mask low = first_lanes(grd_least(2 * count, LANES)), high = first_lanes(2 * count - grd_least(2 * count, LANES));
     for (int64_t k = 0; k < n; k++, from += 2 * LANES, data += element) {
         const vector re = load_vector(from) * scale, im = load_vector(from + LANES) * scale;
         const vector first = is_exchanged ? im : re, second = is_exchanged ? re : im;
@@ -197,6 +212,8 @@ GRD_INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t
     }
 }
 
+/* Multiplies n elements in each of `count` lanes by `scale` and stores the real parts to `re` and the imaginary parts to `im`, unless `im` is NULL.
+ * Elements of the same index go to neighbouring places. `element` is the distance in memory from one index to the next. */
 static void put_parts(const lane *from, int64_t n, lane scale, int64_t element, int64_t count, lane *re, lane *im)
 {
     const lane_mask all = first_lanes(count);
@@ -207,6 +224,8 @@ static void put_parts(const lane *from, int64_t n, lane scale, int64_t element, 
     }
 }
 
+/* Multiplies n elements of each lane by `factor` and stores them to the line of this lane, which *to describes. A line is the elements along the
+ * transformed dimension. This is the inverse of take(). */
 static void put(const char *data, int64_t n, double factor, const struct grd_fft_lines *to)
 {
     const lane *const from = (const lane *)data, scale = (lane)factor;
@@ -226,7 +245,7 @@ static void put(const char *data, int64_t n, double factor, const struct grd_fft
         count = neighbours_from(to, l, is_interleaved ? 2 : 1);
         if (!is_interleaved)
             put_parts(from + l, n, scale, to->element, count, re + at, im != NULL ? im + at : NULL);
-        else if (count == LANES) /* as in take() */
+        else if (count == LANES) /* passes LANES as a constant, for which the compiler makes a loop without masks */
             put_interleaved(from, n, scale, to->element, LANES, is_exchanged, parts + at);
         else
             put_interleaved(from + l, n, scale, to->element, count, is_exchanged, parts + at);
@@ -235,6 +254,7 @@ static void put(const char *data, int64_t n, double factor, const struct grd_fft
 
 /* ---- Passes ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* Replaces x[0] and x[1] by their Fourier transform. */
 GRD_INLINE void transform_2(pair *x)
 {
     const pair y = x[0];
@@ -242,6 +262,7 @@ GRD_INLINE void transform_2(pair *x)
     x[1] = minus(y, x[1]);
 }
 
+/* Replaces x[0] to x[3] by their Fourier transform. */
 GRD_INLINE void transform_4(pair *x)
 {
     const pair a = plus(x[0], x[2]), b = minus(x[0], x[2]), c = plus(x[1], x[3]), d = turned_back(minus(x[1], x[3]));
@@ -251,6 +272,7 @@ GRD_INLINE void transform_4(pair *x)
     x[3] = minus(b, d);
 }
 
+/* Replaces x[0] to x[7] by their Fourier transform, from the transforms of the elements with even and with odd indices. */
 GRD_INLINE void transform_8(pair *x)
 {
     const vector half = in_all_lanes((lane)0.70710678118654752440L);
@@ -270,8 +292,8 @@ GRD_INLINE void transform_8(pair *x)
     x[7] = (pair){multiply_add(b.re, -half, even[3].re), multiply_add(b.im, half, even[3].im)};
 }
 
-/* Transforms an odd number of elements. x[k] and x[radix - k] have conjugate roots, so cosines multiply their sums and sines their differences.
- * `roots`: all of the radix. */
+/* Replaces x[0] to x[radix - 1] by their Fourier transform, for an odd `radix`. `roots` holds all roots of unity of the order `radix`. The roots that
+ * belong to x[k] and x[radix - k] are conjugate, so the sum of these two elements is multiplied with cosines and their difference with sines. */
 GRD_INLINE void transform_odd(const int radix, const lane *roots, pair *x)
 {
     const int half = radix / 2;
@@ -322,7 +344,8 @@ GRD_INLINE void transform_7(pair *x)
     transform_odd(7, roots_7, x);
 }
 
-/* Transforms element q of number p. `w`: the roots that the results but the first are multiplied by, or NULL. */
+/* Computes one of the m * s transforms of length `radix` that make up a pass of the FFT, the one with the numbers p < m and q < s. Multiplies all
+ * results but the first by the twiddle factors `w`, unless `w` is NULL. */
 GRD_INLINE void butterfly(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, int64_t p, int64_t q, const lane *w,
                           const lane *from, lane *to)
 {
@@ -335,13 +358,15 @@ GRD_INLINE void butterfly(const int radix, void (*transform)(pair *), const stru
         store_pair(to + 2 * LANES * (q + s * (radix * p + k)), w == NULL ? x[k] : product(x[k], root_at(w + 2 * (k - 1), 1)));
 }
 
-/* The factors of column p: those of `turn`, a lane of a block. */
+/* Returns where in the table pass->factors the factors begin by which the results of the transforms with number p are multiplied. The table has one
+ * column for each p. It is divided into blocks of LANES columns, with one column in each lane, because turn() reads it as well. */
 GRD_INLINE const lane *factors_of(const struct grd_fft_pass *pass, int64_t p)
 {
     const int64_t rows = (pass->radix * pass->s + LANES - 1) / LANES * LANES;
     return (const lane *)pass->factors + p / LANES * rows * 2 * LANES + p % LANES;
 }
 
+/* Computes one pass of a Fourier transform, which consists of m * s transforms of length `radix`. All results are multiplied by pass->factors. */
 GRD_INLINE void pass_with_factors(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const lane *from, lane *to)
 {
     const int64_t m = pass->m, s = pass->s;
@@ -357,6 +382,8 @@ GRD_INLINE void pass_with_factors(const int radix, void (*transform)(pair *), co
     }
 }
 
+/* Computes one pass of a Fourier transform, which consists of m * s transforms of length `radix` with the numbers p < m and q < s. `transform`
+ * computes one of them. The twiddle factors of those with p < pass->repeats are 1, so their results are not multiplied. */
 GRD_INLINE void pass_of(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const char *from, char *to)
 {
     const int64_t alike = pass->repeats;
@@ -406,7 +433,8 @@ static void pass_8(const struct grd_fft_pass *pass, const char *from, char *to)
     pass_of(8, transform_8, pass, from, to);
 }
 
-/* A radix without a function of its own. */
+/* Computes one pass of a Fourier transform, which consists of m * s transforms of length `radix`, for an odd radix that has no transform_<radix>()
+ * function. */
 static void pass_odd(const struct grd_fft_pass *pass, const char *from, char *to)
 {
     const int64_t radix = pass->radix, m = pass->m, s = pass->s;
@@ -438,6 +466,8 @@ static void pass(const struct grd_fft_pass *pass, const char *from, char *to)
 
 /* ---- Elements in lanes -------------------------------------------------------------------------------------------------------------- */
 
+/* Multiplies n elements of each of LANES columns of a matrix by their factors and transposes the products. In `from`, each lane holds one column. In
+ * `to`, each vector holds LANES neighbouring elements of one column. Each group of LANES elements begins to_block bytes after the one before it. */
 static void turn(int64_t n, const char *from, const char *factors, char *to, int64_t to_block)
 {
     for (int64_t first = 0; first < n; first += LANES) {
@@ -468,7 +498,9 @@ GRD_INLINE pair scaled(pair x, lane factor)
     return (pair){x.re * factor, x.im * factor};
 }
 
-/* z[k] and z[h - k] become x[k] and x[h - k]. With e and o the transforms of even and odd numbers, z = e + i o: x[k] = e + w o, conj(x[h - k]) = e - w o. */
+/* Overwrites the elements *z = z[k] and *back = z[h - k] of the transform of h complex numbers with the elements x[k] and x[h - k] of the transform
+ * of 2 h real numbers. w is the root exp(-2 pi i k / (2 h)). Let e and o be element k of the transforms of the real numbers with even and with odd
+ * indices. Then z[k] = e + i o, x[k] = e + w o and conj(x[h - k]) = e - w o. */
 GRD_INLINE void unfold_two(pair *z, pair *back, pair w)
 {
     const pair opposite = conjugate(*back), even = plus(*z, opposite), odd = product(turned_back(minus(*z, opposite)), w);
@@ -476,7 +508,9 @@ GRD_INLINE void unfold_two(pair *z, pair *back, pair w)
     *back = scaled(conjugate(minus(even, odd)), (lane)0.5);
 }
 
-/* x[k] and x[h - k] become z[k] = (x[k] + conj(x[h - k])) + i (x[k] - conj(x[h - k])) / w and z[h - k], with their parts exchanged. */
+/* Overwrites *x = x[k] and *back = x[h - k] with z[k] and z[h - k]. x is the transform of 2 h real numbers, w is the root exp(-2 pi i k / (2 h)), and
+ * z[k] = (x[k] + conj(x[h - k])) + i (x[k] - conj(x[h - k])) / w. Exchanges the real and the imaginary part of both results, because the inverse
+ * transform of z is computed as a transform of exchanged parts. */
 GRD_INLINE void fold_two(pair *x, pair *back, pair w)
 {
     const pair opposite = conjugate(*back), even = plus(*x, opposite), odd = turned_back(product(conjugate(minus(*x, opposite)), w));
@@ -485,6 +519,8 @@ GRD_INLINE void fold_two(pair *x, pair *back, pair w)
     *back = (pair){y.im, y.re};
 }
 
+/* Computes elements 0 to h of the transform of 2 h real numbers and writes them to `to`. roots[k] is exp(-2 pi i k / (2 h)). `from` holds the
+ * transform of the h complex numbers whose real and imaginary parts are the real numbers with even and with odd indices. */
 static void unfold(int64_t h, const char *from, const char *roots, char *to)
 {
     for (int64_t k = 0; k <= h / 2; k++) {
@@ -495,6 +531,9 @@ static void unfold(int64_t h, const char *from, const char *roots, char *to)
     }
 }
 
+/* Inverts unfold(). `from` holds elements 0 to h of the transform of 2 h real numbers. Writes the transform of the h complex numbers whose real and
+ * imaginary parts are the real numbers with even and with odd indices. It is multiplied by 2, and its real and imaginary parts are exchanged, because
+ * the inverse transform is computed as a transform of exchanged parts. */
 static void fold(int64_t h, const char *from, const char *roots, char *to)
 {
     for (int64_t k = 0; k <= h / 2; k++) {
@@ -507,6 +546,8 @@ static void fold(int64_t h, const char *from, const char *roots, char *to)
     }
 }
 
+/* Completes and conjugates the transform of n real numbers, of which `data` holds elements 0 to n / 2. Element n - k of such a transform is the
+ * conjugate of element k. */
 static void mirror(int64_t n, char *data)
 {
     lane *const x = (lane *)data;
@@ -525,7 +566,8 @@ GRD_INLINE bool is_interleaved(const struct grd_fft_line *line)
     return line->element == 2 && (const lane *)line->im == (const lane *)line->re + 1;
 }
 
-/* Elements first, first + step, … of a line, `count` of them, with a step of 1 or -1. Element `wrap` is element 0. */
+/* Loads `count` elements of one line (the elements along the transformed dimension), at most LANES, into the lanes of a vector. Their indices are
+ * first, first + step, first + 2 step and so on, where `step` is 1 or -1. Where the index is `wrap`, element 0 is loaded. */
 GRD_INLINE pair gather(const struct grd_fft_line *line, int64_t first, int64_t step, int64_t count, int64_t wrap)
 {
     const lane *const re = (const lane *)line->re, *const im = (const lane *)line->im;
@@ -544,6 +586,8 @@ GRD_INLINE pair gather(const struct grd_fft_line *line, int64_t first, int64_t s
     return x;
 }
 
+/* Stores the first `count` lanes of x to elements of one line (the elements along the transformed dimension). Their indices are first, first + step,
+ * first + 2 step and so on, where `step` is 1 or -1. */
 GRD_INLINE void scatter(pair x, const struct grd_fft_line *line, int64_t first, int64_t step, int64_t count)
 {
     lane *const re = (lane *)line->re, *const im = (lane *)line->im;
@@ -561,7 +605,7 @@ GRD_INLINE void scatter(pair x, const struct grd_fft_line *line, int64_t first, 
     }
 }
 
-/* Complex numbers that lie one after the other. */
+/* Returns the description of an array of contiguous complex numbers that begins at `data`, as the struct that gather() and scatter() take. */
 GRD_INLINE struct grd_fft_line line_at(const char *data)
 {
     return (struct grd_fft_line){(char *)(uintptr_t)data, (char *)(uintptr_t)(data + sizeof(lane)), 2};
@@ -572,7 +616,7 @@ static void multiply_line(int64_t n, const struct grd_fft_line *from, const char
 {
     const struct grd_fft_line by = line_at(factors);
     for (int64_t k = 0; k < n; k += LANES) {
-        const int64_t count = at_most(LANES, n - k);
+        const int64_t count = grd_least(LANES, n - k);
         const pair x = gather(from, k, 1, count, -1), y = gather(&by, k, 1, count, -1);
         scatter(scaled(product(is_conjugate ? conjugate(x) : x, y), (lane)scale), to, k, 1, count);
     }
@@ -582,7 +626,7 @@ static void unfold_line(int64_t h, const char *roots, double scale, const struct
 {
     const struct grd_fft_line by = line_at(roots);
     for (int64_t k = 0; k <= h / 2; k += LANES) {
-        const int64_t count = at_most(LANES, h / 2 + 1 - k);
+        const int64_t count = grd_least(LANES, h / 2 + 1 - k);
         pair z = gather(line, k, 1, count, -1), back = gather(line, h - k, -1, count, h);
         unfold_two(&z, &back, gather(&by, k, 1, count, -1));
         scatter(scaled(back, (lane)scale), line, h - k, -1, count);
@@ -594,7 +638,7 @@ static void fold_line(int64_t h, const struct grd_fft_line *from, const char *ro
 {
     const struct grd_fft_line by = line_at(roots), to = line_at(data);
     for (int64_t k = 0; k <= h / 2; k += LANES) {
-        const int64_t count = at_most(LANES, h / 2 + 1 - k);
+        const int64_t count = grd_least(LANES, h / 2 + 1 - k);
         pair x = gather(from, k, 1, count, -1), back = gather(from, h - k, -1, count, -1);
         if (k == 0)
             x.im[0] = back.im[0] = 0;
@@ -608,7 +652,7 @@ static void mirror_line(int64_t n, const struct grd_fft_line *from, char *data)
 {
     const struct grd_fft_line to = line_at(data);
     for (int64_t k = 0; k <= n / 2; k += LANES) {
-        const int64_t count = at_most(LANES, n / 2 + 1 - k);
+        const int64_t count = grd_least(LANES, n / 2 + 1 - k);
         pair x = gather(from, k, 1, count, -1);
         if (k == 0)
             x.im[0] = 0;
@@ -619,11 +663,12 @@ static void mirror_line(int64_t n, const struct grd_fft_line *from, char *data)
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* One complex number. */
+/* A single complex number. */
 typedef struct {
     lane re, im;
 } one;
 
+/* Returns exp(-2 pi i e / n), the root of order n with the exponent e, as the product of two numbers from the tables of `roots`. */
 GRD_INLINE one root_of(const struct grd_fft_roots *roots, int64_t e)
 {
     const long double *const low = roots->low + 2 * (e % roots->step), *const high = roots->high + 2 * (e / roots->step);

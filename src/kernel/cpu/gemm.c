@@ -1,45 +1,48 @@
-/* The products of one dtype at one instruction-set level: compiled with -DGRD_DTYPE and -DGRD_LEVEL.
+/* Computes matrix products c = alpha * a b + beta * c. The build compiles this file once for each pair of a dtype and an instruction-set level. The
+ * loops are:
  *
  *   for each panel of up to 3 vectors of columns of b
  *     for each strip of up to ROWS rows of a
  *       micro(): strip x panel in registers, then added to c
  *
- * packed() finds both operands packed; direct() reads a as it lies, and b too where its rows are contiguous.
- * Signed integers use the kernels of the unsigned ones: modulo 2^bits they are the same. A packed row of a complex operand holds the real
- * parts and then the imaginary parts, so that the lanes never mix.
- * Invariant: an element of packed() depends on its row, its column, k and the numbers alone, wherever it lies in the product; one of
- * direct() also on the shapes and strides of the call. */
+ * packed() takes operands that the caller has packed. direct() reads `a` from its own memory, and b as well if its rows are contiguous; otherwise it
+ * packs panels of b itself. Signed integers use the kernels of unsigned ones, since their products are the same modulo 2^bits. A packed row of a
+ * complex operand holds the real parts and then the imaginary parts, so that no operation mixes lanes.
+ * Invariant: an element of c that packed() computes depends only on its row of `a`, its column of b, alpha, beta and its old value, not on its
+ * position in the product. An element of c that direct() computes may also depend on the shapes and strides of the call. */
 #include "kernel/cpu/gemm_lanes.h"
 
 #include "kernel/cpu/gemm_dots.h"
 #include "kernel/gemm.h"
 
 enum {
-    /* Rows of a panel that direct() copies: as many as fill PANEL_BYTES. */
-    PANEL_BYTES = 72 << 10, /* fits the second-level cache; a deeper panel reads and writes c less often */
-    DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
-    /* Rows of a packed panel. With vectors of 512 bits it is read from the second-level cache; shorter vectors load more often for each
-     * multiplication, so theirs fits the first-level cache. */
+    /* Bytes of a panel, which is a few columns of b that direct() packs. It fits the second-level cache. With smaller panels, c would be read and
+     * written more often. */
+    PANEL_BYTES = 72 << 10,
+    DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS), /* rows of b in a panel that direct() packs */
+    /* Rows of b in a panel for packed(). With vectors of 512 bits the panel is read from the second-level cache. Shorter vectors need more loads per
+     * multiplication, so their panel fits the first-level cache. */
     PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
-    /* Square matrices up to this side are multiplied by direct() in less time than packing takes; longer vectors load less from the second-level
-     * cache. */
+    /* Largest side of square matrices for which direct() takes less time than packing the operands and calling packed(). It is larger for vectors of
+     * 512 bits, with which less is loaded from the second-level cache. */
     DIRECT_SIDE = PARTS == 2 ? 80 : (VECTOR_BYTES == 64 ? 256 : 128),
-    ROW_VECTORS = 8, /* of columns in registers where a has one row */
+    ROW_VECTORS = 8, /* vectors of columns whose sums are held in registers if `a` has one row */
     RUN =
-        8 /* complex products that are added up before they join the sum: their parts cancel, and a long sum rounds more than they leave */
+        8 /* complex products that are summed by themselves before they join the total; their terms cancel, so one long sum would lose more digits */
 };
 
 /* ---- Where a product goes ---------------------------------------------------------------------------------------------------------- */
 
-/* Where c = alpha * a b + beta * c is written. Strides are in lanes. `overwrites`: beta is 0. `takes_vectors`: rows of c are contiguous, alpha is 1
- * and beta is 0 or 1, so that vectors of sums are stored or added without a multiplication. */
+/* Says how the sums a b are written to c, which becomes alpha * a b + beta * c. `row` and `column` are the strides of c in lanes. `overwrites` is
+ * true if beta is 0. `takes_vectors` is true if rows of c are contiguous, alpha is 1 and beta is 0 or 1, so that vectors of sums can be stored or
+ * added without a multiplication. */
 struct target {
     int64_t row, column;
     lane alpha[2], beta[2];
     bool overwrites, takes_vectors;
 };
 
-/* A number of the operator as (real, imaginary) lanes. */
+/* Writes the real and the imaginary part of a scalar argument to ret_parts[0] and ret_parts[1]. */
 static void scalar_parts(grd_scalar s, lane *ret_parts)
 {
     bool real = s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX;
@@ -47,12 +50,14 @@ static void scalar_parts(grd_scalar s, lane *ret_parts)
     ret_parts[1] = s.kind == GRD_SCALAR_COMPLEX ? (lane)s.v.c.im : 0;
 }
 
+/* Returns a copy of `to` in which takes_vectors says whether vectors of sums can be stored or added to c without a multiplication. */
 static struct target with_takes_vectors(struct target to)
 {
     to.takes_vectors = PARTS == 1 && to.column == 1 && to.alpha[0] == 1 && (to.overwrites || to.beta[0] == 1);
     return to;
 }
 
+/* Returns the description of how the sums of the product g are written to g->c. */
 static struct target target_of(const struct grd_gemm *g)
 {
     struct target to = {.row = g->c_row * PARTS, .column = g->c_col * PARTS};
@@ -62,7 +67,8 @@ static struct target target_of(const struct grd_gemm *g)
     return with_takes_vectors(to);
 }
 
-/* Returns the target for the rows of b after the first ones: their products are added to what c has (beta is 1). */
+/* Returns a copy of `to` with a beta of 1. direct() divides the rows of b into blocks, computes the product for one block after the other, and adds
+ * the sums of all blocks but the first to c. */
 static struct target adding_to(struct target to)
 {
     to.beta[0] = 1;
@@ -71,12 +77,14 @@ static struct target adding_to(struct target to)
     return with_takes_vectors(to);
 }
 
+/* Returns alpha * sum + beta * *c; *c is not read if beta is 0. */
 GRD_INLINE lane combine(lane sum, const lane *c, const struct target *to)
 {
     return to->overwrites ? to->alpha[0] * sum : to->alpha[0] * sum + to->beta[0] * *c;
 }
 
 #if !GRD_IS_COMPLEX
+/* Replaces n elements of a row of c by alpha * sum + beta * c, with the sums from `sums` and alpha and beta from `to`. */
 static __attribute__((noinline)) void write_row(const lane *sums, int64_t n, lane *c, const struct target *to)
 {
     if (to->takes_vectors && to->overwrites)
@@ -87,7 +95,8 @@ static __attribute__((noinline)) void write_row(const lane *sums, int64_t n, lan
 }
 #endif
 
-/* A tile of m x n sums, rows of PARTS * WIDTH lanes, where vectors cannot be stored. */
+/* Replaces m x n elements of c, one after the other, by alpha * sum + beta * c, with the sums from `tile` and alpha and beta from `to`. It is called
+ * if the sums cannot be stored as vectors. A row of the tile has PARTS * WIDTH lanes. */
 static __attribute__((noinline)) void write_tile(const lane *tile, int64_t m, int64_t n, lane *c, const struct target *to)
 {
 #if GRD_IS_COMPLEX
@@ -95,7 +104,7 @@ static __attribute__((noinline)) void write_tile(const lane *tile, int64_t m, in
     for (int64_t i = 0; i < m; i++, c += to->row, tile += PARTS * WIDTH)
         for (int64_t j = 0; j < n; j++) {
             lane re = tile[j] * alpha[0] - tile[WIDTH + j] * alpha[1], im = tile[j] * alpha[1] + tile[WIDTH + j] * alpha[0];
-            if (alpha[1] == 0) { /* no product of infinity and an absent part */
+            if (alpha[1] == 0) { /* alpha is real; its imaginary part, 0, times infinity would be NaN */
                 re = tile[j] * alpha[0];
                 im = tile[WIDTH + j] * alpha[0];
             }
@@ -116,21 +125,23 @@ static __attribute__((noinline)) void write_tile(const lane *tile, int64_t m, in
 
 /* ---- One tile in registers ---------------------------------------------------------------------------------------------------------- */
 
-/* Strides of a in lanes: between rows, from the real to the imaginary part, between columns. */
+/* Strides of the left operand `a` in lanes. `row` is between two rows, `part` from the real to the imaginary part of an element, and `column` between
+ * two columns. */
 struct left {
     int64_t row, part, column;
 };
 
-/* Strides of b in lanes, and which lanes of the last vector of columns exist. `full`: all of them, so that no mask is needed. */
+/* A panel, which is a few columns of b. `row` and `part` are its strides in lanes between two rows and from a real to an imaginary part, and
+ * `columns` is its number of columns. */
 struct right {
     int64_t row, part, columns;
-    lane_mask last;
-    bool full;
-    const char *soon; /* of packed ones: what will be needed next, brought into the second-level cache by `soon_step` bytes a row of b */
+    lane_mask last;   /* the lanes of the last vector of a row that hold columns of b */
+    bool full;        /* true if all lanes of the last vector may be read, so that no mask is needed */
+    const char *soon; /* memory that will be needed next, if b is packed; `soon_step` bytes of it are prefetched with each row of b */
     int64_t soon_step;
 };
 
-/* Adds what move_to_tile has left. */
+/* Adds the sums in `tile`, which move_to_tile() has stored there, to the sums in registers. */
 GRD_INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROWS][PARTS][VECTORS])
 {
 #pragma GCC unroll 8
@@ -142,7 +153,7 @@ GRD_INLINE void add_tile(int rows, int vectors, const lane *tile, vector sum[ROW
                 sum[r][q][v] += load_vector(tile + (r * PARTS + q) * WIDTH + v * LANES);
 }
 
-/* The sums begin again at 0. */
+/* Stores the sums in registers to `tile` and sets them to 0. */
 GRD_INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECTORS], lane *tile)
 {
 #pragma GCC unroll 8
@@ -156,8 +167,8 @@ GRD_INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECT
             }
 }
 
-/* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `is_packed`, `rows` and `vectors` are
- * constants where this is inlined. */
+/* Computes one tile of c, which is the sums over p < k of a[r][p] * b[p][column] for `rows` rows and `vectors` vectors of columns. Only the first
+ * `valid` rows are written. `is_packed`, `rows` and `vectors` are constants where this is inlined. */
 GRD_INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right,
                       int64_t valid, lane *c, const struct target *to)
 {
@@ -174,8 +185,8 @@ GRD_INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const la
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 sum[r][q][v] = (vector){0};
-    /* k is done in parts. Each part prefetches one row of c, since all rows at once would delay the loads of a and b; for complex dtypes a part is
-     * RUN products, which are added up before they join the sum. */
+    /* The loop over k is divided into parts. Each part prefetches one row of c; prefetching all rows at once would delay the loads of a and b. For
+     * complex dtypes a part is at most RUN products, which are summed by themselves before they are added to the total. */
     const int64_t parts = PARTS == 2 ? k / RUN + 1 : is_packed ? ROWS : 1;
     for (int64_t part = 0, p = 0; part < parts; part++) {
         if (is_packed && direct_to_c)
@@ -188,7 +199,7 @@ GRD_INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const la
 #pragma GCC unroll 3
                 for (int v = 0; v < vectors; v++) {
                     const lane *at = b + q * right.part + v * LANES;
-                    if (is_packed && VECTOR_BYTES == 64) /* a line; narrower vectors leave the decoders no room */
+                    if (is_packed && VECTOR_BYTES == 64) /* with narrower vectors, one prefetch per vector would delay the decoders */
                         __builtin_prefetch(at + AHEAD * right.row);
                     x[q][v] = right.full || v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
                 }
@@ -246,11 +257,14 @@ GRD_INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const la
         write_tile(tile, valid, right.columns, c, to);
 }
 
+/* Returns how many columns of b are multiplied next if `left` columns remain. */
 GRD_INLINE int64_t columns_of_panel(int64_t left)
 {
     return left < WIDTH ? left : WIDTH;
 }
 
+/* Returns the description of a panel of `columns` columns of b, with the strides `row` and `part`. `full` is true if all lanes of its last vector may
+ * be read. */
 GRD_INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool full)
 {
     const lane_mask last = first_lanes(columns - (vectors_of(columns) - 1) * LANES);
@@ -266,7 +280,8 @@ static void pack(int64_t k, int64_t columns, int64_t width, const char *from, in
 
 /* ---- Both operands packed ----------------------------------------------------------------------------------------------------------- */
 
-/* All strips of a against one panel, while `next` comes nearer, an equal share with each strip. */
+/* Multiplies all m rows of `a` with one panel of b, which is a few columns, and writes the products to c as *to says. `a` and b have been copied so
+ * that each strip of ROWS rows and each panel is contiguous. While strips are multiplied, equal shares of the panel at `next` are prefetched. */
 GRD_INLINE void packed_panel(int vectors, int64_t m, int64_t columns, int64_t k, const lane *a, const lane *b, const lane *next, lane *c,
                              const struct target *to)
 {
@@ -289,7 +304,7 @@ static void packed(const struct grd_gemm *g)
         const int64_t columns = columns_of_panel(g->n - j), vectors = vectors_of(columns);
         lane *c = (lane *)g->c + j * to.column;
         const lane *panel = b + j * g->k * PARTS;
-        const lane *next = j + WIDTH < g->n ? panel + WIDTH * g->k * PARTS : b; /* the next rows begin with the first panel */
+        const lane *next = j + WIDTH < g->n ? panel + WIDTH * g->k * PARTS : b; /* after the last panel the first one, for the next call */
         if (vectors == 3)
             packed_panel(3, g->m, columns, g->k, a, panel, next, c, &to);
         else if (vectors == 2)
@@ -301,7 +316,7 @@ static void packed(const struct grd_gemm *g)
 
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------- */
 
-/* The sum of n running values, which are overwritten; n is a power of two. */
+/* Returns the sum of the n partial sums in `running`, which are overwritten. n is a power of two. */
 GRD_INLINE lane sum_of_running(int n, lane *running)
 {
     for (int half = n / 2; half > 0; half /= 2)
@@ -310,7 +325,8 @@ GRD_INLINE lane sum_of_running(int n, lane *running)
     return running[0];
 }
 
-/* Four running vectors over unit strides, 16 running values otherwise: a single one would lose as many digits as n has. The sum is written as PARTS lanes. */
+/* Writes the dot product of x and y to ret_sum, for a complex dtype as a real and an imaginary part. Several partial sums are computed side by side,
+ * because the rounding error of a single sum would grow in proportion to n. */
 static void dot_parts(int64_t n, const lane *x, int64_t x_stride, const lane *y, int64_t y_stride, lane *ret_sum)
 {
     enum { RUNNING = 4, STRIDED = 16 };
@@ -363,7 +379,8 @@ static void dot(int64_t n, const char *x, int64_t x_stride, const char *y, int64
 
 /* ---- Operands as they lie ----------------------------------------------------------------------------------------------------------- */
 
-/* A product in lanes. */
+/* The product c = a b, where `a` is m x k, b is k x n and c is m x n. The strides between rows and between columns are counted in lanes, where a
+ * complex element is two lanes. */
 struct operands {
     int64_t m, n, k;
     const lane *a, *b;
@@ -371,7 +388,7 @@ struct operands {
     int64_t a_row, a_col, b_row, b_col;
 };
 
-/* c^T = b^T a^T */
+/* Replaces the product that *o and *to describe by its transpose, c^T = b^T a^T. */
 static void transpose(struct operands *o, struct target *to)
 {
     *o = (struct operands){o->n, o->m, o->k, o->b, o->a, o->c, o->b_col, o->b_row, o->a_col, o->a_row};
@@ -381,13 +398,14 @@ static void transpose(struct operands *o, struct target *to)
     *to = with_takes_vectors(*to);
 }
 
+/* Computes all elements of c as dot products. Both operands are contiguous along k. */
 static void dots(const struct operands *o, const struct target *to)
 {
     int64_t j = 0;
 #if !GRD_IS_COMPLEX
     for (; j + DOTS <= o->n; j += DOTS)
         for (int64_t i = 0; i < o->m; i++) {
-            vector sums[DOTS]; /* as many as there may be at any width */
+            vector sums[DOTS]; /* only the first DOTS lanes of this array are used */
             dot_rows(DOTS, o->k, o->a + i * o->a_row, o->b + j * o->b_col, o->b_col, sums);
             write_row((const lane *)sums, DOTS, o->c + i * to->row + j * to->column, to);
         }
@@ -403,7 +421,8 @@ static void dots(const struct operands *o, const struct target *to)
 }
 
 #if !GRD_IS_COMPLEX
-/* c[j] (+)= sum over p of a[p] * b[p][j] for `vectors` vectors of columns. */
+/* Computes `vectors` vectors of the single row of c, beginning with column j. Each element is the sum over p of a[p] * b[p][j]. Unless `full`,
+ * `vectors` is 1 and only the lanes in `last` are loaded. */
 GRD_INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane_mask last, bool full, const struct target *to)
 {
     vector sum[ROW_VECTORS];
@@ -422,7 +441,7 @@ GRD_INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane
     write_row(sums, vectors * LANES < o->n - j ? vectors * LANES : o->n - j, o->c + j * to->column, to);
 }
 
-/* One row of a, rows of b and c contiguous. */
+/* Computes a product in which `a` has one row and the rows of b are contiguous. */
 static void row_product(const struct operands *o, const struct target *to)
 {
     const lane_mask all = first_lanes(LANES);
@@ -442,7 +461,8 @@ static void row_product(const struct operands *o, const struct target *to)
 }
 #endif
 
-/* All rows of a against one panel. */
+/* Multiplies all m rows of `a` with one panel of b, which is a few columns, and writes the products to c as *to says. Takes strips of ROWS rows, and
+ * smaller strips for the remaining rows. */
 GRD_INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left left, const lane *b, struct right right, lane *c,
                        const struct target *to)
 {
@@ -461,7 +481,8 @@ GRD_INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct 
         micro(false, 1, vectors, k, a + i * left.row, left, b, right, 1, c + i * to->row, to);
 }
 
-/* Four vectors are two and two: one alone would wait for its loads. */
+/* Returns how many columns of b are multiplied next if `left` columns remain. Four vectors of columns are taken as two and two instead of three and
+ * one. With one vector there are too few independent sums, so the computation would wait for its loads. */
 GRD_INLINE int64_t next_columns(int64_t left)
 {
     return vectors_of(left) == 4 ? 2 * LANES : columns_of_panel(left);
@@ -481,7 +502,8 @@ static void direct(const struct grd_gemm *g)
                          g->b_row * PARTS,
                          g->b_col * PARTS};
     lane panel[PANEL_BYTES / sizeof(lane)] __attribute__((aligned(64)));
-    /* One row, or few of them, against many columns: dot products where those are contiguous along k, and the rows too or copied. */
+    /* A product with few rows of a (or, transposed, few columns of b) is computed by dot products if b is contiguous along k, and `a` is, too, or is
+     * small enough to be copied. */
     const bool copied = PARTS == 1 && o.k >= LANES && o.k <= PANEL_BYTES / (DOT_ROWS * (int64_t)sizeof(lane));
     if (o.n < o.m && (o.n == 1 || (o.n <= DOT_ROWS && o.a_col == PARTS && (o.b_row == PARTS || copied))))
         transpose(&o, &to);
@@ -495,7 +517,7 @@ static void direct(const struct grd_gemm *g)
         dots(&o, &to);
         return;
     }
-    /* The smaller of two operands is packed, or none. */
+    /* Transposes the product if after that no operand has to be packed, or only the smaller one has to be. */
     if (PARTS == 1 && o.m > 1 && o.b_col != 1 && (o.a_row == 1 || o.m < o.n))
         transpose(&o, &to);
 #if !GRD_IS_COMPLEX

@@ -1,24 +1,24 @@
-/* Several dot products with one vector at a time. Real dtypes only. */
+/* Computes several dot products of one vector with other vectors at once. This header is for real dtypes only. */
 #ifndef GRD_KERNEL_GEMM_DOTS_H
 #define GRD_KERNEL_GEMM_DOTS_H
 
 #include "kernel/cpu/gemm_lanes.h"
 
 enum {
-    DOTS = 8,    /* dot products at a time */
-    DOT_ROWS = 4 /* a with this many rows or fewer, both operands contiguous along k: dot products, nothing is packed */
+    DOTS = 8,    /* dot products computed at a time */
+    DOT_ROWS = 4 /* a product is computed by dot products if `a` has at most this many rows and both operands are contiguous along k */
 };
 
 #if !GRD_IS_COMPLEX
 
-/* Sums of neighbours: of x in the first half, of y in the second. */
+/* Returns the sums of the pairs of neighbouring lanes. The first half of the result holds the sums for x, the second half those for y. */
 GRD_INLINE vector add_neighbours(vector x, vector y)
 {
     return evens(x, y) + odds(x, y);
 }
 
-/* The sums over p of x[p] * y[d][p] for `count` y, all contiguous along p: they are the first `count` lanes of ret_sums. `count` is a
- * constant where this is inlined: 1, or at least 4. */
+/* Computes the sum over p < k of x[p] * y[d][p] for each d < `count`. x and each row of y are contiguous, and the rows of y are y_row elements apart.
+ * The sums are the first `count` lanes of ret_sums. `count` is a constant where this is inlined, either 1 or at least 4. */
 GRD_INLINE void dot_rows(int count, int64_t k, const lane *x, const lane *y, int64_t y_row, vector *ret_sums)
 {
     vector sum[DOTS];
@@ -41,7 +41,7 @@ GRD_INLINE void dot_rows(int count, int64_t k, const lane *x, const lane *y, int
     }
 #pragma GCC unroll 4
     for (int step = 1; step < LANES; step *= 2) {
-        const int left = count / step; /* vectors with sums */
+        const int left = count / step; /* number of vectors that still hold partial sums */
         if (left > 1) {
 #pragma GCC unroll 4
             for (int d = 0; d < left / 2; d++)

@@ -1,7 +1,8 @@
-/* What the kernels of products are built from, for one dtype and level: copies of an operand into a panel of vectors. To be included first.
+/* Shared by the kernels of matrix products and convolutions. Defines the sizes of the tiles of a product, and functions that pack an operand into a
+ * panel of vectors. This header must be included first, because its pragma holds for the code after it.
  *
- * Products and sums contract to one rounding where the level has it, unlike in other kernels: results of different levels differ in the
- * last bits. */
+ * In these kernels, unlike in others, the compiler contracts a product and a sum to one fused multiply-add if the instruction-set level for
+ * which they are compiled has that instruction. So results of different levels differ in the last bits. */
 #ifndef GRD_KERNEL_GEMM_LANES_H
 #define GRD_KERNEL_GEMM_LANES_H
 
@@ -25,11 +26,12 @@ enum { ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
 #endif
 
 enum {
-    VECTORS = 3, /* of columns in a full panel */
+    VECTORS = 3, /* most vectors of columns of b that are multiplied at a time */
     WIDTH = VECTORS * LANES,
-    AHEAD = 8, /* rows that are fetched early */
+    AHEAD = 8, /* how many rows ahead of its loads a loop prefetches */
 };
 
+/* Returns the number of vectors that are needed for a row of `columns` columns. */
 GRD_INLINE int64_t vectors_of(int64_t columns)
 {
     return (columns + LANES - 1) / LANES;
@@ -39,7 +41,8 @@ GRD_INLINE int64_t vectors_of(int64_t columns)
 
 typedef lane square_row __attribute__((vector_size(SQUARE * sizeof(lane))));
 
-/* Transposes a square by perfect shuffles of its rows. */
+/* Copies a square of SQUARE x SQUARE lanes from `from` to `panel` and transposes it, by perfect shuffles of its rows. Rows of the square are `column`
+ * lanes apart at `from` and panel_row lanes apart at `panel`. */
 GRD_INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t panel_row)
 {
     square_row rows[SQUARE], shuffled[SQUARE];
@@ -67,7 +70,8 @@ GRD_INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64
         memcpy(panel + i * panel_row, &rows[i], sizeof rows[i]);
 }
 
-/* Copies k rows of `columns` columns to rows that are to_row apart; the parts of complex elements to places that are `width` apart. */
+/* Copies a matrix of k rows and `columns` columns, with the strides `row` and `column` in lanes, to `panel`, whose rows are to_row lanes apart. The
+ * imaginary part of a complex element is written `width` lanes after its real part. */
 GRD_INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel,
                            int64_t to_row)
 {
@@ -76,7 +80,7 @@ GRD_INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane
         const lane_mask rest = first_lanes(columns - whole);
         for (int64_t p = 0; p < k; p++, from += row, panel += to_row) {
             for (int64_t c = 0; c < columns; c += 64 / (int64_t)sizeof(lane))
-                __builtin_prefetch(from + AHEAD * row + c); /* rows are often pages apart: no hardware prefetcher follows */
+                __builtin_prefetch(from + AHEAD * row + c); /* rows may be memory pages apart, where the hardware does not prefetch */
             for (int64_t c = 0; c < whole; c += LANES)
                 store_vector(panel + c, load_vector(from + c));
             if (whole < columns)
@@ -100,6 +104,8 @@ GRD_INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane
                 panel[p * to_row + q * width + c] = from[p * row + c * column + q];
 }
 
+/* Copies a matrix of k rows and `columns` columns, with the strides `row` and `column` in lanes, to contiguous memory at `panel`, whose rows have
+ * `width` columns. Missing columns are filled with zeros. */
 GRD_INLINE void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
 {
     const int64_t to_row = width * PARTS;

@@ -1,19 +1,20 @@
-/* Small products of one real dtype at one instruction-set level: what is done once for a product counts as much as its multiplications.
+/* Computes small matrix products of one real dtype at one instruction-set level. These products have kernels of their own, because the work that
+ * gemm.c does once per product would take as long as their multiplications. The loops are:
  *
  *   for each panel of a few vectors of columns of b
  *     for each strip of rows of a
  *       tile(): strip x panel in registers, then written to c
  *
- * b is read as it lies where its rows are contiguous, otherwise each panel is copied first. Few rows against columns contiguous along k
- * are dot products. A single column is multiplied as a row.
- * Invariant: an element depends on its row, its column, and the shapes and strides of the call. */
+ * b is read from its own memory if its rows are contiguous; otherwise each panel is copied first. If `a` has few rows and b has contiguous columns,
+ * the product is computed by dot products. If c is a single column, the transpose of the product is computed.
+ * Invariant: an element of c depends only on its row of `a`, its column of b, and the shapes and strides of the call. */
 #include "kernel/cpu/gemm_lanes.h"
 
 #include "kernel/cpu/gemm_dots.h"
 #include "kernel/gemm.h"
 
-/* Panels are at most MOST_VECTORS wide, of a single row ROW_VECTORS; a tile of 1, 2, … vectors has as many rows as there are registers
- * for. */
+/* A panel is the columns of b that are multiplied at a time. It has at most MOST_VECTORS vectors of columns, or ROW_VECTORS if `a` has a single row.
+ * A tile, the part of c whose sums are held in registers, has at most ROWS_v rows if it is v vectors wide. */
 #if defined(__AVX512F__)
 enum { MOST_VECTORS = 4, ROWS_1 = 16, ROWS_2 = 12, ROWS_3 = 8, ROWS_4 = 6 };
 #else
@@ -21,21 +22,23 @@ enum { MOST_VECTORS = 3, ROWS_1 = 8, ROWS_2 = 6, ROWS_3 = 4 };
 #endif
 enum { ROW_VECTORS = 8, MOST_ROWS = 16 };
 
-/* An address the compiler knows nothing of: it would replace few addresses by many. */
+/* Returns `address` but hides from the compiler how it was computed. Otherwise the compiler would hold one address per row in registers instead of a
+ * few. */
 GRD_INLINE const char *opaque(const char *address)
 {
     __asm__("" : "+r"(address));
     return address;
 }
 
-/* Adds to the sums the products of a strip of a with vectors of b, over k: one step at a time, since two or four take the decoders longer than they
- * save, and full vectors without a mask, which would take the place of a multiplication. `rows`, `vectors` and `full` are constants where this is
- * inlined; not `full`: of the last vector there are the lanes `last`. */
+/* Adds to the sums the products of `rows` rows of `a` with `vectors` vectors of columns of b, over all k. `rows`, `vectors` and `full` are constants
+ * where this is inlined. If `full` is false, only the lanes `last` of the last vector are loaded. Full vectors are loaded without a mask, which would
+ * take the execution unit of a multiplication. The loop over k is not unrolled, because decoding the longer code would take more time than unrolling
+ * saves. */
 GRD_INLINE void add_products(int rows, int vectors, bool full, const struct grd_small_gemm *g, lane_mask last,
                              vector sum[MOST_ROWS][ROW_VECTORS])
 {
     const int64_t a_row = g->a_row * (int64_t)sizeof(lane), a_col = g->a_col * (int64_t)sizeof(lane);
-    const char *a[MOST_ROWS / 4]; /* each fourth row */
+    const char *a[MOST_ROWS / 4]; /* a[q] is the address of the current element of row 4 q */
 #pragma GCC unroll 4
     for (int q = 0; q < (rows + 3) / 4; q++)
         a[q] = g->a + 4 * q * a_row;
@@ -58,11 +61,12 @@ GRD_INLINE void add_products(int rows, int vectors, bool full, const struct grd_
     }
 }
 
-/* g, of `rows` rows and up to `vectors` vectors of columns: constants where this is inlined. */
+/* Computes the whole product g, which has `rows` rows and at most `vectors` vectors of columns. `rows` and `vectors` are constants where this is
+ * inlined. */
 GRD_INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
 {
     vector sum[MOST_ROWS][ROW_VECTORS];
-    const int64_t columns = g->n - (vectors - 1) * LANES; /* of the last vector */
+    const int64_t columns = g->n - (vectors - 1) * LANES; /* columns in the last vector */
     const lane_mask last = first_lanes(columns);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++)
@@ -93,7 +97,8 @@ GRD_INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
                 store_lanes(c + v * LANES, last, sum[r][v]);
 }
 
-/* g, of 1 … `most` rows, a constant. */
+/* Computes the product g, which has between 1 and `most` rows and `vectors` vectors of columns. Calls tile() with this number of rows as a constant.
+ * `most` and `vectors` are constants where this is inlined. */
 GRD_INLINE void rows_of(int most, int vectors, const struct grd_small_gemm *g)
 {
 #define OF_ROWS(rows)                                                                                                                      \
@@ -110,30 +115,35 @@ GRD_INLINE void rows_of(int most, int vectors, const struct grd_small_gemm *g)
     }
 }
 
-/* Functions of their own: what one needs from memory and registers does not burden the others. */
+/* Computes a product of at most ROWS_1 rows and one vector of columns. This function and the three below are not inlined. A function into which all
+ * four were inlined would save and restore, for every product, the registers that any of them needs. */
 static __attribute__((noinline)) void strip_1(const struct grd_small_gemm *g)
 {
     rows_of(ROWS_1, 1, g);
 }
 
+/* Computes a product of at most ROWS_2 rows and two vectors of columns. */
 static __attribute__((noinline)) void strip_2(const struct grd_small_gemm *g)
 {
     rows_of(ROWS_2, 2, g);
 }
 
+/* Computes a product of at most ROWS_3 rows and three vectors of columns. */
 static __attribute__((noinline)) void strip_3(const struct grd_small_gemm *g)
 {
     rows_of(ROWS_3, 3, g);
 }
 
 #if defined(__AVX512F__)
+/* Computes a product of at most ROWS_4 rows and four vectors of columns. */
 static __attribute__((noinline)) void strip_4(const struct grd_small_gemm *g)
 {
     rows_of(ROWS_4, 4, g);
 }
 #endif
 
-/* All rows of a against one panel, in strips of at most `most` rows, the last two about as high. */
+/* Multiplies all m rows of `a` with one panel of b, which is a few vectors of columns. Takes at most `most` rows at a time. The last two strips of
+ * rows have about the same number of rows. */
 GRD_INLINE void strips(int64_t most, void (*strip_of)(const struct grd_small_gemm *), struct grd_small_gemm *g, int64_t m)
 {
     for (int64_t left = m; left > 0; left -= g->m) {
@@ -146,7 +156,8 @@ GRD_INLINE void strips(int64_t most, void (*strip_of)(const struct grd_small_gem
     }
 }
 
-/* How wide the next panel is: never one vector, which would wait for its loads, where there are more. */
+/* Returns how many vectors of columns of b are multiplied next if `left` vectors remain. This is a single vector only if b has a single one. With one
+ * vector there are too few independent sums, so the computation would wait for its loads. */
 GRD_INLINE int64_t next_vectors(int64_t left)
 {
     if (left <= 3)
@@ -154,13 +165,13 @@ GRD_INLINE int64_t next_vectors(int64_t left)
     return MOST_VECTORS == 4 ? (left % 3 == 0 || left == 5 ? 3 : 4) : (left == 4 ? 2 : 3);
 }
 
-/* `copied`: panels are copied first. */
+/* Computes the product g panel by panel. A panel is a few vectors of columns of b. If `copied`, copies each panel to the memory at `panel` first. */
 GRD_INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
 {
     for (int64_t j = 0, columns; j < g->n; j += columns) {
         struct grd_small_gemm part = *g;
         const int64_t left = g->n - j, vectors = next_vectors(vectors_of(left)), width = vectors * LANES;
-        columns = at_most(left, width);
+        columns = grd_least(left, width);
         part.n = columns;
         part.b += j * g->b_col * (int64_t)sizeof(lane);
         part.c += j * (int64_t)sizeof(lane);
@@ -184,7 +195,8 @@ GRD_INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
     }
 }
 
-/* Rows of b are contiguous. A product of one tile is passed on as it is. */
+/* Computes a product g in which the rows of b are contiguous. The product is divided into panels, which are a few vectors of columns of b, unless all
+ * sums of the product fit in registers at once. */
 static void panels_in_place(const struct grd_small_gemm *g)
 {
     const int64_t vectors = vectors_of(g->n);
@@ -196,7 +208,8 @@ static void panels_in_place(const struct grd_small_gemm *g)
         panels(false, g, NULL);
 }
 
-/* A single row of a: wide panels, so that sums do not wait for each other. */
+/* Computes a product in which `a` has a single row. Up to ROW_VECTORS vectors of columns of b are multiplied at a time, so that there are many
+ * independent sums and no addition waits for another. */
 static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
 {
     struct grd_small_gemm part = *g;
@@ -221,13 +234,14 @@ static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
     }
 }
 
+/* Computes a product in which the rows of b are not contiguous. A few vectors of columns of b at a time are copied to `panel` and then multiplied. */
 static __attribute__((noinline)) void copied_panels(const struct grd_small_gemm *g)
 {
     lane panel[GRD_SMALL_GEMM_SIDE * MOST_VECTORS * LANES] __attribute__((aligned(64)));
     panels(true, g, panel);
 }
 
-/* c[d] = sum over p of x[p] * y[d][p], plus added[d], for `count` d, a constant. */
+/* Sets c[d] to added[d] plus the sum over p < k of x[p] * y[d][p], for each d < `count`, which is a constant. A NULL `added` counts as 0. */
 GRD_INLINE void write_dots(int count, int64_t k, const lane *x, const lane *y, int64_t y_row, const lane *added, lane *c)
 {
     vector sums[DOTS];
@@ -241,7 +255,7 @@ GRD_INLINE void write_dots(int count, int64_t k, const lane *x, const lane *y, i
     }
 }
 
-/* n dot products. */
+/* Sets c[d] to added[d] plus the dot product of x and row d of y, for each d < n. A NULL `added` counts as 0. */
 static void dots(int64_t n, int64_t k, const lane *x, const lane *y, int64_t y_row, const lane *added, lane *c)
 {
     int64_t j = 0;
@@ -276,7 +290,7 @@ static void multiply(const struct grd_small_gemm *g)
         copied_panels(g);
 }
 
-/* c^T = b^T a^T, where c and `added` are contiguous. */
+/* Computes a product in which c is a single column, as c^T = b^T a^T. Requires that c and `added` are contiguous. */
 static __attribute__((noinline)) void multiply_column(const struct grd_small_gemm *g)
 {
     multiply(&(struct grd_small_gemm){.m = 1,

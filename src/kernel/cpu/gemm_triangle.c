@@ -1,30 +1,33 @@
-/* Equations with a small triangle, for one real dtype at one instruction-set level: right sides lie in the lanes of vectors.
+/* Solves systems of equations with a small triangular matrix, for one real dtype at one instruction-set level. Each lane of a vector holds another
+ * right side. The loops are:
  *
- *   for each group of up to two vectors of right sides, copied to where those of an equation are neighbours
+ *   for each group of up to two vectors of right sides, copied so that the numbers that belong to one equation are contiguous
  *     for each block of ROWS equations, in the order in which they can be solved
- *       solve_block(): subtracts the unknowns of the blocks before it, and then its own one after the other
+ *       solve_block(): subtracts the unknowns of earlier blocks, and then finds those of this block one after the other
  *
- * Divisions are by multiplying with the reciprocal.
- * Invariant: a solution depends on the triangle and on its right side alone. */
+ * A division by a diagonal element is computed as a multiplication with its reciprocal.
+ * Invariant: a solution depends only on the triangle and on its own right side. */
 #include "kernel/cpu/gemm_lanes.h"
 #include "kernel/gemm.h"
 
 enum { SIDE = GRD_SMALL_TRIANGLE_SIDE, GROUP_VECTORS = 2, GROUP = GROUP_VECTORS * LANES };
 
-/* The coefficients of each block, in the order in which blocks are solved: ROWS for each unknown of the blocks before it, and then for each of its own. */
+/* The coefficients of all blocks of ROWS equations, in the order in which the blocks are solved. A block has ROWS coefficients, one per equation,
+ * for each unknown of the earlier blocks, and then for each of its own unknowns. */
 struct coefficients {
     lane of_blocks[SIDE * (SIDE + ROWS) / 2];
-    lane reciprocals[SIDE]; /* of the diagonal */
+    lane reciprocals[SIDE]; /* reciprocals of the diagonal elements of the triangular matrix */
 };
 
-/* One function for all that is copied: written out for each, it would be most of this file. */
+/* Calls copy_lanes() but is not inlined, because inlined copies of copy_lanes() would be most of this file's code. */
 static __attribute__((noinline)) void copy(int64_t rows, int64_t columns, const lane *from, int64_t row, int64_t column, lane *to,
                                            int64_t to_row)
 {
     copy_lanes(rows, columns, columns, from, row, column, to, to_row);
 }
 
-/* Equation i has the unknowns up to i, or from the last down to i: it is then taken from the end. Equations after the last one have the unknowns 0. */
+/* Packs the coefficients of a triangular matrix. If equation i has the unknowns from i on, equations and unknowns are taken in reverse order, so that
+ * equation i always has the unknowns up to i. The equations that fill up the last block have coefficients of 0, which makes their unknowns 0. */
 static void pack_triangle(const struct grd_small_triangle *t, struct coefficients *to)
 {
     const int64_t equation = t->rises ? t->equation : -t->equation, unknown = t->rises ? t->unknown : -t->unknown;
@@ -43,7 +46,8 @@ static void pack_triangle(const struct grd_small_triangle *t, struct coefficient
     }
 }
 
-/* `vectors` is a constant where this is inlined. */
+/* Solves a block of ROWS equations, whose right sides are in x. Subtracts from them the products of the coefficients with the `known` unknowns of
+ * earlier blocks, which are in `solved`. Then overwrites x with the unknowns of the block. `vectors` is a constant where this is inlined. */
 GRD_INLINE void solve_block(int vectors, int64_t known, const lane *coefficients, const lane *reciprocals, const lane *solved, lane *x)
 {
     vector rest[ROWS][GROUP_VECTORS];
@@ -78,7 +82,8 @@ GRD_INLINE void solve_block(int vectors, int64_t known, const lane *coefficients
     }
 }
 
-/* All equations of a group; x has an equation in each row. */
+/* Solves all n equations for `vectors` vectors of right sides, one right side in each lane. Row i of x holds the right sides of equation i and is
+ * overwritten with unknown i. */
 GRD_INLINE void solve_group(int vectors, int64_t n, const struct coefficients *c, lane *x)
 {
     const lane *next = c->of_blocks;

@@ -1,11 +1,13 @@
-/* The kernels that compute a gradient in one loop, over the gradient of the result and what was saved. All of them are generated from formulas (codegen/gradient.py). Typed file. */
+/* Computes the gradients of elementwise operators, each in one loop, from the gradient of the operator's result and the saved tensors. All kernels
+ * are generated from formulas of the schema (codegen/gradient.py). The build compiles this file once per dtype. */
 #include <math.h>
 
 #include "kernel/cpu/elementwise.h"
 #include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
 
-/* With SSE2 alone there are no kernels: a formula is about as fast, since the operators it calls have vectorised ones. */
+/* These kernels are not built for x86-64 without AVX2. There a kernel would take about as long as the operators of its formula one after the other,
+ * since these operators have vectorised kernels. */
 #if !defined(__x86_64__) || defined(__AVX2__)
 #include "gen/gradient_rows.h"
 #else

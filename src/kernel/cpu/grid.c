@@ -1,8 +1,9 @@
-/* The loops that sample images at points; see kernel/grid.h. Typed: float32 float64.
+/* Computes grid_sample and its gradients; see kernel/grid.h. The build compiles this file once for float32 and once for float64.
  *
- * A block of points has a table of taps: the elements each point is made of, with their weights, which serve all channels. Elements outside of an image, which
- * count as zero, are not read: they are marked.
- * Invariant: sums are in the order of taps, and of channels, so that results do not depend on the level. */
+ * The taps of a point are the elements of an image that the point is interpolated from, with their weights. The taps of a block of points are
+ * computed once and used for all channels. Elements outside of the image count as 0. Their taps are marked as not `inside`, and the value that is
+ * read for such a tap, from another element, is not used.
+ * Invariant: sums are taken in the order of taps and then of channels, so results do not depend on the instruction-set level. */
 #include "kernel/grid.h"
 
 #include <math.h>
@@ -11,24 +12,29 @@
 #include "kernel/cpu/widest.h"
 #include "kernel/cpu/typed.h"
 
-enum { POINTS = GRD_GRID_POINTS, LINE = 4 /* most taps along an axis */, TAPS = 16 };
+enum { POINTS = GRD_GRID_POINTS, LINE = 4 /* most elements along an axis from which a point is interpolated */, TAPS = 16 };
 
-/* Along one axis: the taps of every point, and how a weight changes with the coordinate. */
+/* The taps of up to POINTS points along one axis. A tap is an element of the image from which a point is interpolated, with its weight. Each array is
+ * indexed by tap and point. `place` is the index of the element along the axis, `inside` is 1 if the element is inside of the image and otherwise 0,
+ * and `slope` is the derivative of the weight with respect to the point's coordinate. */
 struct axis_taps {
     int32_t place[LINE][POINTS], inside[LINE][POINTS];
     C weight[LINE][POINTS], slope[LINE][POINTS];
 };
 
-/* All taps of every point. */
+/* All taps of up to POINTS points. A tap is an element of the image from which a point is interpolated, with its weight. The arrays are indexed by
+ * tap and point. `place` is the index of the element in its channel, `inside` is 1 if the element is inside of the image and otherwise 0, and `slope`
+ * holds the derivatives of the weight with respect to the point's coordinates. */
 struct taps {
-    int64_t n, count; /* points, taps */
+    int64_t n, count; /* number of points, number of taps of each point */
     int32_t place[TAPS][POINTS], inside[TAPS][POINTS];
-    C weight[TAPS][POINTS], slope[GRD_GRID_AXES][TAPS][POINTS]; /* slopes by width, height, depth */
+    C weight[TAPS][POINTS], slope[GRD_GRID_AXES][TAPS][POINTS]; /* slope[a] is the derivative with respect to the coordinate along axis a */
 };
 
 /* ---- Coordinates ----------------------------------------------------------------------------------------------------------------------- */
 
-/* An axis on which coordinates -1 and 1 are `span` apart: the middles of its first and its last element, or their outer edges, which are half an element beyond. */
+/* An axis of `size` elements, on which the coordinates -1 and 1 are `span` elements apart. They are the centres of the first and the last element
+ * (`beyond` is 0), or the outer edges of these elements (`beyond` is 0.5). */
 struct extent {
     C size, span, beyond;
 };
@@ -38,6 +44,7 @@ GRD_INLINE struct extent extent_of(int64_t size, bool align_corners)
     return align_corners ? (struct extent){(C)size, (C)(size - 1), 0} : (struct extent){(C)size, (C)size, (C)0.5};
 }
 
+/* Returns `position` clamped to [0, size - 1]. Sets *slope to 0 if `position` is on or beyond an end of this interval. */
 GRD_INLINE C clipped(C position, C size, C *slope)
 {
     *slope = position <= 0 || position >= size - 1 ? 0 : *slope;
@@ -45,7 +52,8 @@ GRD_INLINE C clipped(C position, C size, C *slope)
     return low < size - 1 ? low : size - 1;
 }
 
-/* A position mirrored at the ends `low` and `low` + `span` as often as it takes. */
+/* Returns `position` mirrored at `low` and `low` + `span` until it lies between these two. Each reflection changes the sign of *slope. If `span` is
+ * not positive, returns 0 and sets *slope to 0. */
 GRD_INLINE C reflected(C position, C low, C span, C *slope)
 {
     if (span <= 0) {
@@ -58,6 +66,7 @@ GRD_INLINE C reflected(C position, C low, C span, C *slope)
     return odd ? span - rest + low : rest + low;
 }
 
+/* Returns `position` after the padding mode has been applied to it. Multiplies *slope by the derivative of the result with respect to `position`. */
 GRD_INLINE C padded(enum grd_grid_padding padding, struct extent extent, C position, C *slope)
 {
     if (padding == GRD_GRID_ZEROS)
@@ -67,13 +76,15 @@ GRD_INLINE C padded(enum grd_grid_padding padding, struct extent extent, C posit
     return clipped(position, extent.size, slope);
 }
 
-/* A place far outside for what is no place. */
+/* Converts a position to an integer. NaN and positions beyond 1e9 become -100, which is outside of every image. */
 GRD_INLINE int32_t whole(C position)
 {
     const C known = (position > (C)-1e9) & (position < (C)1e9) ? position : -100;
     return (int32_t)known;
 }
 
+/* Writes tap number `tap` of point p along an axis of `size` elements, which is the element at the integral `position`, with its weight and the
+ * derivative of the weight. */
 GRD_INLINE void put(struct axis_taps *a, int tap, int64_t p, C position, int64_t size, C weight, C slope)
 {
     const int32_t place = whole(position);
@@ -83,27 +94,32 @@ GRD_INLINE void put(struct axis_taps *a, int tap, int64_t p, C position, int64_t
     a->slope[tap][p] = slope;
 }
 
+/* Returns the weight of cubic convolution (a = -3/4) for an element whose distance x from the point is at most 1. */
 GRD_INLINE C cubic_near(C x)
 {
     return ((C)1.25 * x - (C)2.25) * x * x + 1;
 }
 
+/* Returns the weight of cubic convolution (a = -3/4) for an element whose distance x from the point is between 1 and 2. */
 GRD_INLINE C cubic_far(C x)
 {
     return (((C)-0.75 * x + (C)3.75) * x - 6) * x + 3;
 }
 
+/* Returns the derivative of cubic_near(). */
 GRD_INLINE C cubic_near_slope(C x)
 {
     return ((C)3.75 * x - (C)4.5) * x;
 }
 
+/* Returns the derivative of cubic_far(). */
 GRD_INLINE C cubic_far_slope(C x)
 {
     return ((C)-2.25 * x + (C)7.5) * x - 6;
 }
 
-/* The four taps of cubic convolution, a = -3/4, around a position. */
+/* Writes to *a the four elements along one axis, with their weights, from which point p is interpolated if the interpolation is cubic. The padding
+ * mode is applied to each of the four positions around `position` separately. */
 GRD_INLINE void put_cubic(enum grd_grid_padding padding, struct extent extent, struct axis_taps *a, int64_t p, C position, int64_t size,
                           C slope)
 {
@@ -116,7 +132,8 @@ GRD_INLINE void put_cubic(enum grd_grid_padding padding, struct extent extent, s
     }
 }
 
-/* Computes the taps of n points along one axis. `mode` and `padding` are constants at each call, so that the loop vectorises. */
+/* Writes to *a the elements along an axis of `size` elements from which n points are interpolated, and their weights. `mode` and `padding` are
+ * constants at each call, so that the loop vectorises. */
 GRD_INLINE void take_line(enum grd_grid_mode mode, enum grd_grid_padding padding, const struct grd_grid *x, int64_t size,
                           const T *restrict coordinates, int64_t n, struct axis_taps *restrict a)
 {
@@ -150,7 +167,8 @@ GRD_INLINE void take_mode(enum grd_grid_mode mode, const struct grd_grid *x, int
         take_line(mode, GRD_GRID_REFLECTION, x, size, coordinates, n, a);
 }
 
-/* Taps of n points along one axis, of which coordinates are x->dims apart; how many each has. */
+/* Writes to *a the elements along an axis of `size` elements from which n points are interpolated, and their weights. Returns the number of elements
+ * per point. The coordinates of two points are x->dims elements apart. */
 static int take_axis(const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n, struct axis_taps *a)
 {
     if (x->mode == GRD_GRID_BICUBIC)
@@ -162,7 +180,9 @@ static int take_axis(const struct grd_grid *x, int64_t size, const T *coordinate
     return x->mode == GRD_GRID_BICUBIC ? LINE : x->mode == GRD_GRID_NEAREST ? 1 : 2;
 }
 
-/* The taps of n points from those along width, height and depth; with slopes for gradients of coordinates. */
+/* Writes to *taps the elements of the image from which each point is interpolated. These are all combinations of the elements along width, height and
+ * depth in a[0] to a[2], and weights are multiplied. counts[i] is the number of elements along axis i. If `slopes`, also writes the derivatives of
+ * the weights, which only the gradient of the grid needs. */
 GRD_INLINE void combine(const struct grd_grid *x, const struct axis_taps *restrict a, const int *counts, bool slopes,
                         struct taps *restrict taps)
 {
@@ -187,6 +207,8 @@ GRD_INLINE void combine(const struct grd_grid *x, const struct axis_taps *restri
             }
 }
 
+/* Writes to *taps the elements of the image from which n points are interpolated, and their weights. Also writes the derivatives of the weights if
+ * `slopes`. The coordinates of the points begin at `grid`. Along an axis that the image lacks, the weight is 1. */
 static void take_points(const struct grd_grid *x, const T *grid, int64_t n, bool slopes, struct taps *taps)
 {
     struct axis_taps axes[GRD_GRID_AXES];
@@ -206,23 +228,27 @@ static void take_points(const struct grd_grid *x, const T *grid, int64_t n, bool
 
 /* ---- Images ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the number of elements of one channel of an image. */
 static int64_t plane_of(const struct grd_grid *x)
 {
     return x->sizes[0] * x->sizes[1] * x->sizes[2];
 }
 
+/* Returns the number of blocks of at most POINTS points into which the points of one sample are divided. */
 static int64_t blocks_of(const struct grd_grid *x)
 {
     return (x->points + POINTS - 1) / POINTS;
 }
 
+/* Interpolates one channel (`plane`) at n points, and writes the results to `out`. Each result is the weighted sum of `count` elements of the
+ * channel, which *taps lists. */
 GRD_INLINE void sample(const struct taps *restrict taps, int count, int64_t n, const T *restrict plane, T *restrict out)
 {
     for (int64_t p = 0; p < n; p++) {
         C s = 0;
         for (int k = 0; k < count; k++) {
             const C value = taps->weight[k][p] * plane[taps->place[k][p]];
-            s += taps->inside[k][p] ? value : taps->weight[k][p] * 0; /* NaN where the coordinate is */
+            s += taps->inside[k][p] ? value : taps->weight[k][p] * 0; /* 0, or NaN if the coordinate is NaN */
         }
         out[p] = s;
     }
@@ -245,12 +271,14 @@ static void forward(const struct grd_grid *x, int64_t begin, int64_t end, const 
     struct taps taps;
     for (int64_t i = begin; i < end; i++) {
         const int64_t image = i / blocks_of(x), first = i % blocks_of(x) * POINTS;
-        take_points(x, (const T *)grid + (image * x->points + first) * x->dims, at_most(POINTS, x->points - first), false, &taps);
+        take_points(x, (const T *)grid + (image * x->points + first) * x->dims, grd_least(POINTS, x->points - first), false, &taps);
         for (int64_t c = image * x->channels; c < (image + 1) * x->channels; c++)
             sample_plane(&taps, (const T *)in + c * plane_of(x), (T *)out + c * x->points + first);
     }
 }
 
+/* Adds the gradient of each point, multiplied by the weights of its taps, to the elements of one channel (`plane`) from which the point was
+ * interpolated. */
 static void scatter(const struct taps *taps, const T *grad, T *plane)
 {
     for (int64_t k = 0; k < taps->count; k++)
@@ -264,15 +292,16 @@ static void backward_image(const struct grd_grid *x, int64_t begin, int64_t end,
     const int64_t parts = (x->channels + GRD_GRID_CHANNELS - 1) / GRD_GRID_CHANNELS;
     struct taps taps;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t image = i / parts, from = i % parts * GRD_GRID_CHANNELS, to = at_most(from + GRD_GRID_CHANNELS, x->channels);
+        const int64_t image = i / parts, from = i % parts * GRD_GRID_CHANNELS, to = grd_least(from + GRD_GRID_CHANNELS, x->channels);
         for (int64_t first = 0; first < x->points; first += POINTS) {
-            take_points(x, (const T *)grid + (image * x->points + first) * x->dims, at_most(POINTS, x->points - first), false, &taps);
+            take_points(x, (const T *)grid + (image * x->points + first) * x->dims, grd_least(POINTS, x->points - first), false, &taps);
             for (int64_t c = image * x->channels + from; c < image * x->channels + to; c++)
                 scatter(&taps, (const T *)grad + c * x->points + first, (T *)grad_in + c * plane_of(x));
         }
     }
 }
 
+/* Adds to sums[p] what one channel (`plane`) contributes to the derivative of the loss with respect to the coordinate of point p along `axis`. */
 GRD_INLINE void add_slopes(const struct taps *restrict taps, int axis, const T *restrict plane, const T *restrict grad, C *restrict sums)
 {
     for (int64_t k = 0; k < taps->count; k++)
@@ -290,7 +319,7 @@ static void backward_grid(const struct grd_grid *x, int64_t begin, int64_t end, 
         const int64_t image = i / blocks_of(x), first = i % blocks_of(x) * POINTS, at = (image * x->points + first) * x->dims;
         C sums[GRD_GRID_AXES][POINTS];
         memset(sums, 0, sizeof sums);
-        take_points(x, (const T *)grid + at, at_most(POINTS, x->points - first), true, &taps);
+        take_points(x, (const T *)grid + at, grd_least(POINTS, x->points - first), true, &taps);
         for (int64_t c = image * x->channels; c < (image + 1) * x->channels; c++)
             for (int axis = 0; axis < x->dims; axis++)
                 add_slopes(&taps, axis, (const T *)in + c * plane_of(x), (const T *)grad + c * x->points + first, sums[axis]);

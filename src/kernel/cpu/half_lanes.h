@@ -1,4 +1,5 @@
-/* Conversions between float16 and float32 by the machine's own instructions, in a typed file of either; see base/half.h for the formulas. */
+/* Converts arrays between float16 and float32 with the conversion instructions of the processor. This header is for files that are compiled for one
+ * of these dtypes. Functions that work on every processor are in base/half.h. */
 #ifndef GRD_KERNEL_CPU_HALF_LANES_H
 #define GRD_KERNEL_CPU_HALF_LANES_H
 
@@ -10,6 +11,7 @@
 enum { HALF_LANES = sizeof(__m256i) / sizeof(float), NAN_BITS = (int16_t)0xfe00 };
 
 #if GRD_TAG == GRD_TAG_float16
+/* Converts n contiguous elements of float16 at data[1] to float32 and writes them to data[0]. */
 static void widen_halves(int64_t n, char *const *data, const void *params)
 {
     (void)params;
@@ -31,7 +33,8 @@ static void widen_halves(int64_t n, char *const *data, const void *params)
 #endif
 }
 #elif GRD_TAG == GRD_TAG_float32
-/* Of a NaN the instruction keeps some bits, which the formula does not. */
+/* Converts n contiguous elements of float32 at data[1] to float16 at data[0], with the same results as grd_to_float16(). The conversion instruction
+ * keeps some of the low bits of a NaN; they are cleared afterwards. */
 static void narrow_to_halves(int64_t n, char *const *data, const void *params)
 {
     (void)params;
@@ -61,7 +64,7 @@ static void narrow_to_halves(int64_t n, char *const *data, const void *params)
 #endif
 #endif
 
-/* The kernel for the dtype `to` where the machine has one, and otherwise `loop`. */
+/* Returns widen_halves() or narrow_to_halves() if one of them converts the dtype of this file to the dtype `to`, otherwise `loop`. */
 GRD_INLINE grd_block_kernel *machine_kernel(grd_dtype to, grd_block_kernel *loop)
 {
     (void)to;

@@ -1,25 +1,30 @@
-/* Counts of points in the cells of a grid; see kernel/histogram.h. Typed: float32 float64. */
+/* Adds up the weights of points in the cells of a histogram with one or more dimensions; see kernel/histogram.h. The build compiles this file once
+ * for float32 and once for float64. */
 #include "kernel/histogram.h"
 
 #include <string.h>
 
 #include "kernel/cpu/typed.h"
 
-enum { POINTS = 512 }; /* whose cells are found before any is counted */
+enum { POINTS = 512 }; /* number of points whose cells are found before their weights are added */
 
-/* floor(bins (x - low) / (high - low)), clamped to [0, bins]; for x in [low, high] that is its bin, or by rounding the next one. */
+/* Returns floor(bins * (x - low) / (high - low)), clamped to [0, bins]. For x in [low, high] this is the bin of x or, because of rounding, a bin
+ * beside it. */
 GRD_INLINE int64_t computed_bin(T x, T low, T high, int64_t bins)
 {
     const T at = (x - low) * (T)bins / (high - low);
     return !(at > 0) ? 0 : at < (T)bins ? (int64_t)at : bins;
 }
 
+/* Returns the bin of x, computed from the first and the last edge alone. Requires that the edges are evenly spaced. */
 GRD_INLINE int64_t linear_bin(T x, const T *edges, int64_t bins)
 {
     const int64_t bin = computed_bin(x, edges[0], edges[bins], bins);
     return bin - (bin == bins);
 }
 
+/* Returns the bin of x. It is computed by arithmetic, for which the edges must be evenly spaced, and then corrected by comparing x with the edges
+ * around that bin. */
 GRD_INLINE int64_t local_bin(T x, const T *edges, int64_t bins)
 {
     const int64_t computed = computed_bin(x, edges[0], edges[bins], bins), last = computed < bins ? computed + 1 : bins;
@@ -29,7 +34,8 @@ GRD_INLINE int64_t local_bin(T x, const T *edges, int64_t bins)
     return bin - (bin == bins);
 }
 
-/* The last edge that is not above x: of edges that do not rise any, but always the same. */
+/* Returns the bin of x by binary search for the last edge that is not above x. If the edges are not sorted, the result is some bin, but always the
+ * same one for the same x. */
 GRD_INLINE int64_t binary_bin(T x, const T *edges, int64_t bins)
 {
     int64_t bin = -1;
@@ -44,7 +50,8 @@ GRD_INLINE int64_t binary_bin(T x, const T *edges, int64_t bins)
 
 typedef int64_t bin_function(T x, const T *edges, int64_t bins);
 
-/* places[i] = places[i] * bins + the bin of x[i], or -1 if x[i] lies outside of the grid. */
+/* Adds one dimension to the indices of the cells of n points, where a cell is one bin of each dimension. places[i] becomes places[i] * bins + the bin
+ * of x[i * step], or -1 if x[i * step] is outside of the edges or places[i] was -1 before. */
 GRD_INLINE void find(int64_t n, const T *x, int64_t step, const T *edges, int64_t bins, int64_t *places, bin_function *bin_of)
 {
     const T low = edges[0], high = edges[bins];
@@ -54,6 +61,8 @@ GRD_INLINE void find(int64_t n, const T *x, int64_t step, const T *edges, int64_
     }
 }
 
+/* Writes for each of n points, beginning with point `begin`, the index of its cell, which is one bin of each dimension, or -1 if the point lies
+ * outside of the histogram. */
 static void find_places(const struct grd_histogram *h, int64_t begin, int64_t n, int64_t *places)
 {
     const T *edges = h->edges;

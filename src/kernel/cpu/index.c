@@ -1,8 +1,9 @@
-/* Gather, scatter, scattered addition and masks for every element size; see kernel/index.h. Transposition is in transpose.c.
+/* Gathers elements at indices, scatters elements to indices or adds them there, and fills, compresses and expands elements under a mask; see
+ * kernel/index.h. Transposition is in transpose.c.
  *
- * One body serves all sizes, and both directions: it takes the function that moves (or adds) one element, and which side the index or the
- * dense list is on, as arguments that are constants where the body is inlined. index_sized.h makes the loops of one size from the bodies.
- * Where the index does not change along the loop, the loop is a plain copy or addition of rows and vectorises. */
+ * A loop is written once for all element sizes, and for gathering as well as scattering. It has two arguments that are constants where it is
+ * inlined: the function that moves or adds one element, and the operand to which the index applies. index_sized.h instantiates the loops
+ * for one element size. If the index does not change along a loop, the loop is an ordinary copy or addition of a row, which vectorises. */
 #include "kernel/index.h"
 
 #include <complex.h>
@@ -13,22 +14,26 @@
 #include "kernel/cpu/level.h"
 #include "kernel/cpu/loop.h"
 
-enum side { RESULT, SOURCE }; /* of an operation, as in data[] */
+enum side { RESULT, SOURCE }; /* the operand whose elements the index selects, data[0] or data[1] */
 
-/* What happens to one element, and to n of them at constant distances. */
+/* A function that moves one element from `from` to `to`, or combines it with the element at `to`. */
 typedef void act_function(char *restrict to, const char *restrict from);
+/* A function that applies `act` to n pairs of elements of `size` bytes. The elements of a pair are in `to` and in `from`, where elements are
+ * to_stride and from_stride bytes apart. */
 typedef void row_function(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride,
                           act_function *act, int64_t size);
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------ */
 
+/* Returns the position of the first of n indices that is outside of [low, high), or -1 if there is none. Each block of BLOCK indices is first tested
+ * as a whole, by a loop that vectorises. */
 static int64_t check(int64_t n, const int64_t *index, int64_t low, int64_t high)
 {
     enum { BLOCK = 1024 };
     uint64_t range = (uint64_t)high - (uint64_t)low;
     for (int64_t first = 0; first < n; first += BLOCK) {
         int64_t end = n - first < BLOCK ? n : first + BLOCK;
-        uint64_t signs = 0; /* of the distances to both ends, without a comparison */
+        uint64_t signs = 0; /* negative as int64 if an index is out of range, because its distance from one of the ends is then negative */
         for (int64_t i = first; i < end; i++)
             signs |= ((uint64_t)index[i] - (uint64_t)low) | ((uint64_t)high - 1 - (uint64_t)index[i]);
         for (int64_t i = first; (int64_t)signs < 0 && i < end; i++)
@@ -64,6 +69,7 @@ static void prefetch(int64_t bytes, const char *data)
         __builtin_prefetch(data + at);
 }
 
+/* Sets inverse[places[i]] = r for each i in [starts[r], starts[r + 1]) and each run r < runs. */
 static void number_runs(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse)
 {
     for (int64_t run = 0; run < runs; run++)
@@ -73,12 +79,15 @@ static void number_runs(int64_t runs, const int64_t *starts, const int64_t *plac
 
 /* ---- Elements at indices --------------------------------------------------------------------------------------------------- */
 
+/* Applies `act` to n elements of `to` and of `from`, which are to_stride and from_stride bytes apart. */
 GRD_INLINE void act_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *act)
 {
     for (int64_t i = 0; i < n; i++)
         act(to + i * to_stride, from + i * from_stride);
 }
 
+/* Moves n elements of `size` bytes, which are from_stride bytes apart in `from` and to_stride bytes apart in `to`, by calling `move`. Contiguous
+ * elements are copied as one block of bytes. */
 GRD_INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride,
                          act_function *move, int64_t size)
 {
@@ -88,6 +97,8 @@ GRD_INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const 
         act_row(n, to, to_stride, from, from_stride, move);
 }
 
+/* Adds n elements of `from` to elements of `to`, or combines them in another way, by calling `add`. The elements have `size` bytes and are
+ * from_stride and to_stride bytes apart. Contiguous elements have a loop of their own, which vectorises. */
 GRD_INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *add,
                         int64_t size)
 {
@@ -97,7 +108,9 @@ GRD_INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const c
         act_row(n, to, to_stride, from, from_stride, add);
 }
 
-/* The steps are per place that the index names, strides per round. */
+/* Applies `act` to n pairs of elements. The offset of the first element of pair i from `to` is i * to_stride + index[i] * to_step, and the offset of
+ * the second element from `from` is i * from_stride + index[i] * from_step. The step is 0 for the operand to which the index does not apply. Strides
+ * and steps are in bytes. */
 GRD_INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step, const char *from, int64_t from_stride, int64_t from_step,
                         const char *index, int64_t index_stride, act_function *act)
 {
@@ -108,7 +121,8 @@ GRD_INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step,
     }
 }
 
-/* Elements of a line, at the places in a list. Some indices are loaded before the elements are, so that none waits for the address of a store. */
+/* Applies `act` for each i < n to element index[i] of the result and element i of `from`. The list of indices and the result are contiguous. Several
+ * indices are loaded before the first of their elements is stored, because a load waits until the addresses of the stores before it are known. */
 GRD_INLINE void at_listed(int64_t n, char *to, const char *from, int64_t from_stride, const int64_t *index, act_function *act, int64_t size)
 {
     enum { SOME = 8 };
@@ -122,7 +136,9 @@ GRD_INLINE void at_listed(int64_t n, char *to, const char *from, int64_t from_st
         act(to + index[i] * size, from + i * from_stride);
 }
 
-/* Acts on elements of result and source, of which one side is at the places the index names. */
+/* Applies `act` to n pairs of an element of the result (data[0]) and an element of the source (data[1]). The indices (data[2]) select the elements of
+ * the operand `indexed`, whose stride along the indexed dimension *params holds in bytes. If the index is the same for all pairs, `row` handles them
+ * in one call. */
 GRD_INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, const void *params, enum side indexed, row_function *row,
                            act_function *act, int64_t size)
 {
@@ -134,7 +150,8 @@ GRD_INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides,
         row(n, to + at * to_step, strides[0], from + at * from_step, strides[1], act, size);
         return;
     }
-    /* Locals, since what is written might be the strides. Mostly neighbours, or one element, go to one list of places. */
+    /* The strides are copied to local variables, since the compiler has to assume that stores change `strides`. The most frequent case has loops of
+     * its own, in which contiguous elements, or a single one, go to the elements of the result that a contiguous list of indices selects. */
     const int64_t to_stride = strides[0], from_stride = strides[1],
                   index_stride = strides[2], *const list = (const int64_t *)(const void *)index;
     const bool listed = indexed == RESULT && index_stride == sizeof *list && to_stride == 0 && step == size;
@@ -148,6 +165,7 @@ GRD_INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides,
 
 /* ---- Repetition ------------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the sum of n counts, -1 if one of them is negative, or -2 if the sum overflows. */
 static int64_t total(int64_t n, const int64_t *counts)
 {
     int64_t sum = 0;
@@ -176,8 +194,9 @@ static int64_t count(int64_t n, const uint8_t *mask)
     return total;
 }
 
-/* Returns the number of elements up to the last set one. Until then a list of what is set has room for one more element. So the loops below write every
- * element to the list, and count it only if it is set: a branch on a random mask would be mispredicted half of the time. */
+/* Returns the number of elements of the mask up to the last one that is set. The loops below run up to there and copy every element to a list, but
+ * count it only if it is set, because a branch on a random mask would be mispredicted half of the time. Before the last set element, the list has
+ * room for at least one more element. */
 GRD_INLINE int64_t set_end(int64_t n, const uint8_t *mask)
 {
     while (n > 0 && !mask[n - 1])
@@ -192,7 +211,7 @@ GRD_INLINE bool are_eight_unset(const uint8_t *mask)
     return eight == 0;
 }
 
-/* Writes first + i for each i at which the mask is set; returns how many numbers those are. */
+/* Writes to `to` the numbers first + i for all i < n at which the mask is set, and returns how many numbers were written. */
 static int64_t number_set(int64_t n, const uint8_t *mask, int64_t first, int64_t *to)
 {
     int64_t found = 0, i = 0;
@@ -213,7 +232,8 @@ static int64_t number_set(int64_t n, const uint8_t *mask, int64_t first, int64_t
     return found;
 }
 
-/* Takes one row of the last dimension after the other: within it the other coordinates do not change. */
+/* Writes the coordinates of the nonzero elements of the part of a mask that b describes. Coordinate d of the r-th such element goes to b->to[d *
+ * b->column + r]. It proceeds row by row along the last dimension, since all other coordinates are constant in a row. */
 static void coordinates(const struct grd_coordinates_block *b)
 {
     const int64_t last = b->ndim - 1;
@@ -223,7 +243,7 @@ static void coordinates(const struct grd_coordinates_block *b)
         rest /= b->sizes[d];
     }
     for (int64_t i = 0, length; i < b->n && last >= 0; i += length) {
-        length = at_most(b->sizes[last] - at[last], b->n - i);
+        length = grd_least(b->sizes[last] - at[last], b->n - i);
         const int64_t found = number_set(length, b->mask + i, at[last], to + last * b->column);
         for (int64_t d = 0; d < last; d++)
             for (int64_t k = 0; k < found; k++)
@@ -235,7 +255,9 @@ static void coordinates(const struct grd_coordinates_block *b)
     }
 }
 
-/* The next row has one more at the last place where there is room, and behind it the least that may follow. */
+/* Writes all combinations of r of the numbers below n to `to`, one in each of `rows` rows. If `repeated`, a number may occur in a combination several
+ * times. Each row is made from the row before it by incrementing the last number that can be incremented, and giving all numbers after it the
+ * smallest values that are allowed. */
 static void combinations(int64_t n, int64_t r, bool repeated, int64_t rows, int64_t *to)
 {
     const int64_t step = !repeated;
@@ -250,7 +272,8 @@ static void combinations(int64_t n, int64_t r, bool repeated, int64_t rows, int6
     }
 }
 
-static void triangle(const struct grd_triangle *t, int64_t *rows, int64_t *columns)
+/* Writes the row and the column indices of the elements of the triangle that `t` describes, row by row. */
+static void triangle(const struct grd_triangle_indices *t, int64_t *rows, int64_t *columns)
 {
     for (int64_t row = t->first; row < t->end; row++) {
         const int64_t diagonal = row + t->offset, first = t->upper && diagonal > 0 ? diagonal : 0;

@@ -1,4 +1,6 @@
-/* Says what becomes of an element of TYPE that values go to: index.c includes this once for each NAME, with what it DOES. NaN stays in extremes. */
+/* Defines loops that add elements of TYPE to the elements at indices, multiply them, or take the maximum or minimum of both. index.c defines TYPE,
+ * NAME (the dtype in the names of the functions) and DOES (the operations that are instantiated), and includes this file once per type. Maximum and
+ * minimum propagate NaN. */
 #define TYPED(name) GRD_PASTE2(name, NAME)
 
 #if DOES & ADDS

@@ -1,4 +1,5 @@
-/* The loops over elements of SIZE bytes, each a WORD, which the includer defines: index.c includes this once per size. */
+/* Defines gather, scatter and mask loops for elements of SIZE bytes, which are moved as integers of the type WORD. index.c defines SIZE and WORD and
+ * includes this file once per size. */
 #define SIZED(name) GRD_PASTE2(name, SIZE)
 
 GRD_INLINE void SIZED(move)(char *restrict to, const char *restrict from)
@@ -6,7 +7,9 @@ GRD_INLINE void SIZED(move)(char *restrict to, const char *restrict from)
     memcpy(to, from, SIZE);
 }
 
-/* To or from a line of neighbours, at the places in a list. Some elements are loaded before any is stored, so that no load waits for the address of a store. */
+/* Moves n elements between contiguous memory and the elements at the indices of a contiguous list. `indexed` is the operand whose elements the
+ * indices select; its elements are `step` bytes apart. Several elements are loaded before the first is stored, because a load waits until the
+ * addresses of the stores before it are known. */
 GRD_INLINE void SIZED(move_listed)(int64_t n, char *to, const char *from, int64_t step, const int64_t *index, enum side indexed)
 {
     enum { SOME = 4 };
@@ -43,7 +46,7 @@ static void SIZED(scatter)(int64_t n, char *const *data, const int64_t *strides,
 }
 
 #if SIZE <= 8
-/* Integers, signed and unsigned. */
+/* Adds the integer at `from` to the integer at `to`. Both are signed or both are unsigned; the sum wraps. */
 GRD_INLINE void SIZED(add_word)(char *restrict to, const char *restrict from)
 {
     WORD x, y;
@@ -69,6 +72,7 @@ GRD_INLINE bool SIZED(has_zero)(int64_t n, const char *data, int64_t stride)
     return found;
 }
 
+/* Sets the atomic_bool to which *params points to true if one of n elements is 0. */
 static void SIZED(find_zero)(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const bool found = strides[0] == SIZE ? SIZED(has_zero)(n, data[0], SIZE) : SIZED(has_zero)(n, data[0], strides[0]);
@@ -89,7 +93,9 @@ GRD_INLINE void SIZED(fill)(int64_t n, char *to, int64_t to_stride, const char *
     }
 }
 
-/* In place is a case of its own because the compiler vectorises it when it sees that the two are one. */
+/* Sets each element of the result (data[0]) to the value at `params` where the mask (data[2]) is set, and to the element of the source (data[1])
+ * elsewhere. If the result and the source are the same array, fill() is inlined with data[0] for both, because only then does the compiler know that
+ * and vectorise the loop. */
 static void SIZED(masked_fill)(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     bool together = strides[0] == SIZE && strides[1] == SIZE && strides[2] == 1;
@@ -101,6 +107,7 @@ static void SIZED(masked_fill)(int64_t n, char *const *data, const int64_t *stri
         SIZED(fill)(n, data[0], strides[0], data[1], strides[1], data[2], strides[2], params);
 }
 
+/* Copies the elements of `from` at which the mask is set to consecutive elements of `to`, and returns their number. */
 static int64_t SIZED(compress)(int64_t n, const uint8_t *mask, char *to, const char *from)
 {
     int64_t moved = 0, i = 0;
@@ -121,6 +128,7 @@ static int64_t SIZED(compress)(int64_t n, const uint8_t *mask, char *to, const c
     return moved;
 }
 
+/* Copies consecutive elements of `from` to the elements of `to` at which the mask is set, and returns their number. */
 static int64_t SIZED(expand)(int64_t n, const uint8_t *mask, char *to, const char *from)
 {
     int64_t moved = 0;

@@ -1,7 +1,8 @@
-/* Eigenvalues of Hermitian matrices and singular values by plane rotations; see kernel/spectral.h. Typed: float32 float64 complex64 complex128.
- * Eigenvalues: Jacobi's two-sided rotations of A to a diagonal. Singular values: Hestenes' one-sided rotations, after which the columns of A V are orthogonal,
- * and have the singular values as their lengths. Matrices of small sides are computed many at once,
- * otherwise, in eigh_lanes.h and svd_lanes.h; those of complex numbers by the kernels of their parts' dtype. */
+/* Computes eigenvalues of Hermitian matrices and singular values of all matrices by plane rotations; see kernel/spectral.h. The build compiles this
+ * file once for each of float32, float64, complex64 and complex128. Eigenvalues are found by Jacobi's two-sided rotations, which make A diagonal.
+ * Singular values are found by Hestenes' one-sided rotations, after which the columns of A V are orthogonal and their lengths are the singular
+ * values. For small matrices, many of which are computed at once, eigh_lanes.h and svd_lanes.h have other algorithms. Their float32 and float64
+ * versions also serve complex matrices. */
 #include "kernel/spectral.h"
 
 #include <float.h>
@@ -9,31 +10,34 @@
 
 #include "kernel/cpu/matrix.h"
 
-enum { SWEEPS = 40 }; /* over all pairs of columns; about 10 are needed */
+enum { SWEEPS = 40 }; /* most sweeps over all pairs of columns; about 10 are needed */
 
 #if GRD_TAG == GRD_TAG_float32 || GRD_TAG == GRD_TAG_complex64
 static const R epsilon = FLT_EPSILON, least_scale = FLT_MIN;
 #else
 static const R epsilon = DBL_EPSILON, least_scale = DBL_MIN;
 #endif
-/* Matrices are scaled so that their largest element lies between 1 and 2. Then off-diagonal elements up to `negligible` are not rotated, and columns
- * whose squared length is at most `no_square` count as 0. */
+/* Matrices are scaled so that their largest element lies between 1 and 2. Off-diagonal elements up to `negligible` then count as 0 and are not
+ * rotated away, and columns whose squared length is at most `no_square` count as 0. */
 #define negligible (epsilon / 4)
 #define no_square (epsilon * epsilon * epsilon * epsilon)
-/* Off-diagonal elements up to this count as 0 whatever the diagonal holds. */
+/* Off-diagonal elements up to `negligible_beside` count as 0 even if the diagonal elements beside them are as small. */
 #define negligible_beside (epsilon * epsilon)
 
 /* ---- Rotations --------------------------------------------------------------------------------------------------------------------------- */
 
-/* The tangent of the angle of a rotation x' = c x - s y, y' = s x + c y, of which the products (x, x) = a, (y, y) = b and (x, y) = both become
- * (x', x') = a - t both, (y', y') = b + t both and (x', y') = 0. The smaller of two angles. */
+/* Returns the tangent t of the angle of the rotation x' = c x - s y, y' = s x + c y that makes two vectors orthogonal. The inner products (x, x) =
+ * a, (y, y) = b and (x, y) = both become (x', x') = a - t both, (y', y') = b + t both and (x', y') = 0. Of the two possible angles, the smaller
+ * one is taken. */
 GRD_INLINE R rotation(R a, R b, R both)
 {
-    const R gap = b - a, twice = 2 * both, size = fabs(gap) + hypot(gap, twice); /* the squares of products of short columns are 0 */
+    const R gap = b - a, twice = 2 * both, size = fabs(gap) + hypot(gap, twice); /* hypot(), since the square of a small number may be 0 */
     return size > 0 ? (gap < 0 ? -twice : twice) / size : 0;
 }
 
-/* Rotates columns whose product is `both`, of that size. The phase of the product goes to what is exchanged, so that columns hardly change where the angle is small. */
+/* Rotates the columns x and y, whose inner product is `both`, with the absolute value `size`, by the angle with the tangent t. Only the multiple of
+ * each column that is added to the other one is multiplied with the phase of `both`, so that a rotation by a small angle hardly changes the
+ * columns. */
 static void rotate(int64_t n, C both, R size, R t, T *restrict x, T *restrict y)
 {
     const R c = 1 / sqrt(1 + t * t);
@@ -45,7 +49,8 @@ static void rotate(int64_t n, C both, R size, R t, T *restrict x, T *restrict y)
     }
 }
 
-/* Subtracts what x has in common with orthonormal columns, twice, since rounding leaves some of it. */
+/* Subtracts from x its projections on n orthonormal columns, which makes x orthogonal to them. It does so twice, because rounding errors leave
+ * small projections after the first time. */
 static void subtract_projections(int64_t m, int64_t n, const T *columns, T *x)
 {
     for (int64_t j = 0; j < 2 * n; j++) {
@@ -63,7 +68,8 @@ static void set_identity(int64_t n, T *a)
 
 /* ---- Sizes and orders ------------------------------------------------------------------------------------------------------------------ */
 
-/* The largest part of an element; NaN if an element is. */
+/* Returns the largest absolute value of a real or imaginary part in the matrix, or in its lower triangle if `lower`. Returns NaN if an element is
+ * NaN. */
 static R largest_of(int64_t m, int64_t n, bool lower, const T *a)
 {
     R largest = 0;
@@ -81,7 +87,8 @@ static bool is_finite(int64_t m, int64_t n, bool lower, const void *a)
     return isfinite(largest_of(m, n, lower, a));
 }
 
-/* A power of two about as large, by which a matrix is divided so that squares neither overflow nor vanish. */
+/* Returns a power of two that is about as large as `largest`. The matrix with this largest element is divided by it, so that squares of its elements
+ * neither overflow nor underflow. */
 static R scale_of(R largest)
 {
     int exponent;
@@ -89,7 +96,7 @@ static R scale_of(R largest)
     return ldexp((R)1, exponent - 1);
 }
 
-/* The place of number i in their order; of equal numbers the first comes first. */
+/* Returns the position of numbers[i] in the sorted sequence of all n numbers. Among equal numbers, the one with the lower index comes first. */
 static int64_t place_of(int64_t i, int64_t n, const R *numbers, bool descending)
 {
     int64_t place = 0;
@@ -108,7 +115,8 @@ static void fill(int64_t n, R value, R *x)
 
 /* ---- Hermitian matrices ---------------------------------------------------------------------------------------------------------------- */
 
-/* Rotates all pairs of a Hermitian matrix, both triangles of which are kept, and of the columns of V unless that is NULL. False: nothing was left to rotate. */
+/* Goes once through all pairs of rows and columns of a Hermitian matrix and rotates the pairs whose off-diagonal element is not negligible. Rotates
+ * the same columns of v unless v is NULL. Updates both triangles of the matrix. Returns false if there was nothing to rotate. */
 static bool sweep_hermitian(int64_t n, T *a, T *v)
 {
     bool rotated = false;
@@ -135,7 +143,7 @@ static bool sweep_hermitian(int64_t n, T *a, T *v)
     return rotated;
 }
 
-/* Writes eigenvalues, and the columns of V, in their order. */
+/* Writes the eigenvalues in ascending order. Unless ret_v is NULL, writes their eigenvectors, which are the columns of v, in the same order. */
 static void write_eigen(int64_t n, const R *values, const T *v, R *ret_w, T *ret_v)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -146,7 +154,8 @@ static void write_eigen(int64_t n, const R *values, const T *v, R *ret_w, T *ret
     }
 }
 
-/* Writes NaN for all results, which is what a matrix with a non-finite element has. */
+/* Writes NaN for all eigenvalues and eigenvectors of an n x n matrix with an element that is not finite, and n - 1 to *ret_info, which marks the
+ * failure. `parts` is the number of real numbers per element. */
 static void write_no_eigen(int64_t n, int64_t parts, R *ret_w, void *ret_v, int32_t *ret_info)
 {
     fill(n, (R)NAN, ret_w);
@@ -177,7 +186,7 @@ static void eigh(const struct grd_eigh *e, int64_t count, void *work)
             set_identity(n, v);
         for (int sweep = 0; sweep < SWEEPS && sweep_hermitian(n, a, v); sweep++) {
         }
-        R *values = (R *)a; /* value i is written where no value after it is read */
+        R *values = (R *)a; /* overwrites `a`, but value i never overwrites a diagonal element that is still to be read */
         for (int64_t i = 0; i < n; i++)
             values[i] = real_part(a[i + i * n]) * scale;
         write_eigen(n, values, v, ret_w, ret_v);
@@ -186,14 +195,15 @@ static void eigh(const struct grd_eigh *e, int64_t count, void *work)
 
 /* ---- Singular values --------------------------------------------------------------------------------------------------------------------- */
 
-/* What a matrix is worked on as: itself, or its conjugate transpose if that has more rows than columns. Each part has a column after the other. */
+/* The arrays of one singular value decomposition; matrices are column-major. A is the given matrix, or its conjugate transpose if the given matrix
+ * has fewer rows than columns. So A has m rows and k <= m columns. */
 struct parts {
     int64_t m, k;
-    T *a;       /* m x k: A, and at the end A V */
-    T *v;       /* k x k; NULL: the values alone */
-    R *values;  /* k */
-    R *weights; /* m */
-    T *whole;   /* m x m */
+    T *a;       /* m x k, A, which the rotations turn into A V */
+    T *v;       /* k x k, V; NULL if only singular values are computed */
+    R *values;  /* k numbers, the squared lengths of the columns of A V and at the end their lengths */
+    R *weights; /* m numbers, scratch memory of complete() */
+    T *whole;   /* m x m, the left singular vectors of A; only used if A is a conjugate transpose */
 };
 
 static struct parts parts_of(const struct grd_svd *s, T *work)
@@ -203,7 +213,8 @@ static struct parts parts_of(const struct grd_svd *s, T *work)
     return (struct parts){m, k, work, s->ret_u != NULL ? v : NULL, (R *)values, (R *)weights, weights + m};
 }
 
-/* Rotates all pairs of columns of A and V. False: they were orthogonal already. */
+/* Goes once through all pairs of columns of A and rotates the pairs that are not orthogonal, together with the same columns of V. Returns false if
+ * all pairs were orthogonal already. */
 static bool sweep_columns(const struct parts *x)
 {
     const int64_t m = x->m, k = x->k;
@@ -231,7 +242,8 @@ static bool sweep_columns(const struct parts *x)
     return rotated;
 }
 
-/* Makes columns [from, to) of m elements that are orthonormal, and orthogonal to those before them: each from the unit vector farthest from what is there. */
+/* Extends the orthonormal columns [0, from) of q, which have m elements, to orthonormal columns [0, to). Each new column is made from the unit vector
+ * that is farthest from the space of the columns before it. `weights` is scratch memory for m numbers. */
 static void complete(int64_t m, int64_t from, int64_t to, T *q, R *weights)
 {
     fill(m, 0, weights);
@@ -253,7 +265,7 @@ static void complete(int64_t m, int64_t from, int64_t to, T *q, R *weights)
     }
 }
 
-/* Writes rows that are the conjugates of columns. */
+/* Writes to ret_rows the conjugate transpose of the matrix `columns`, which has n rows and `rows` columns. */
 static void write_rows(int64_t rows, int64_t n, const T *columns, T *ret_rows)
 {
     for (int64_t j = 0; j < n; j++)
@@ -261,7 +273,8 @@ static void write_rows(int64_t rows, int64_t n, const T *columns, T *ret_rows)
             ret_rows[i + j * rows] = conjugate(columns[j + i * n]);
 }
 
-/* Writes values and vectors of matrix `index` in their order, from A V, whose columns are orthogonal. */
+/* Writes the singular values of matrix `index` in descending order, and the singular vectors in the same order if x->v is not NULL. All are computed
+ * from V and from A V, whose columns are orthogonal. */
 static void write_singular(const struct grd_svd *s, int64_t index, const struct parts *x, R scale)
 {
     const int64_t m = x->m, k = x->k;
@@ -298,7 +311,8 @@ static void write_singular(const struct grd_svd *s, int64_t index, const struct 
         write_rows(s->rows, s->n, whole, vh);
 }
 
-/* False, with the result of an element that is not finite. */
+/* Returns true if `largest`, the largest element of matrix `index`, is finite, which means that all elements are. Otherwise writes NaN for the
+ * singular values of the matrix. Writes 0 to s->ret_info[index] if `largest` is finite, otherwise -4, which marks the failure. */
 static bool begin_svd(const struct grd_svd *s, int64_t index, R largest)
 {
     const int64_t k = s->m < s->n ? s->m : s->n;

@@ -1,4 +1,5 @@
-/* Vectors of the dtype, as wide as the registers of the level, and loads and stores of the first lanes of one. */
+/* Defines a vector type as wide as the registers of the instruction-set level, arithmetic of such vectors, and loads and stores of only the first
+ * lanes of a vector. */
 #ifndef GRD_KERNEL_CPU_LANES_H
 #define GRD_KERNEL_CPU_LANES_H
 
@@ -12,7 +13,7 @@
 
 #include "kernel/cpu/typed.h"
 
-/* What a vector lane holds: of complex dtypes one part. */
+/* The type of one lane of a vector. It is C, the type in which the dtype is computed, but for complex dtypes the type of a real or imaginary part. */
 #if GRD_IS_COMPLEX
 typedef R lane;
 #else
@@ -42,7 +43,8 @@ GRD_INLINE void store_vector(lane *p, vector v)
     *(vector_unaligned *)p = v;
 }
 
-/* x * y + z, rounded once where the level can: always, or never, unlike an expression that the compiler may contract. */
+/* Returns x * y + z, rounded once if the instruction-set level has fused multiply-add. All calls at one level round in the same way, whereas a
+ * compiler may contract the expression x * y + z in one loop and not in another. */
 GRD_INLINE vector multiply_add(vector x, vector y, vector z)
 {
 #if defined(__AVX512F__)
@@ -59,7 +61,7 @@ GRD_INLINE vector multiply_add(vector x, vector y, vector z)
 #endif
 }
 
-/* x * y - z, rounded as multiply_add is. */
+/* Returns x * y - z, rounded in the same way as multiply_add(). */
 GRD_INLINE vector multiply_subtract(vector x, vector y, vector z)
 {
 #if defined(__AVX512F__)
@@ -73,23 +75,24 @@ GRD_INLINE vector multiply_subtract(vector x, vector y, vector z)
 #endif
 }
 
-/* Integers as wide as a lane: bits, and masks that have all of them or none. */
+/* An integer as wide as a lane. Vectors of such integers hold the bits of numbers, or they are masks, in which a lane has either all bits set or
+ * none. */
 typedef __typeof__(__builtin_choose_expr(sizeof(lane) == 4, (int32_t)0, (int64_t)0)) lane_integer;
 typedef lane_integer lane_bits __attribute__((vector_size(VECTOR_BYTES)));
 
-/* x in all lanes. */
+/* Returns a vector with x in all lanes. */
 GRD_INLINE vector everywhere(lane x)
 {
     return x - (vector){0};
 }
 
-/* |x| of floating lanes. */
+/* Returns the absolute value of each lane of x. */
 GRD_INLINE vector magnitudes(vector x)
 {
     return (vector)((lane_bits)x & ~(lane_bits) - (vector){0});
 }
 
-/* The greater one of x and y; y where one of both is NaN. */
+/* Returns the greater of x and y in each lane, or y if either of them is NaN. */
 GRD_INLINE vector maximum(vector x, vector y)
 {
 #if defined(__AVX512F__)
@@ -120,7 +123,7 @@ GRD_INLINE vector square_roots(vector x)
 }
 
 #if defined(__AVX512F__)
-/* x * y + z, rounded down. */
+/* Returns x * y + z, rounded once, toward minus infinity. */
 GRD_INLINE vector multiply_add_down(vector x, vector y, vector z)
 {
     enum { DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC };
@@ -128,14 +131,14 @@ GRD_INLINE vector multiply_add_down(vector x, vector y, vector z)
                              : (vector)_mm512_fmadd_round_pd((__m512d)x, (__m512d)y, (__m512d)z, DOWN);
 }
 
-/* 1 / sqrt(x), off by at most a part in 2^14. */
+/* Returns an estimate of 1 / sqrt(x) with a relative error of at most 2^-14. */
 GRD_INLINE vector nearly_reciprocal_roots(vector x)
 {
     return sizeof(lane) == 4 ? (vector)_mm512_rsqrt14_ps((__m512)x) : (vector)_mm512_rsqrt14_pd((__m512d)x);
 }
 #endif
 
-/* a where bits of the mask are set, b where they are not. */
+/* Returns the bits of `a` where the bits of the mask m are set, and the bits of b elsewhere. */
 GRD_INLINE vector chosen(lane_bits m, vector a, vector b)
 {
     return (vector)(((lane_bits)a & m) | ((lane_bits)b & ~m));
@@ -147,11 +150,13 @@ GRD_INLINE vector chosen(lane_bits m, vector a, vector b)
 typedef __mmask16 lane_mask;
 enum { MASKED = 1 };
 
+/* Returns the mask of the first n lanes. */
 GRD_INLINE lane_mask first_lanes(int64_t n)
 {
     return (lane_mask)((1u << n) - 1);
 }
 
+/* Loads the lanes in `mask` from a vector at p. The memory of all other lanes is not read; they are 0 in the result. */
 GRD_INLINE vector load_lanes(const lane *p, lane_mask mask)
 {
     return sizeof(lane) == 4 ? (vector)_mm512_maskz_loadu_epi32(mask, p) : (vector)_mm512_maskz_loadu_epi64((__mmask8)mask, p);
@@ -188,7 +193,7 @@ GRD_INLINE void store_lanes(lane *p, lane_mask mask, vector v)
         _mm256_maskstore_epi64((long long *)p, mask, (__m256i)v);
 }
 #else
-typedef int lane_mask; /* how many */
+typedef int lane_mask; /* the number of first lanes in the mask, as there are no masked loads and stores at these instruction-set levels */
 enum { MASKED = 0 };
 
 GRD_INLINE lane_mask first_lanes(int64_t n)

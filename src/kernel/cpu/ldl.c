@@ -1,12 +1,13 @@
-/* Symmetric and Hermitian matrices; see kernel/ldl.h. Typed: float32 float64 complex64 complex128. Algorithm: J. Bunch and L. Kaufman, Some stable methods for calculating
- * inertia and solving symmetric linear systems, Mathematics of Computation 31 (1977), by columns. */
+/* Decomposes symmetric matrices as L D L^T and Hermitian matrices as L D L^H, and solves equations with the factors; see kernel/ldl.h. The build
+ * compiles this file once for each of float32, float64, complex64 and complex128. The algorithm is from J. Bunch and L. Kaufman, Some stable methods
+ * for calculating inertia and solving symmetric linear systems, Mathematics of Computation 31 (1977), and works column by column. */
 #include "kernel/ldl.h"
 
 #include "kernel/cpu/pivots.h"
 
-#define ALPHA ((R)0.64038820320220756873) /* (1 + sqrt(17)) / 8: growth is then the same for blocks of one and of two rows */
+#define ALPHA ((R)0.64038820320220756873) /* (1 + sqrt(17)) / 8, which bounds element growth equally for blocks of D of 1 and 2 rows */
 
-/* The element on the other side of the diagonal. */
+/* Returns the element that mirrors the element x at the diagonal of the matrix. It is the conjugate of x if `hermitian`, otherwise x itself. */
 GRD_INLINE C mirrored(bool hermitian, C x)
 {
     return hermitian ? conjugate(x) : x;
@@ -14,11 +15,13 @@ GRD_INLINE C mirrored(bool hermitian, C x)
 
 /* ---- Decomposition ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The row that becomes the last one of the next block, and how many rows that has: 0 where column k is zero. */
+/* The choice of the pivot in step k, which eliminates column k. `rows` is the number of rows of the next block of D, 1 or 2, or it is 0 if column k
+ * is zero or its diagonal element is NaN. `row` is the row that is exchanged with the last row of the block. */
 struct pivot {
     int64_t row, rows;
 };
 
+/* Returns the pivot of step k, which eliminates column k, by the rule of Bunch and Kaufman. */
 static struct pivot choose_pivot(int64_t n, int64_t k, const T *a)
 {
     const T *column = a + k * n;
@@ -39,7 +42,7 @@ static struct pivot choose_pivot(int64_t n, int64_t k, const T *a)
     return (struct pivot){row, size_of(a[row + row * n]) >= ALPHA * beside ? 1 : 2};
 }
 
-/* Exchanges rows and columns `from` and `to` > from of the matrix that is left after column `from`. */
+/* Exchanges rows and columns `from` and `to` > `from` of a matrix whose lower triangle is stored. Columns before `from` are not changed. */
 static void exchange_both(int64_t n, int64_t from, int64_t to, bool hermitian, T *a)
 {
     T *first = a + from * n, *second = a + to * n;
@@ -53,13 +56,15 @@ static void exchange_both(int64_t n, int64_t from, int64_t to, bool hermitian, T
     exchange(1, 1, first + from, second + to);
 }
 
+/* Sets the imaginary part of a diagonal element to 0 if the matrix is Hermitian. */
 static void make_real(bool hermitian, T *x)
 {
     if (hermitian)
         *x = number(real_part(*x), 0);
 }
 
-/* A22 - l d l^H with l = a21 / d. */
+/* Eliminates column k with the pivot d on its diagonal. Replaces the rest of the column, a21, by l = a21 / d, and subtracts l d l^H (l d l^T if not
+ * `hermitian`) from the columns after column k. */
 static void eliminate_one(int64_t n, int64_t k, bool hermitian, T *a)
 {
     T *column = a + k * n;
@@ -72,11 +77,13 @@ static void eliminate_one(int64_t n, int64_t k, bool hermitian, T *a)
         column[i] = quotient(column[i], column[k]);
 }
 
-/* A block [[d, c'], [c, e]] of D, whose inverse [[e, -c'], [-c, d]] / (d e - c c') is taken with p = e / c and q = d / c', so that nothing overflows. */
+/* A block of two rows of D, [[d, c'], [c, e]], where c' (`above`) is c or its conjugate. Its inverse [[e, -c'], [-c, d]] / (d e - c c') is computed
+ * from p = e / c and q = d / c', because d e might overflow. */
 struct block {
-    C c, above, p, q, rest; /* p q - 1 */
+    C c, above, p, q, rest; /* rest is p q - 1 */
 };
 
+/* Returns the block of D whose upper left element is at `corner`. */
 GRD_INLINE struct block block_at(int64_t n, bool hermitian, const T *corner)
 {
     struct block d = {.c = corner[1], .above = mirrored(hermitian, corner[1])};
@@ -86,7 +93,8 @@ GRD_INLINE struct block block_at(int64_t n, bool hermitian, const T *corner)
     return d;
 }
 
-/* A22 - L D L^H with L = A21 D^-1, of which a row (x, y) is that of A21 times D^-1. */
+/* Eliminates columns k and k + 1 with the pivot D, a block of two rows. Replaces the rest of both columns, A21, by L = A21 D^-1, and subtracts
+ * L D L^H (L D L^T if not `hermitian`) from the columns after these two. In the code, (x, y) is a row of L. */
 static void eliminate_two(int64_t n, int64_t k, bool hermitian, T *a)
 {
     T *first = a + k * n, *second = first + n;
@@ -148,12 +156,13 @@ static enum grd_ldl_pivots check_pivots(int64_t n, const int32_t *pivots)
     return GRD_LDL_PIVOTS_FIT;
 }
 
+/* Exchanges x[i] with the element of x that `pivot` names. A pivot is a position, counted from 1 and possibly negated. */
 GRD_INLINE void exchange_elements(T *x, int64_t i, int32_t pivot)
 {
     exchange(1, 1, x + i, x + (pivot < 0 ? -(int64_t)pivot : pivot) - 1);
 }
 
-/* The sum of a[i]' x[i], where a[i]' is on the other side of the diagonal. */
+/* Returns the sum of a[i]' x[i] over i < n, where a[i]' is the conjugate of a[i] if `hermitian`, otherwise a[i] itself. */
 GRD_INLINE C mirrored_product(int64_t n, bool hermitian, const T *a, const T *x)
 {
     if (hermitian)
@@ -164,7 +173,8 @@ GRD_INLINE C mirrored_product(int64_t n, bool hermitian, const T *a, const T *x)
     return total;
 }
 
-/* x = D^-1 L^-1 x. */
+/* Overwrites the right side x with D^-1 L^-1 x. The row exchange of each pivot is applied to x before the columns of L that belong to the pivot are
+ * used. */
 static void solve_forward(int64_t n, bool hermitian, const T *a, const int32_t *pivots, T *x)
 {
     for (int64_t k = 0; k < n;) {
@@ -187,7 +197,8 @@ static void solve_forward(int64_t n, bool hermitian, const T *a, const int32_t *
     }
 }
 
-/* x = L^-H x. */
+/* Overwrites x with L^-H x, or L^-T x if the matrix is not Hermitian. The row exchange of each pivot is undone in x after the columns of L that
+ * belong to the pivot have been used. */
 static void solve_backward(int64_t n, bool hermitian, const T *a, const int32_t *pivots, T *x)
 {
     for (int64_t k = n - 1; k >= 0; k -= pivots[k] > 0 ? 1 : 2) {

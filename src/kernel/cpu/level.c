@@ -1,5 +1,6 @@
-/* The kernel table of one level, put together from the rows of the other files. No code here. A row that is not built at this level is
- * that of the next level below; which dtypes a file has rows of is in the list of CMakeLists.txt (gen/kernel_levels.h). */
+/* Defines the kernel table of one instruction-set level, which holds pointers to the kernels of all other files. A kernel that is not compiled for
+ * this level is taken from the next lower level that has it. The list in src/kernel/CMakeLists.txt, from which gen/kernel_levels.h is generated, says
+ * for which dtypes and levels each file is compiled. */
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
 #include "kernel/bags.h"
@@ -16,6 +17,8 @@
 #include "kernel/spectral.h"
 #include "kernel/table.h"
 
+/* GRD_ROWS_<file>(X, row) applies the macro X, one of the seven below, to each dtype for which the file is compiled. LOOPS, BLOCKS, LINES, KERNEL and
+ * STRUCT declare what the file defines for the dtype. OF and AT make the entry of the dtype in the kernel table, AT as a pointer to a struct. */
 #define LOOPS(file, row, DTYPE, dtype) extern grd_loop_kernel *const GRD_BUILT(file, row, dtype)[];
 #define BLOCKS(file, row, DTYPE, dtype) extern const struct grd_map_kernel GRD_BUILT(file, row, dtype)[];
 #define LINES(file, row, DTYPE, dtype) extern grd_lines_kernel *const GRD_BUILT(file, row, dtype)[];
@@ -72,7 +75,7 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .cast = {GRD_ROWS_cast(OF, grd_cast_row)},
     .lines = {GRD_ROWS_lines(OF, grd_lines_row)},
     .reduce = {GRD_ROWS_reduce(AT, grd_reduce_row)},
-    /* Signed integers are multiplied as unsigned ones. */
+    /* signed integers use the kernels of unsigned ones, because their products are the same modulo 2^bits */
     .gemm = {GRD_ROWS_gemm(AT, grd_product_kernels) AT(gemm, grd_product_kernels, INT32, uint32)
                  AT(gemm, grd_product_kernels, INT64, uint64)},
     .index = &GRD_BUILT_PLAIN(index, grd_index_kernels),

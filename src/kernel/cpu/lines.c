@@ -1,5 +1,7 @@
-/* The kernels over lines of one dtype: lines_<operator>, each in a header with its like. Typed: int64 float32 float64 complex128. */
-#include "kernel/cpu/widest.h" /* first */
+/* Computes operators that work along one dimension of a tensor, such as softmax and cumsum; see kernel/lines.h. A line is the elements along this
+ * dimension. The kernel of an operator is called lines_<operator> and is defined in one of the headers that are included below. The build compiles
+ * this file once for each of int64, float32, float64 and complex128. */
+#include "kernel/cpu/widest.h" /* included before all other headers, because its pragma holds for the code after it */
 
 #include <math.h>
 #include <stdbool.h>
@@ -9,7 +11,8 @@
 #include "kernel/lines.h"
 
 #if !GRD_IS_COMPLEX
-/* A line of an operand in lines form; in columns form, an element of every line. */
+/* Returns the address of line number `line` of an operand of the block b. If b->columns, the elements of a line are not contiguous, but the elements
+ * with the same index in all lines are. Then returns the address of the elements with the index `line`. */
 GRD_INLINE T *line_of(const struct grd_lines_block *b, int operand, int64_t line)
 {
     return (T *)b->data[operand] + line * b->step[operand];

@@ -1,12 +1,14 @@
-/* Normalisation of lines and its gradient; a part of lines.c. Formulas are in schema/normalization.toml: h = (x - mean) * rstd. Operands stand in the order
- * of the results and of the signature; weight and bias are one line for all lines, or NULL.
+/* Computes layer_norm and rms_norm and their gradients; included by lines.c. A line is the n elements that are normalised together. The formulas are
+ * in schema/normalization.toml; in them and below, h is (x - mean) * rstd. Weight and bias are one line each, which is used for all lines, or NULL.
  *
- * Sums run in lanes over short pieces and from piece to piece in double, so that their error does not grow with the length of a line. */
+ * Each piece of at most PIECE elements of a line is summed in NORM_LANES partial sums, and the sums of the pieces are added in double. So rounding
+ * errors do not grow with the length of a line. */
 #ifndef GRD_KERNEL_CPU_LINES_LAYER_NORM_H
 #define GRD_KERNEL_CPU_LINES_LAYER_NORM_H
 
 enum { NORM_LANES = 16 };
 
+/* Returns the sum of NORM_LANES numbers. */
 static inline double sum_lanes(const T *lanes)
 {
     double sum = 0;
@@ -15,20 +17,24 @@ static inline double sum_lanes(const T *lanes)
     return sum;
 }
 
-enum u { NOTHING, GRAD, GRAD_WEIGHT }; /* 0, grad, grad * weight */
+/* Selects u, which is a term in the sums below. u is 0 (NOTHING), the incoming gradient (GRAD), or the incoming gradient multiplied by the weight
+ * (GRAD_WEIGHT). */
+enum u { NOTHING, GRAD, GRAD_WEIGHT };
 
+/* Returns element i of u, the term that `which` selects. */
 GRD_INLINE T u_at(int64_t i, enum u which, const T *grad, const T *weight)
 {
     return which == NOTHING ? 0 : which == GRAD ? grad[i] : grad[i] * weight[i];
 }
 
-/* The sums over a line of d = x - center and u, or, `squared`, of d * d and u * d. Meanwhile the next lines are fetched. */
+/* Writes to *ret_d the sum of d = x - center over n elements that are normalised together, and to *ret_u the sum of u, the term that `which` selects.
+ * If `squared`, writes the sums of d * d and of u * d instead. Meanwhile it prefetches the next n elements, which follow in memory. */
 GRD_INLINE void add_up(int64_t n, bool squared, const T *x, T center, enum u which, const T *grad, const T *weight, double *ret_d,
                        double *ret_u)
 {
     *ret_d = *ret_u = 0;
     for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t end = start + at_most(n - start, PIECE);
+        const int64_t end = start + grd_least(n - start, PIECE);
         T d_lanes[NORM_LANES] = {0}, u_lanes[NORM_LANES] = {0};
         int64_t i = start;
         for (; i + NORM_LANES <= end; i += NORM_LANES) {
@@ -51,12 +57,14 @@ GRD_INLINE void add_up(int64_t n, bool squared, const T *x, T center, enum u whi
     }
 }
 
+/* The mean and the reciprocal standard deviation of n elements that are normalised together, and the means of u and of u * h over these elements. u
+ * is the term that enum u selects, and h is (x - mean) * rstd. */
 struct moments {
     T mean, rstd, u_mean, uh_mean;
 };
 
-/* mean = sum(x) / n where the line is centered, otherwise 0; rstd = 1 / sqrt(sum((x - mean)^2) / n + eps); and the means of u, 0 where the line is not
- * centered, and of u * h. */
+/* Returns the mean, rstd, mean of u, and mean of u * (x - mean) * rstd of n elements that are normalised together, where u is the term that `which`
+ * selects and rstd is 1 / sqrt(sum((x - mean)^2) / n + eps). If `centered` is false (rms_norm), mean and u_mean are 0. */
 GRD_INLINE struct moments find_moments(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered)
 {
     struct moments m = {0};
@@ -72,7 +80,7 @@ GRD_INLINE struct moments find_moments(int64_t n, const T *x, enum u which, cons
     return m;
 }
 
-/* h * weight + bias */
+/* Writes (x - mean) * rstd * weight + bias for n elements that are normalised together. A NULL weight counts as 1, a NULL bias as 0. */
 static void write_line(int64_t n, const T *x, T mean, T rstd, const T *weight, const T *bias, T *restrict out)
 {
     if (weight != NULL && bias != NULL)
@@ -89,7 +97,8 @@ static void write_line(int64_t n, const T *x, T mean, T rstd, const T *weight, c
             out[i] = (x[i] - mean) * rstd;
 }
 
-/* output; input, weight, bias; eps */
+/* Normalises b->lines lines of b->n elements, each by its own rstd, and subtracts their means if `centered`. The operands of the block are the
+ * output, the input and the weight; its scalar argument is eps. `bias` has b->n elements, or is NULL. */
 static void normalize_lines(const struct grd_lines_block *b, const T *bias, bool centered)
 {
     for (int64_t line = 0; line < b->lines; line++) {
@@ -109,7 +118,8 @@ static void lines_hidden_rms_norm(const struct grd_lines_block *b)
     normalize_lines(b, NULL, false);
 }
 
-/* With u = grad * weight: rstd * (u - mean(u) - h * mean(u * h)), without mean(u) where the lines are not centered. */
+/* Writes the gradient of the n input elements that are normalised together, rstd * (u - mean(u) - h * mean(u * h)), where h is (x - mean) * rstd and
+ * u is grad * weight. mean(u) is omitted unless `centered`. Returns mean, rstd, mean(u) and mean(u * h). */
 GRD_INLINE struct moments write_gradient(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered,
                                          T *restrict out)
 {
@@ -119,6 +129,8 @@ GRD_INLINE struct moments write_gradient(int64_t n, const T *x, enum u which, co
     return m;
 }
 
+/* Adds grad * h of n elements that are normalised together to weight_sum, where h is (x - mean) * rstd. Adds grad to bias_sum unless bias_sum is
+ * NULL. */
 static void add_to_sums(int64_t n, const T *restrict x, T mean, T rstd, const T *restrict grad, T *restrict weight_sum,
                         T *restrict bias_sum)
 {
@@ -128,8 +140,9 @@ static void add_to_sums(int64_t n, const T *restrict x, T mean, T rstd, const T 
         bias_sum[i] += grad[i];
 }
 
-/* The gradient of the input, and, unless they are NULL, the sums of grad * h and of grad over the lines added to others.
- * result, weight_sum, bias_sum; grad, input, weight; eps, centered */
+/* Writes the gradient of the input of layer_norm or rms_norm. Also adds grad * h of all lines to weight_sum and grad of all lines to bias_sum, unless
+ * these are NULL; h is (x - mean) * rstd. The operands of the block are the result, weight_sum, bias_sum, grad, input and weight. Its scalar
+ * arguments are eps and `centered`. */
 static void lines_hidden_layer_norm_backward(const struct grd_lines_block *b)
 {
     const T *weight = (const T *)b->data[5];

@@ -1,11 +1,12 @@
-/* Running sums and products, and the first-order linear recurrence; a part of lines.c.
+/* Computes running sums and products, and the first-order linear recurrence, of the elements x along one dimension; included by lines.c. The elements
+ * along this dimension are called a line.
  *
  *   cumsum       y[k] = y[k - 1] + x[k], from 0
  *   cumprod      y[k] = y[k - 1] * x[k], from 1
  *   logcumsumexp y[k] = log(exp(y[k - 1]) + exp(x[k])), from -infinity
  *   linear_scan  y[k] = factor[k] * y[k - 1] + x[k], from 0
  *
- * Invariant: the carry has the precision sums are gathered in; an element is rounded only when it is written. */
+ * Invariant: the carry y[k - 1] is held in the wider type G. It is rounded to the dtype only when an element is written. */
 #ifndef GRD_KERNEL_CPU_LINES_SCAN_H
 #define GRD_KERNEL_CPU_LINES_SCAN_H
 
@@ -13,8 +14,9 @@
 
 #include "kernel/cpu/vecmath.h"
 
-enum { AHEAD = 8 /* rows that are asked for early: the hardware does not look beyond a page */, CACHE_LINE = 64 };
+enum { AHEAD = 8 /* how many elements ahead a loop prefetches; the hardware does not prefetch beyond a page */, CACHE_LINE = 64 };
 
+/* A function that returns y[k], given the carry y[k - 1], x[k] and factor[k]. */
 typedef G step_function(G carry, G x, G factor);
 
 GRD_INLINE G sum_step(G carry, G x, G factor)
@@ -30,7 +32,7 @@ GRD_INLINE G prod_step(G carry, G x, G factor)
 }
 
 #if GRD_IS_FLOAT
-/* Equal infinities have no difference. */
+/* Returns log(exp(carry) + exp(x)). If carry and x are equal, their difference is set to 0, because the difference of two infinities would be NaN. */
 GRD_INLINE G log_step(G carry, G x, G factor)
 {
     (void)factor;
@@ -38,6 +40,7 @@ GRD_INLINE G log_step(G carry, G x, G factor)
     return most + vm_log1p_double(vm_exp_double(least == most ? 0 : least - most));
 }
 #elif GRD_IS_COMPLEX
+/* Returns log(exp(carry) + exp(x)). */
 GRD_INLINE G log_step(G carry, G x, G factor)
 {
     (void)factor;
@@ -52,10 +55,13 @@ GRD_INLINE G linear_step(G carry, G x, G factor)
     return factor * carry + x;
 }
 
-/* Lines that are taken at once: a step waits for the one before it, but not for those of other lines. Elements of 8 bytes come no faster from memory than two
- * lines use them, and from more lines they come slower. */
+/* Number of lines (the elements along the dimension of the operator) that are scanned at a time. Each element of a result needs the element before
+ * it, so the processor overlaps the computations of several lines. With elements of 8 bytes, two lines already need all the bandwidth of the memory,
+ * and more lines are slower. */
 enum { ABREAST = sizeof(E) < 8 ? 4 : 2 };
 
+/* Writes the running results y[k] = step(y[k - 1], x[k], factor[k]), with `start` in the place of y[-1], for each line of a block. A line is the
+ * elements along the dimension of the operator; here these are contiguous. */
 GRD_INLINE void scan_lines(const struct grd_lines_block *b, G start, step_function *step)
 {
     const int64_t n = b->n, out_step = b->step[0], x_step = b->step[1], factor_step = b->step[2];
@@ -80,7 +86,9 @@ GRD_INLINE void scan_lines(const struct grd_lines_block *b, G start, step_functi
     }
 }
 
-/* The memory read and the memory written may be the same, so neither is restrict; the carry is nobody else's. */
+/* Writes the running results y[k] = step(y[k - 1], x[k], factor[k]), with `start` in the place of y[-1], for each line of a block. A line is the
+ * elements along the dimension of the operator; these may be contiguous or far apart. Input and output may be the same memory, so their pointers are
+ * not declared restrict. */
 GRD_INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
 {
     const int64_t lines = b->lines;
@@ -105,7 +113,7 @@ GRD_INLINE void scan(const struct grd_lines_block *b, G start, step_function *st
     }
 }
 
-/* Four floating-point sums are a register of AVX. */
+/* 1 if four consecutive running sums or products are computed at a time. That is done with AVX2, where four numbers in double fill a register. */
 #if GRD_IS_FLOAT && defined(__AVX2__)
 #define GRD_SCANS_BY_FOUR 1
 #else
@@ -116,12 +124,14 @@ GRD_INLINE void scan(const struct grd_lines_block *b, G start, step_function *st
 typedef E elements __attribute__((vector_size(4 * sizeof(E))));
 typedef G four __attribute__((vector_size(4 * sizeof(G))));
 
+/* Multiplies *x by *y if `product`, otherwise adds *y to *x. */
 GRD_INLINE void combine(four *x, const four *y, bool product)
 {
     *x = product ? *x * *y : *x + *y;
 }
 
-/* Sums or products of the carry and the first one, two, three and four elements. The one operation that waits for the carry is that with all four. */
+/* Writes four running sums (or products). All lanes of *carry hold the result before x[0]. Result k combines it with x[0] to x[k]. Then sets all
+ * lanes of *carry to the last result. From one call to the next, only a single addition (or multiplication) waits for the carry. */
 GRD_INLINE void scan_four(const E *x, E *out, four *carry, bool product)
 {
     const four neutral = (four){0} + (G)product;
@@ -137,7 +147,8 @@ GRD_INLINE void scan_four(const E *x, E *out, four *carry, bool product)
     combine(carry, &scanned, product);
 }
 
-/* Sums or products of lines in lines form. */
+/* Writes the running sums, or products if `product`, of each line of a block. A line is the elements along the dimension of the operator; here these
+ * are contiguous. */
 GRD_INLINE void scan_by_four(const struct grd_lines_block *b, bool product)
 {
     const int64_t n = b->n;
@@ -156,7 +167,7 @@ GRD_INLINE void scan_by_four(const struct grd_lines_block *b, bool product)
     }
 }
 #else
-/* Sums of one line, four elements at a time: only one addition of four waits for those before it. */
+/* Writes the running sums of n contiguous elements, four elements at a time. Only one addition per four elements waits for the sum before it. */
 GRD_INLINE void add_line(int64_t n, const E *x, E *out)
 {
     G carry = 0;
@@ -176,8 +187,10 @@ GRD_INLINE void add_line(int64_t n, const E *x, E *out)
 #if GRD_IS_FLOAT
 enum { LOG_PIECE = 16 };
 
-/* The elements of a piece are added up as exp(x - most) where its first sum is not so far below the largest that the logarithm would lose digits; only those sums
- * wait for each other. Returns the last logarithm. */
+/* Writes logcumsumexp for n consecutive elements x and returns the last result. `carry` is the result for the element before x[0]. Normally the
+ * function adds up exp(x - most), where `most` is the largest of all n elements and the carry, and takes the logarithms of all sums at the end, so
+ * that only additions wait for each other. If the first sum is so far below `most` that its logarithm would lose digits, each result is computed from
+ * the result before it by log_step() instead. */
 GRD_INLINE G log_piece(int64_t n, const E *x, E *out, G carry)
 {
     G sums[LOG_PIECE], most = carry;
@@ -196,7 +209,7 @@ GRD_INLINE G log_piece(int64_t n, const E *x, E *out, G carry)
     for (int64_t i = 0; i < n; i++)
         sums[i] = most + vm_log_double(sums[i]);
     if (carry == -INFINITY)
-        sums[0] = (G)x[0]; /* the first sum of a line has one element: rounding would show where that is near 0 */
+        sums[0] = (G)x[0]; /* the first result is x[0] itself, free of rounding errors */
     for (int64_t i = 0; i < n; i++)
         out[i] = (E)sums[i];
     return sums[n - 1];
@@ -240,7 +253,9 @@ static void lines_cumsum(const struct grd_lines_block *b)
 #endif
 }
 
-/* Products of some elements may overflow where those with the carry do not, unless their exponent is wider. */
+/* Writes the running products along each line of a block, i.e. along the dimension of the operator. If four products are computed at a time, they are
+ * first computed without the product of all elements before them, and may then overflow although the results do not. So that is done only if G has a
+ * wider range of exponents than E. */
 static void lines_cumprod(const struct grd_lines_block *b)
 {
 #if GRD_SCANS_BY_FOUR

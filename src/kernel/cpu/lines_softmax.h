@@ -1,19 +1,19 @@
-/* Softmax, log-softmax and their derivatives; a part of lines.c.
+/* Computes softmax, log-softmax and their gradients; included by lines.c. A line is the elements along the dimension of the operator.
  *
  *   softmax               exp(x - max) / sum(exp(x - max))
  *   log_softmax           x - max - log(sum(exp(x - max)))
  *   softmax_backward      (grad - sum(grad * y)) * y, y being softmax's result
  *   log_softmax_backward  grad - exp(y) * sum(grad), y being log_softmax's result
  *
- * Everything is shifted by the maximum, so that nothing overflows; sums are gathered in double, piece by piece, and over
- * partial results at fixed places within a piece. A line that holds NaN, or only -inf, is NaN throughout. */
+ * The maximum of a line is subtracted before exp(), so that nothing overflows. Each piece of at most PIECE elements of a line is summed in a fixed
+ * number of partial sums, and the sums of the pieces are added in double. If a line contains NaN, or only -inf, all its results are NaN. */
 #ifndef GRD_KERNEL_CPU_LINES_SOFTMAX_H
 #define GRD_KERNEL_CPU_LINES_SOFTMAX_H
 
 enum { LANES = 32, SHORT = 16, PIECE = 2048, COLUMNS = GRD_LINES_COLUMNS };
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------------------- */
-/* Lanes are folded by loops of fixed length, each a few instructions. */
+/* Returns the sum of SHORT numbers, which are overwritten. The loops have constant lengths, so that each loop is compiled to a few instructions. */
 GRD_INLINE T sum_short(T *lanes)
 {
     LANEWISE for (int l = 0; l < 8; l++) lanes[l] += lanes[l + 8];
@@ -21,12 +21,14 @@ GRD_INLINE T sum_short(T *lanes)
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
+/* Returns the larger of a and b, or a if either is NaN. */
 GRD_INLINE T higher(T a, T b)
 {
     return b > a ? b : a;
 }
 
-/* NaN is passed over: it comes back through the sum. Choosing twice changes nothing, so the last block may overlap. */
+/* Returns the largest of n contiguous elements, ignoring NaN. A NaN will make the sum of the exponentials NaN. The last block of LANES elements may
+ * overlap the block before it, since a maximum does not change if an element is taken twice. */
 GRD_INLINE T line_max(int64_t n, const T *x)
 {
     T best = -INFINITY, lanes[LANES];
@@ -41,7 +43,7 @@ GRD_INLINE T line_max(int64_t n, const T *x)
         for (int l = 0; l < LANES; l++)
             lanes[l] = higher(best, x[l]);
         for (int64_t i = LANES; i < n; i += LANES) {
-            const T *block = x + at_most(i, n - LANES);
+            const T *block = x + grd_least(i, n - LANES);
             for (int l = 0; l < LANES; l++)
                 lanes[l] = higher(lanes[l], block[l]);
         }
@@ -52,7 +54,8 @@ GRD_INLINE T line_max(int64_t n, const T *x)
     return higher(higher(lanes[0], lanes[2]), higher(lanes[1], lanes[3]));
 }
 
-/* sum(x * y), or sum(x) without y. What is left after whole blocks is taken from a last block that overlaps, with zeros where it does. */
+/* Returns the sum of x * y, or of x if y is NULL, over n elements. The last n % SHORT elements are read as part of the last SHORT elements; those of
+ * them that have been added already count as 0. */
 GRD_INLINE double piece_sum(int64_t n, const T *x, const T *y)
 {
     int64_t i = 0;
@@ -88,8 +91,8 @@ GRD_INLINE double piece_sum(int64_t n, const T *x, const T *y)
     return sum_short(lanes);
 }
 
-/* Writes exp(x - shift) to ret and adds it up. Writes SHORT places where n is less. The lines are short for the hardware to fetch the next one
- * ahead: meanwhile the n elements at next_in and, to be written, at next_out are asked for. */
+/* Writes exp(x - shift) of n elements to `ret` and returns their sum. If n is less than SHORT, SHORT elements of `ret` are written. Arrays are often
+ * too short for the hardware prefetcher, so the n elements at next_in, which will be read, and at next_out, which will be written, are prefetched. */
 GRD_INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret, const T *next_in, const T *next_out)
 {
     T lanes[SHORT], rest[SHORT];
@@ -130,7 +133,7 @@ GRD_INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict
     return sum_short(lanes);
 }
 
-/* out = in * scale, to other memory. */
+/* Writes in[i] * scale to out[i] for i < n. `out` does not overlap `in`. */
 GRD_INLINE void scaled(int64_t n, const T *restrict in, T scale, T *restrict out)
 {
     int64_t i = 0;
@@ -145,7 +148,7 @@ GRD_INLINE void scaled(int64_t n, const T *restrict in, T scale, T *restrict out
 
 static void softmax_lines(const struct grd_lines_block *b)
 {
-    T piece[PIECE]; /* out may be in: the loops are over memory of their own */
+    T piece[PIECE]; /* a buffer, since the result may be the input, and the loops below need arrays that do not overlap */
     for (int64_t line = 0; line < b->lines; line++) {
         const T *x = line_of(b, 1, line);
         T *out = line_of(b, 0, line);
@@ -157,7 +160,7 @@ static void softmax_lines(const struct grd_lines_block *b)
         }
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE) {
-            int64_t n = at_most(PIECE, b->n - i);
+            int64_t n = grd_least(PIECE, b->n - i);
             sum += piece_exp(n, x + i, max, piece, x + i + PIECE, out + i + PIECE);
             memcpy(out + i, piece, (size_t)n * sizeof *piece);
         }
@@ -167,7 +170,8 @@ static void softmax_lines(const struct grd_lines_block *b)
     }
 }
 
-/* Short lines together, for the logarithms of their sums. */
+/* Computes log_softmax of b->lines lines, which are the elements along the dimension of the operator. Several short lines are processed together, so
+ * that the logarithms of their sums are computed in one vectorised loop. */
 static void log_softmax_lines(const struct grd_lines_block *b)
 {
     enum { TOGETHER = 16 };
@@ -175,7 +179,7 @@ static void log_softmax_lines(const struct grd_lines_block *b)
     double sum[TOGETHER];
     int64_t together = b->n <= 256 ? TOGETHER : 1;
     for (int64_t line = 0; line < b->lines; line += together) {
-        int64_t lines = at_most(together, b->lines - line);
+        int64_t lines = grd_least(together, b->lines - line);
         const T *x = line_of(b, 1, line);
         T *out = line_of(b, 0, line);
         const int64_t step = b->step[1], out_step = b->step[0];
@@ -184,7 +188,7 @@ static void log_softmax_lines(const struct grd_lines_block *b)
             sum[k] = 0;
             for (int64_t i = 0; i < b->n; i += PIECE)
                 sum[k] +=
-                    piece_exp(at_most(PIECE, b->n - i), x + k * step + i, max[k], piece, x + (k + 1) * step + i, out + k * out_step + i);
+                    piece_exp(grd_least(PIECE, b->n - i), x + k * step + i, max[k], piece, x + (k + 1) * step + i, out + k * out_step + i);
         }
         for (int64_t k = 0; k < lines; k++)
             sum[k] = vm_log_double(sum[k]);
@@ -195,11 +199,15 @@ static void log_softmax_lines(const struct grd_lines_block *b)
     }
 }
 
+/* Returns one element of the gradient of log_softmax if `logarithm`, otherwise of softmax. `grad` is the incoming gradient and y the result of the
+ * operator at this element. `sum` is sum(grad) along the dimension of the operator for log_softmax, and sum(grad * y) for softmax. */
 GRD_INLINE T backward_step(T grad, T y, T sum, bool logarithm)
 {
     return logarithm ? grad - reduce_exp(y) * sum : (grad - sum) * y;
 }
 
+/* Computes the gradient of log_softmax if `logarithm`, otherwise of softmax, for b->lines lines of b->n elements. A line is the elements along the
+ * dimension of the operator, which are contiguous here. */
 GRD_INLINE void backward_lines(const struct grd_lines_block *b, bool logarithm)
 {
     for (int64_t line = 0; line < b->lines; line++) {
@@ -207,13 +215,15 @@ GRD_INLINE void backward_lines(const struct grd_lines_block *b, bool logarithm)
         T *out = line_of(b, 0, line);
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE)
-            sum += piece_sum(at_most(PIECE, b->n - i), grad + i, logarithm ? NULL : y + i);
+            sum += piece_sum(grd_least(PIECE, b->n - i), grad + i, logarithm ? NULL : y + i);
         T s = (T)sum;
         IN_PLACE for (int64_t i = 0; i < b->n; i++) out[i] = backward_step(grad[i], y[i], s, logarithm);
     }
 }
 
 /* ---- Columns: element i of all lines is a row --------------------------------------------------------------------------------- */
+/* Writes to max[j] the largest of the b->n elements of line j, ignoring NaN. A line is the elements along the dimension of the operator. Here
+ * neighbours in memory are elements of different lines. */
 GRD_INLINE void column_max(const struct grd_lines_block *b, T *restrict max)
 {
     int64_t cols = b->lines;
@@ -271,6 +281,8 @@ static void log_softmax_columns(const struct grd_lines_block *b)
     }
 }
 
+/* Computes the gradient of log_softmax if `logarithm`, otherwise of softmax, for b->lines lines of b->n elements. A line is the elements along the
+ * dimension of the operator. Here neighbours in memory are elements of different lines. */
 GRD_INLINE void backward_columns(const struct grd_lines_block *b, bool logarithm)
 {
     int64_t cols = b->lines;

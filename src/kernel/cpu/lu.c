@@ -1,4 +1,6 @@
-/* Elimination with exchanged rows; see kernel/lu.h. Typed: float32 float64 complex64 complex128. Columns, which are contiguous, are updated one after the other. */
+/* Decomposes matrices into L and U with row exchanges, and computes determinants, inverses and solutions of equations from L and U; see kernel/lu.h.
+ * The build compiles this file once for each of float32, float64, complex64 and complex128. Columns are contiguous, so the matrix is updated column
+ * by column. */
 #include "kernel/lu.h"
 
 #include <float.h>
@@ -7,19 +9,22 @@
 #include "kernel/cpu/pivots.h"
 
 /* Note [Reciprocals of pivots]
- * What is divided by a real pivot is multiplied by its reciprocal, which takes less time. Numbers below the least normal one have none in range: they, and what they divide,
- * are multiplied by RAISE first, which is exact, as a pivot is the largest element. */
+ * A column is not divided by a real pivot but multiplied by the pivot's reciprocal, which takes less time. The reciprocal of a subnormal pivot
+ * would overflow. Therefore such a pivot and its column are both multiplied by RAISE first. This is exact, because no element of the column is
+ * larger than the pivot. */
 #define RAISE ((R)0x1p64)
 static const R least_normal = sizeof(R) == sizeof(float) ? (R)FLT_MIN : (R)DBL_MIN;
 
 /* ---- Logarithms of determinants ----------------------------------------------------------------------------------------------------------- */
 
+/* Returns the absolute value of x. */
 GRD_INLINE R absolute_of(C x)
 {
     return GRD_IS_COMPLEX ? hypot(real_part(x), imaginary_part(x)) : fabs(real_part(x));
 }
 
-/* Brings x, which is not negative, so near to 1 that products of two such numbers do not leave the range; the power of two is added to the exponent. */
+/* Returns x divided by a power of two, so that the product of two results of this function neither overflows nor underflows. Adds the exponent of the
+ * power to *exponent. x is not negative. */
 GRD_INLINE double brought_near(double x, int64_t *exponent)
 {
     int power = 0;
@@ -30,7 +35,8 @@ GRD_INLINE double brought_near(double x, int64_t *exponent)
     return x;
 }
 
-/* Writes the sign of a product, negated if `odd`, and the logarithm of its absolute value: one of the product takes less time than one of each number. */
+/* Writes the sign of the product of n numbers, negated if `odd`, and the logarithm of the product's absolute value. The numbers are `step` elements
+ * apart. One logarithm of the product takes less time than a logarithm of each number. */
 static void sign_and_logarithm(int64_t n, const T *numbers, int64_t step, bool odd, T *ret_sign, R *ret_log)
 {
     const double ln2 = 0.69314718055994530942;
@@ -47,7 +53,7 @@ static void sign_and_logarithm(int64_t n, const T *numbers, int64_t step, bool o
         int power = 0;
         size = frexp(size, &power);
         exponent += power;
-        if (size < 0.75) { /* of a product near to 1 no large logarithms cancel */
+        if (size < 0.75) { /* so that for a product near 1, no two large terms cancel in the sum below */
             size *= 2;
             exponent--;
         }
@@ -63,6 +69,8 @@ static void sign_and_logarithm(int64_t n, const T *numbers, int64_t step, bool o
 
 /* ---- One matrix ------------------------------------------------------------------------------------------------------------------------- */
 
+/* Divides n elements x, which are not larger than the pivot, by the pivot. If they are real, multiplies them by the reciprocal of the pivot instead,
+ * which takes less time (see Note [Reciprocals of pivots]). */
 GRD_INLINE void divide_by_pivot(int64_t n, C pivot, T *x)
 {
 #if GRD_IS_COMPLEX
@@ -79,7 +87,7 @@ static void factor(int64_t m, int64_t n, void *matrix, int32_t *ret_pivots, int3
 {
     T *a = matrix;
     *ret_info = 0;
-    for (int64_t j = 0; j < at_most(m, n); j++) {
+    for (int64_t j = 0; j < grd_least(m, n); j++) {
         T *column = a + j * m;
         const int64_t pivot = j + largest_of(m - j, column + j);
         ret_pivots[j] = (int32_t)(pivot + 1);
@@ -107,6 +115,7 @@ static void exchange_rows(int64_t m, int64_t n, int64_t n_pivots, const int32_t 
 
 /* ---- Inverses --------------------------------------------------------------------------------------------------------------------------- */
 
+/* Writes to ret_places[i] the index of the row of A that the row exchanges in `pivots` have moved to row i of L U. */
 static void find_places(int64_t n, const int32_t *pivots, int64_t *ret_places)
 {
     for (int64_t i = 0; i < n; i++)
@@ -132,6 +141,7 @@ static void place_columns(int64_t m, int64_t n, const int64_t *places, const voi
 
 /* ---- Determinants ----------------------------------------------------------------------------------------------------------------------- */
 
+/* True if the pivots describe an odd number of row exchanges, which change the sign of the determinant. */
 static bool is_odd(int64_t n, const int32_t *pivots)
 {
     bool odd = false;
@@ -157,7 +167,7 @@ static void log_determinant(int64_t n, const void *lu, const int32_t *pivots, vo
 /* ---- Many small matrices ------------------------------------------------------------------------------------------------------------------ */
 
 #if !GRD_IS_COMPLEX
-/* Writes to ret_order[i] which row of A became row i of L U. */
+/* Writes to ret_order[i] the index of the row of A that the row exchanges in `pivots` have moved to row i. */
 GRD_INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
 {
     for (int i = 0; i < n; i++)
@@ -169,14 +179,16 @@ GRD_INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
     }
 }
 
-/* Solves with the lower triangle, then with the upper one; of one of them the diagonal is 1. */
+/* Solves n equations for k right sides in each lane, first with the lower and then with the upper triangle of `a`. x holds the right sides and is
+ * overwritten with the solutions. The diagonal of the lower triangle counts as 1 if `is_lower_unit`, otherwise that of the upper triangle does. */
 GRD_INLINE void solve_in_lanes(int64_t n, int64_t k, bool is_lower_unit, const lanes *a, lanes *x)
 {
     solve_triangle_in_lanes(n, k, false, is_lower_unit, a, x);
     solve_triangle_in_lanes(n, k, true, !is_lower_unit, a, x);
 }
 
-/* Lanes without a system solve the last one again. */
+/* Solves up to GRD_MATRIX_LANES small systems of equations, whose matrices are decomposed already, one in each lane. Lanes without a system solve the
+ * last one again. */
 static void solve_many(const struct grd_small_systems *s)
 {
     const int64_t n = s->n;
@@ -184,15 +196,15 @@ static void solve_many(const struct grd_small_systems *s)
     int order[GRD_MATRIX_LANES][GRD_SMALL_MATRIX_SIDE];
     const T *factors[GRD_MATRIX_LANES];
     for (int64_t l = 0; l < GRD_MATRIX_LANES; l++) {
-        const int64_t which = at_most(l, s->count - 1);
+        const int64_t which = grd_least(l, s->count - 1);
         read_order(n, s->exchanges[which], order[l]);
         factors[l] = s->matrices[which];
     }
     gather(n * n, factors, NULL, matrices);
     for (int64_t first = 0; first < s->k; first += GRD_SMALL_MATRIX_SIDE) {
-        const int64_t columns = at_most(s->k - first, GRD_SMALL_MATRIX_SIDE);
+        const int64_t columns = grd_least(s->k - first, GRD_SMALL_MATRIX_SIDE);
         for (int64_t l = 0; l < GRD_MATRIX_LANES; l++) {
-            const T *from = (const T *)s->x + (at_most(l, s->count - 1) * s->k + first) * n;
+            const T *from = (const T *)s->x + (grd_least(l, s->count - 1) * s->k + first) * n;
             for (int64_t k = 0; k < columns; k++)
                 for (int64_t i = 0; i < n; i++)
                     x[i + k * n].x[l] = from[k * n + (s->transposed ? i : order[l][i])];

@@ -1,9 +1,12 @@
-/* lu.c for many small real matrices at once: element (i, j) of LANES of them is one vector. For lu.c alone.
+/* Computes LU decompositions, inverses, determinants and solutions for many small real matrices at once. A vector holds element (i, j) of LANES
+ * matrices, one in each lane. Included by lu.c only.
  *
- * Lanes exchange different rows. So the pivots' row is picked out of a column by masks, and as the rows below are changed, by the multiples that are subtracted, the row that
- * it is exchanged with takes its place by the same masks.
+ * Different rows may be exchanged in different lanes. So the pivot's row is selected from a column with one mask per row. The loop that subtracts
+ * multiples of the pivot's row from the rows below uses the same masks to write row j, which is exchanged with the pivot's row, to the old position
+ * of the pivot's row.
  *
- * Invariant: a lane has the bits of `factor` and of two triangles solved after each other, whatever lies in the other lanes. */
+ * Invariant: the results in a lane have the same bits as those of factor() and of a solution with L and then with U, whatever the other lanes
+ * hold. */
 #include "kernel/cpu/matrix_groups.h"
 
 typedef lane_bits mask;
@@ -11,20 +14,22 @@ typedef lane_bits mask;
 enum { SIDE = GRD_SMALL_MATRIX_SIDE, SIZE = GRD_SMALL_MATRIX_SIZE };
 
 struct elimination {
-    vector a[SIZE];      /* the matrices, column by column: L U of them in the end */
-    vector pivots[SIDE]; /* as numbers of T, which every level compares, from 0 */
-    vector info;
-    /* Of the current step: */
-    mask is_pivot[SIDE]; /* of each row from that of the step on */
-    mask is_regular;     /* the pivot is not 0 */
+    vector a[SIZE];      /* the matrices, column-major; they are overwritten with L and U */
+    vector pivots[SIDE]; /* the rows of the pivots, counted from 0; as numbers of the type T, which every level can compare */
+    vector info;         /* 0, or the position of the first pivot that is 0, counted from 1 */
+    /* The two masks below belong to the current step j, which eliminates column j. */
+    mask is_pivot[SIDE]; /* is_pivot[i] has the lanes whose pivot is in row i; it has none for i < j */
+    mask is_regular;     /* the lanes whose pivot is not 0 */
 };
 
+/* Returns `a` in the lanes of the mask m, and 0 elsewhere. */
 GRD_INLINE vector kept(mask m, vector a)
 {
     return (vector)((mask)a & m);
 }
 
-/* Chooses the pivots of column j as largest_of does: the first of the rows whose elements are the largest; the row of the step, if its element is NaN. */
+/* Chooses the pivot of column j in each lane, which is the first row, from row j on, whose element has the largest absolute value, or row j if the
+ * element of that row is NaN. */
 GRD_INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
 {
     const vector *column = e->a + j * n, one = everywhere(1);
@@ -42,7 +47,8 @@ GRD_INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
     e->pivots[j] = found;
 }
 
-/* Exchanges the rows of a step in some columns with n rows, `abreast` at a time; if `subtract`, multiples of the pivot's row are then subtracted from those below. */
+/* Exchanges row j with the row of the pivot in `columns` columns of n elements, `abreast` columns at a time. If `subtract`, then subtracts multiples
+ * of the pivot's row from the rows below row j. The last columns % abreast columns are not changed. */
 GRD_INLINE void exchange_abreast(int abreast, int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
 {
     const vector *multipliers = e->a + j * n;
@@ -73,6 +79,8 @@ GRD_INLINE void exchange_abreast(int abreast, int64_t n, int64_t j, int64_t colu
     }
 }
 
+/* Exchanges row j with the row of the pivot in `columns` columns of n elements. If `subtract`, then subtracts multiples of the pivot's row from the
+ * rows below row j. */
 GRD_INLINE void exchange_all(int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
 {
     const int64_t most = columns / ABREAST * ABREAST;
@@ -80,17 +88,21 @@ GRD_INLINE void exchange_all(int64_t n, int64_t j, int64_t columns, bool subtrac
     exchange_abreast(1, n, j, columns - most, subtract, e, x + most * n);
 }
 
+/* Exchanges row j with the row of the pivot in the first `columns` columns of x. */
 static NOT_INLINE void exchange_columns(int64_t n, int64_t j, int64_t columns, const struct elimination *e, vector *x)
 {
     exchange_all(n, j, columns, false, e, x);
 }
 
+/* Exchanges row j with the row of the pivot in the first `columns` columns of x, and subtracts multiples of the pivot's row from the rows below row
+ * j. */
 static NOT_INLINE void eliminate_columns(int64_t n, int64_t j, int64_t columns, const struct elimination *e, vector *x)
 {
     exchange_all(n, j, columns, true, e, x);
 }
 
-/* Eliminates column j. L keeps its place in the columns before only if `with_l`. */
+/* Carries out elimination step j in each lane: chooses the pivot of column j, exchanges its row with row j, and eliminates column j from the rows
+ * below. Unless `with_l`, rows are not exchanged in the columns before column j, so that L is wrong at the end but U is right. */
 static NOT_INLINE void take_step(int64_t n, int64_t j, bool with_l, struct elimination *e)
 {
     vector *column = e->a + j * n;
@@ -109,6 +121,8 @@ static NOT_INLINE void take_step(int64_t n, int64_t j, bool with_l, struct elimi
         eliminate_columns(n, j, n - j - 1, e, column + n);
 }
 
+/* Loads s->count matrices into the lanes of ret_e->a, one into each lane, and sets ret_e->info to 0 in all lanes, because no pivot that is 0 has been
+ * found yet. */
 GRD_INLINE void begin_elimination(const struct grd_small_elimination *s, const int32_t *place, struct elimination *ret_e)
 {
     read_lanes(s->n * s->n, s->count, place, s->a, ret_e->a);
@@ -121,7 +135,7 @@ GRD_INLINE void write_infos(const struct grd_small_elimination *s, const struct 
         s->ret_info[l] = (int32_t)e->info[l];
 }
 
-/* Solves L Y = B for right sides that are 0 above row `first`. */
+/* Solves L Y = B for `abreast` right sides B in each lane, which are overwritten with Y. The right sides are 0 above row `first`. */
 GRD_INLINE void solve_lower(int abreast, int64_t n, int64_t first, const vector *lu, vector *x)
 {
     for (int64_t i = first + 1; i < n; i++) {
@@ -132,7 +146,8 @@ GRD_INLINE void solve_lower(int abreast, int64_t n, int64_t first, const vector 
     }
 }
 
-/* Solves U X = Y. `reciprocals` of the diagonal of U take less time than quotients; NULL for those. */
+/* Solves U X = Y for `abreast` right sides Y in each lane, which are overwritten with X. If `reciprocals` is not NULL, it holds the reciprocals of
+ * the diagonal of U. They are used instead of divisions, which take more time. */
 GRD_INLINE void solve_upper(int abreast, int64_t n, const vector *lu, const vector *reciprocals, vector *x)
 {
     for (int64_t i = n - 1; i >= 0; i--) {
@@ -145,6 +160,7 @@ GRD_INLINE void solve_upper(int abreast, int64_t n, const vector *lu, const vect
 
 /* ---- Groups of as many matrices as there are lanes; in lanes without a matrix the last one serves again --------------------------------------- */
 
+/* Decomposes s->count matrices, one in each lane, and writes L and U, the pivots, and for each matrix the position of the first pivot that is 0. */
 static void factor_group(const struct grd_small_elimination *s, const int32_t *place)
 {
     const int64_t n = s->n;
@@ -159,6 +175,8 @@ static void factor_group(const struct grd_small_elimination *s, const int32_t *p
     write_infos(s, &e);
 }
 
+/* Writes the determinants of s->count matrices, which are computed one in each lane, or the signs of the determinants and the logarithms of their
+ * absolute values. */
 static void determine_group(const struct grd_small_elimination *s, const int32_t *place)
 {
     const int64_t n = s->n;
@@ -179,7 +197,8 @@ static void determine_group(const struct grd_small_elimination *s, const int32_t
             sign_and_logarithm(n, (const T *)e.a + l, (n + 1) * LANES, is_odd[l] != 0, (T *)s->ret + l, (T *)s->ret_logarithms + l);
 }
 
-/* Right sides are eliminated as further columns of their matrices. */
+/* Solves the equations of s->count matrices, one in each lane, with k right sides for each matrix. The elimination of the matrices transforms the
+ * right sides, too, as if they were further columns. Then the equations with U are solved. */
 static void solve_group(const struct grd_small_elimination *s, const int32_t *place)
 {
     const int64_t n = s->n, k = s->k;
@@ -197,7 +216,8 @@ static void solve_group(const struct grd_small_elimination *s, const int32_t *pl
     write_infos(s, &e);
 }
 
-/* Writes some columns of U^-1 L^-1, of which column c is that of the inverse which is the row of A that came to place c. */
+/* Computes `abreast` columns of U^-1 L^-1, beginning with column `first`, and writes them to the inverses. Column c becomes column rows[c] of the
+ * inverse, where rows[c] is the row of A that the exchanges have moved to row c. */
 GRD_INLINE void write_inverse_columns(int abreast, int64_t first, const struct grd_small_elimination *s, const struct elimination *e,
                                       const vector *rows, const vector *reciprocals)
 {
@@ -216,6 +236,8 @@ GRD_INLINE void write_inverse_columns(int abreast, int64_t first, const struct g
     }
 }
 
+/* Writes the inverses of s->count matrices, which are computed one in each lane. rows[i] is the index of the row of A that the exchanges have moved
+ * to row i. */
 static void invert_group(const struct grd_small_elimination *s, const int32_t *place)
 {
     const int64_t n = s->n;
@@ -238,7 +260,8 @@ static void invert_group(const struct grd_small_elimination *s, const int32_t *p
     write_infos(s, &e);
 }
 
-/* Computes the groups of all matrices; `size`: of the result of one. */
+/* Divides the matrices of *s into groups of LANES matrices and calls `compute` for one group after the other. `size` is the number of elements of the
+ * result of one matrix. */
 GRD_INLINE void compute_groups(const struct grd_small_elimination *s, int64_t size,
                                void (*compute)(const struct grd_small_elimination *s, const int32_t *place))
 {
@@ -246,7 +269,7 @@ GRD_INLINE void compute_groups(const struct grd_small_elimination *s, int64_t si
     int32_t turned[SIZE];
     places_by_columns(s->n, s->n, turned);
     for (int64_t first = 0; first < s->count; first += LANES) {
-        group.count = at_most(s->count - first, LANES);
+        group.count = grd_least(s->count - first, LANES);
         group.a = (const T *)s->a + first * s->n * s->n;
         group.ret = (T *)s->ret + first * size;
         group.ret_logarithms = s->ret_logarithms != NULL ? (T *)s->ret_logarithms + first : NULL;

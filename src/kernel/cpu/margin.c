@@ -1,11 +1,13 @@
-/* Margins between classes; see kernel/margin.h. Typed: float32 float64. */
+/* Computes sums of margins between classes and their derivatives, for multilabel_margin_loss; see kernel/margin.h. The build compiles this file once
+ * for float32 and once for float64. */
 #include "kernel/margin.h"
 
 #include <string.h>
 
 #include "kernel/cpu/typed.h"
 
-/* The margins of one target, and their slopes. */
+/* Returns the sum of max(0, least + x[i]) over all classes i that are no targets (is_target[i] is 0), where `least` is 1 minus the element of one
+ * target. Adds 1 to slopes[i] for each class i with a positive term, and writes the number of positive terms to *ret_count. */
 static T add_margins(int64_t classes, const T *x, T least, const uint8_t *is_target, T *slopes, T *ret_count)
 {
     T sum = 0, count = 0;

@@ -1,5 +1,7 @@
-/* What kernels of matrices share: parts of numbers, real or complex, and sums over columns, which are contiguous. Typed: float32 float64 complex64 complex128.
- * Invariant: sums run in lanes by the place in a column, so that they do not depend on the level. */
+/* Shared by the kernels of matrix decompositions, which are compiled for float32, float64, complex64 and complex128. Defines functions of one number,
+ * real or complex, and sums over columns, which are contiguous.
+ * Invariant: the order in which the terms of a sum are added depends only on the length of a column, so results do not depend on the instruction-set
+ * level. */
 #ifndef GRD_KERNEL_CPU_MATRIX_H
 #define GRD_KERNEL_CPU_MATRIX_H
 
@@ -68,14 +70,14 @@ GRD_INLINE C number(R re, R im)
 }
 #endif
 
-/* Subtracts factor * x. */
+/* Subtracts factor * x[i] from a[i] for each i < n. */
 GRD_INLINE void subtract_multiple(int64_t n, C factor, const T *restrict x, T *restrict a)
 {
     for (int64_t i = 0; i < n; i++)
         a[i] = difference(a[i], product(factor, x[i]));
 }
 
-/* The sum of conj(x[i]) * y[i]. */
+/* Returns the sum of conj(x[i]) * y[i] over i < n. */
 GRD_INLINE C inner_product(int64_t n, const T *x, const T *y)
 {
     C lanes[COLUMN_LANES] = {0};
@@ -90,7 +92,8 @@ GRD_INLINE C inner_product(int64_t n, const T *x, const T *y)
     return lanes[0];
 }
 
-/* The Euclidean norm, without overflow on the way. NaN if an element is. */
+/* Returns the Euclidean norm of x, or NaN if an element is NaN. The elements are divided by the largest absolute value of a real or imaginary part
+ * first, so that their squares do not overflow. */
 static inline R norm_of(int64_t n, const T *x)
 {
     R largest = 0, total = 0;

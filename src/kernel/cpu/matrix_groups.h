@@ -1,17 +1,19 @@
-/* Groups of as many small real matrices as a vector has lanes, element i of all of them one vector: read, written, and computed column by column. */
+/* Loads and stores groups of small real matrices. Each vector holds one element of all matrices of a group, with matrix l of the group in lane l. */
 #ifndef GRD_KERNEL_CPU_MATRIX_GROUPS_H
 #define GRD_KERNEL_CPU_MATRIX_GROUPS_H
 
 #include "kernel/cpu/lanes.h"
 #include "kernel/cpu/matrix_lanes.h"
 
-/* A function of its own, and a loop that is not written out for as many rounds as fit into an array: short code, as it is compiled for each level. */
+/* NOT_INLINE keeps a function from being inlined, and BY_ONE keeps the next loop from being unrolled. Both make the code of these kernels shorter,
+ * which matters because they are compiled once for each instruction-set level. */
 #define NOT_INLINE __attribute__((noinline))
 #define BY_ONE _Pragma("GCC unroll 1")
 
-enum { ABREAST = 4 }; /* vectors that are summed up at a time */
+enum { ABREAST = 4 }; /* number of sums that are computed side by side, because within one sum each addition waits for the one before it */
 
-/* Reads `size` elements of each matrix of a group. */
+/* Loads `count` matrices of `size` elements, the first of which is at `first`, into lanes. Element i of all matrices goes to the vector
+ * ret_lanes[place[i]], or ret_lanes[i] if `place` is NULL. Lanes without a matrix get a copy of the last one. */
 static NOT_INLINE void read_lanes(int64_t size, int64_t count, const int32_t *place, const T *first, vector *ret_lanes)
 {
     const T *from[LANES];
@@ -19,12 +21,15 @@ static NOT_INLINE void read_lanes(int64_t size, int64_t count, const int32_t *pl
     gather_wide(LANES, size, from, place, (T *)ret_lanes);
 }
 
+/* Stores the matrices of the first `count` lanes, matrix l to the address to[l]. Element i of a matrix is in the vector number place[i], or i if
+ * `place` is NULL. */
 static NOT_INLINE void write_lanes(int64_t size, int64_t count, const int32_t *place, T *const *to, const vector *lanes_of_elements)
 {
     scatter_wide(LANES, size, (int)count, to, place, (const T *)lanes_of_elements);
 }
 
-/* Writes them one after the other. */
+/* Stores the matrices of the first `count` lanes one after the other, beginning at `first`. Element i of a matrix is in the vector number place[i],
+ * or i if `place` is NULL. */
 GRD_INLINE void write_group(int64_t size, int64_t count, const int32_t *place, T *first, const vector *lanes_of_elements)
 {
     T *to[LANES];

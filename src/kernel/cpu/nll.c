@@ -1,13 +1,18 @@
-/* The loss of chosen classes and its gradient; see kernel/nll.h. Typed: float16 bfloat16 float32 float64.
- * Invariant: sums are made in double, in lanes by the place of a target, so that they do not depend on the level. */
+/* Computes the negative log likelihood loss and its gradient; see kernel/nll.h. The build compiles this file once for each of float16, bfloat16,
+ * float32 and float64.
+ * Invariant: sums are made in double, in LANES partial sums, and the position of a target chooses its partial sum. So the results do not depend on
+ * the instruction-set level. */
 #include "kernel/nll.h"
 
 #include <string.h>
 
 #include "kernel/cpu/typed.h"
 
+/* CHECKED: number of targets that are checked together, before the first invalid one of them is searched for. CLEARED_BYTES: gradients are set to
+ * zero in blocks of about this many bytes, which stay in the first-level cache. CLEARED_POSITIONS: least number of positions in such a block. */
 enum { LANES = 4, CHECKED = 1024, CLEARED_BYTES = 16 * 1024, CLEARED_POSITIONS = 256 };
 
+/* True if `target` is neither the number of a class nor x->ignore, the number of targets that are ignored. */
 static inline bool is_stray(const struct grd_nll *x, int64_t target)
 {
     return ((uint64_t)target >= (uint64_t)x->classes) & (target != x->ignore);
@@ -16,7 +21,7 @@ static inline bool is_stray(const struct grd_nll *x, int64_t target)
 static int64_t check(const struct grd_nll *x, int64_t begin, int64_t end)
 {
     for (int64_t first = begin; first < end; first += CHECKED) {
-        const int64_t last = at_most(end, first + CHECKED);
+        const int64_t last = grd_least(end, first + CHECKED);
         bool found = false;
         for (int64_t i = first; i < last; i++)
             found |= is_stray(x, x->target[i]);
@@ -27,22 +32,27 @@ static int64_t check(const struct grd_nll *x, int64_t begin, int64_t end)
     return -1;
 }
 
-/* Targets whose elements of one class are at a constant distance: all of them without positions, otherwise those of one sample. */
+/* Consecutive targets whose input elements of one class have a constant stride. If there is one position per sample, these are any number of targets,
+ * otherwise targets of one sample. */
 struct run {
     int64_t first, n;
-    int64_t at;               /* the element of class 0 of the first */
-    int64_t step, class_step; /* elements from target to target, from class to class */
+    int64_t at;               /* index of the input element of class 0 for the first target */
+    int64_t step, class_step; /* distances in elements from one target to the next, and from one class to the next */
 };
 
+/* Returns the description of at most `most` targets that start at target `begin` and end before `end`. They end earlier if the stride of their inputs
+ * changes. */
 static struct run next_run(const struct grd_nll *x, int64_t begin, int64_t end, int64_t most)
 {
     if (x->positions == 1)
-        return (struct run){begin, at_most(end - begin, most), begin * x->classes, x->classes, 1};
+        return (struct run){begin, grd_least(end - begin, most), begin * x->classes, x->classes, 1};
     const int64_t sample = begin / x->positions, position = begin % x->positions;
-    const int64_t n = at_most(at_most(end - begin, x->positions - position), most);
+    const int64_t n = grd_least(grd_least(end - begin, x->positions - position), most);
     return (struct run){begin, n, sample * x->classes * x->positions + position, 1, x->positions};
 }
 
+/* Adds the losses of the targets that *run describes to the LANES partial sums in loss_sums, and the weights of these targets to those in
+ * weight_sums. Writes each loss to `losses` unless that is NULL. */
 GRD_INLINE void add_run(const struct grd_nll *x, const struct run *run, const T *in, const T *weight, T *losses, bool weighted,
                         double *loss_sums, double *weight_sums)
 {
@@ -75,6 +85,7 @@ static void forward(const struct grd_nll *x, int64_t begin, int64_t end, const v
     ret_sums->weight = (weight_sums[0] + weight_sums[1]) + (weight_sums[2] + weight_sums[3]);
 }
 
+/* Sets the gradients of the inputs of all classes to zero, for the targets that *run describes. */
 static void clear_run(const struct grd_nll *x, const struct run *run, T *out)
 {
     const int64_t blocks = run->class_step == 1 ? 1 : x->classes, n = run->class_step == 1 ? run->n * x->classes : run->n;
@@ -82,7 +93,8 @@ static void clear_run(const struct grd_nll *x, const struct run *run, T *out)
         memset(out + run->at + i * run->class_step, 0, (size_t)n * sizeof *out);
 }
 
-/* Elements are set while the zeros around them are still in the cache. */
+/* Writes the gradients for the targets [begin, end). For some targets at a time it sets all gradients to zero, and then writes the elements of their
+ * classes while the zeros are still in the cache. */
 static void backward(const struct grd_nll *x, int64_t begin, int64_t end, const void *grad, int64_t grad_step, double scale, void *out)
 {
     const T *weight = x->weight, *gradients = grad;

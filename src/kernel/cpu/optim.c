@@ -1,8 +1,9 @@
-/* Updates of optimizers. Typed file: float32 float64.
+/* Computes one step of each optimizer; see kernel/optim.h. The build compiles this file once for float32 and once for float64.
  *
- * The order of operations and roundings is that of PyTorch's loops over single tensors, multiplications that are added included: those are
- * rounded once where the processor can (x86-64-v3 and above), so lower levels may differ in the last bit.
- * A step runs over a short piece at a time, so that intermediate values stay in the first cache. */
+ * Operations and roundings have the order of the loops that PyTorch runs for one tensor at a time. PyTorch fuses a multiplication with the addition
+ * after it. Here they are fused, too, if the processor can do that (x86-64-v3 and above). At lower instruction-set levels, results may differ from
+ * those of PyTorch in the last bit.
+ * A step processes PIECE elements at a time, so that intermediate values stay in the first-level cache. */
 #include "kernel/optim.h"
 
 #include <tgmath.h>
@@ -11,10 +12,12 @@
 
 enum { PIECE = 512 };
 
-/* Changes n elements of a parameter `p` and of its state `s`. `g` is the gradient with its sign and the weight decay; the update may overwrite it. */
+/* A function that makes one step of an optimizer. It updates n elements of the parameter p and of its states s[0], s[1] and s[2]. g is the gradient
+ * after begin() has applied `maximize` and weight decay; the function may overwrite g. `numbers` is the struct grd_<name>_numbers of the
+ * optimizer. */
 typedef void update(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers);
 
-/* x * y + z */
+/* Returns x * y + z, with one rounding if the processor has a fused multiply-add. */
 static inline T added(T x, T y, T z)
 {
 #ifdef __FP_FAST_FMAF
@@ -26,7 +29,8 @@ static inline T added(T x, T y, T z)
 
 /* ---- What several updates share --------------------------------------------------------------------------------------------- */
 
-/* mean = mean + weight (g - mean), computed from the nearer end */
+/* Sets mean[i] = mean[i] + weight * (g[i] - mean[i]) for i < n. If the weight is 0.5 or more, this is computed as g[i] + (weight - 1) * (g[i] -
+ * mean[i]), as in torch.lerp. */
 static void lerp(int64_t n, T *restrict mean, const T *restrict g, double weight)
 {
     const T w = (T)weight;
@@ -39,7 +43,7 @@ static void lerp(int64_t n, T *restrict mean, const T *restrict g, double weight
     }
 }
 
-/* squares = beta * squares + (1 - beta) * g * g */
+/* Sets squares[i] = beta * squares[i] + (1 - beta) * g[i] * g[i] for i < n. */
 static void lerp_squares(int64_t n, T *restrict squares, const T *restrict g, double beta)
 {
     const T kept = (T)beta, part = (T)(1 - beta);
@@ -47,7 +51,7 @@ static void lerp_squares(int64_t n, T *restrict squares, const T *restrict g, do
         squares[i] = added(part * g[i], g[i], squares[i] * kept);
 }
 
-/* Returns the larger number, or NaN if x is NaN. */
+/* Returns the larger of x and y, or NaN if x is NaN. */
 static inline T larger_or_nan(T x, T y)
 {
     return ((x > y) | (x != x)) != 0 ? x : y;
@@ -55,7 +59,7 @@ static inline T larger_or_nan(T x, T y)
 
 /* ---- Updates ------------------------------------------------------------------------------------------------------------------ */
 
-/* buffer = momentum * buffer + (1 - dampening) * g */
+/* Updates n elements of the momentum buffer: buffer = momentum * buffer + (1 - dampening) * g, or buffer = g in the first step of the optimizer. */
 static void add_momentum(int64_t n, const T *restrict g, T *restrict buffer, const struct grd_sgd_numbers *x)
 {
     const T momentum = (T)x->momentum, part = (T)(1 - x->dampening);
@@ -68,7 +72,8 @@ static void add_momentum(int64_t n, const T *restrict g, T *restrict buffer, con
     }
 }
 
-/* p = p - lr * direction, which is g, the buffer, or, for Nesterov, g + momentum * buffer */
+/* Makes a step of SGD, p = p - lr * direction. The direction is g if there is no momentum. With momentum it is the momentum buffer s[0], or g +
+ * momentum * buffer with Nesterov momentum. */
 static void sgd(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_sgd_numbers *x = numbers;
@@ -86,7 +91,8 @@ static void sgd(int64_t n, T *restrict p, T *restrict g, T *const *s, const void
     }
 }
 
-/* p = p - lr * mean / (sqrt(squares) / correction + eps) */
+/* Makes a step of Adam, p = p - lr * mean / (sqrt(squares) / correction + eps). `mean` (s[0]) and `squares` (s[1]) are the moving averages of g and g
+ * * g. With amsgrad, `squares` is replaced by `largest` (s[2]), the largest value that it has had so far. Without amsgrad, s[2] is NULL. */
 static void adam(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_adam_numbers *x = numbers;
@@ -101,7 +107,8 @@ static void adam(int64_t n, T *restrict p, T *restrict g, T *const *s, const voi
         p[i] += back * mean[i] / (sqrt(spread[i]) / correction + eps);
 }
 
-/* delta = sqrt(deltas + eps) / sqrt(squares + eps) * g;  p = p - lr * delta */
+/* Makes a step of Adadelta, p = p - lr * delta, where delta = sqrt(deltas + eps) / sqrt(squares + eps) * g. `squares` (s[0]) and `deltas` (s[1]) are
+ * the moving averages of g * g and delta * delta. */
 static void adadelta(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_adadelta_numbers *x = numbers;
@@ -115,7 +122,7 @@ static void adadelta(int64_t n, T *restrict p, T *restrict g, T *const *s, const
     }
 }
 
-/* total = total + g * g;  p = p - lr * g / (sqrt(total) + eps) */
+/* Makes a step of Adagrad: adds g * g to `total` (s[0]), and then sets p = p - lr * g / (sqrt(total) + eps). */
 static void adagrad(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_adagrad_numbers *x = numbers;
@@ -127,7 +134,8 @@ static void adagrad(int64_t n, T *restrict p, T *restrict g, T *const *s, const 
     }
 }
 
-/* largest = max(beta2 * largest, |g| + eps);  p = p - lr * mean / largest */
+/* Makes a step of Adamax: largest = max(beta2 * largest, |g| + eps), and then p = p - lr * mean / largest. `mean` (s[0]) is the moving average of g,
+ * and `largest` is s[1]. */
 static void adamax(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_adamax_numbers *x = numbers;
@@ -140,7 +148,8 @@ static void adamax(int64_t n, T *restrict p, T *restrict g, T *const *s, const v
     }
 }
 
-/* p = kept * p - eta * g;  mean = mean + mu (p - mean) */
+/* Makes a step of averaged SGD: p = kept * p - lr * g, and then mean = mean + mu * (p - mean). `mean` (s[0]) is the average of the parameter over the
+ * steps. `kept` and `mu` are members of struct grd_asgd_numbers. */
 static void asgd(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_asgd_numbers *x = numbers;
@@ -152,7 +161,8 @@ static void asgd(int64_t n, T *restrict p, T *restrict g, T *const *s, const voi
         mean[i] = mu != 1 ? mean[i] + (p[i] - mean[i]) * mu : p[i];
 }
 
-/* denominator = sqrt(squares / correction) + eps;  p = p + grad_factor * g / denominator + mean_factor * mean / denominator */
+/* Makes a step of NAdam, p = p + grad_factor * g / denominator + mean_factor * mean / denominator, where the denominator is sqrt(squares /
+ * correction) + eps. `mean` (s[0]) and `squares` (s[1]) are the moving averages of g and g * g. */
 static void nadam(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_nadam_numbers *x = numbers;
@@ -166,7 +176,8 @@ static void nadam(int64_t n, T *restrict p, T *restrict g, T *const *s, const vo
     }
 }
 
-/* p = p - lr * mean / correction, times rectified * root / (sqrt(squares) + eps) once that is adaptive */
+/* Makes a step of RAdam, p = p - lr * mean / correction. If x->adaptive, the change of p is also multiplied by rectified * root / (sqrt(squares) +
+ * eps). `mean` (s[0]) and `squares` (s[1]) are the moving averages of g and g * g. */
 static void radam(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_radam_numbers *x = numbers;
@@ -183,8 +194,9 @@ static void radam(int64_t n, T *restrict p, T *restrict g, T *const *s, const vo
     }
 }
 
-/* denominator = sqrt(squares - mean * mean) + eps, without a mean if there is none;  p = p - lr * buffer, where
- * buffer = momentum * buffer + g / denominator */
+/* Makes a step of RMSprop. With momentum this is buffer = momentum * buffer + g / denominator and p = p - lr * buffer, otherwise p = p - lr * g /
+ * denominator. The denominator is sqrt(squares - mean * mean) + eps, where `squares` and `mean` are the moving averages of g * g and g. Unless the
+ * optimizer is centered, `mean` is NULL and is left out of the formula. */
 static void rmsprop(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_rmsprop_numbers *x = numbers;
@@ -207,8 +219,8 @@ static void rmsprop(int64_t n, T *restrict p, T *restrict g, T *const *s, const 
     }
 }
 
-/* The size of an element's step grows while its gradient keeps the sign, and shrinks, without a step, where the sign changes:
- * p = p - sign(g) * size. */
+/* Makes a step of Rprop, p = p - sign(g) * size. Each element has a step size of its own, which grows while the sign of the gradient stays the same.
+ * If the sign changes, the step size shrinks and p stays as it is. */
 static void rprop(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_rprop_numbers *x = numbers;
@@ -226,7 +238,7 @@ static void rprop(int64_t n, T *restrict p, T *restrict g, T *const *s, const vo
 
 /* ---- A step ------------------------------------------------------------------------------------------------------------------ */
 
-/* g = grad, or its opposite, plus weight_decay * p; p is shrunk. */
+/* Sets g = grad + weight_decay * p, or g = -grad + weight_decay * p if x->maximize, for n elements. Then multiplies p by x->shrink. */
 static void begin(int64_t n, T *restrict g, const T *restrict grad, T *restrict p, const struct grd_optim_numbers *x)
 {
     const T sign = x->maximize ? -1 : 1, weight_decay = (T)x->weight_decay, shrink = (T)x->shrink;
@@ -248,7 +260,7 @@ static void step(const struct grd_optim_block *block)
 #undef UPDATE_OF
     T g[PIECE];
     for (int64_t start = 0; start < block->n; start += PIECE) {
-        const int64_t n = at_most(block->n - start, PIECE);
+        const int64_t n = grd_least(block->n - start, PIECE);
         T *state[GRD_OPTIM_STATES];
         for (int k = 0; k < GRD_OPTIM_STATES; k++)
             state[k] = block->state[k] != NULL ? (T *)block->state[k] + start : NULL;

@@ -1,4 +1,6 @@
-/* Keys, sorted lines and running extremes; see kernel/order.h. Search is in order_search.h. Typed: all dtypes that have an order; bool has the row of uint8. */
+/* Sorts and ranks the elements of lines, and computes running extremes; see kernel/order.h. A line is the elements along the dimension that is
+ * sorted. Searches in sorted numbers are in order_search.h. The build compiles this file once for each dtype that has an order, except bool, for
+ * which the kernels of uint8 are used. */
 #include "kernel/order.h"
 
 #include <string.h>
@@ -7,6 +9,7 @@
 
 /* ---- Keys --------------------------------------------------------------------------------------------------------------------------- */
 
+/* An unsigned integer as wide as an element. */
 #if GRD_TAG == GRD_TAG_float64 || GRD_TAG == GRD_TAG_int64 || GRD_TAG == GRD_TAG_uint64
 typedef uint64_t W;
 #elif GRD_TAG == GRD_TAG_float32 || GRD_TAG == GRD_TAG_int32 || GRD_TAG == GRD_TAG_uint32
@@ -17,7 +20,8 @@ typedef uint16_t W;
 typedef uint8_t W;
 #endif
 
-/* An unsigned integer of the same order as x. */
+/* Returns the key of x, an unsigned integer. Keys are in the same order as their numbers, where NaN is above all numbers, and -0 and 0 have equal
+ * keys. */
 GRD_INLINE W key_of(T x)
 {
 #if GRD_IS_FLOAT
@@ -50,42 +54,48 @@ GRD_INLINE bool is_nan(C x)
 #endif
 }
 
+/* Returns the number of bits up to the highest set bit of x. */
 GRD_INLINE int bits_of(uint64_t x)
 {
     return x > 0 ? 64 - __builtin_clzll(x) : 0;
 }
 
 enum {
-    FEW = 48,        /* elements that insertion sorts */
-    BLOCK = 64,      /* elements that are compared with a key at once, without a branch for each */
-    GROUP = 16,      /* the same for a bound that is rarely exceeded; in a longer group it would be more often */
-    LONG = 192,      /* the least length of a line in which kthvalue selects by digits */
-    DIGIT_BITS = 11, /* of a digit by which keys are selected, or at most sorted */
-    FEW_DIGIT_BITS = 8,
-    MANY = 4096,     /* the bits of a digit by which fewer elements than so many are sorted */
-    SAMPLE = 64,     /* elements that are compared with each other to guess whether a line has equal ones */
-    SPARE_BITS = 10, /* beyond twice those of n: so n random keys rarely agree, even if they use few of the highest bits */
-    ALIKE = 8,       /* keys that may agree in the bits they are sorted by */
+    FEW = 48,           /* most elements of an array that is sorted by insertion */
+    BLOCK = 64,         /* elements that place_of() compares with a key at a time, without a branch for each */
+    GROUP = 16,         /* elements compared with the root of a heap at a time; with more, one of them would exceed the root more often */
+    LONG = 192,         /* number of elements from which on kthvalue selects by digits of the keys */
+    DIGIT_BITS = 11,    /* most bits of a digit, a group of bits of a key by which keys are counted */
+    FEW_DIGIT_BITS = 8, /* most bits of a digit (a group of bits of a key) if fewer than MANY elements are sorted */
+    MANY = 4096,        /* number of elements from which on a sort with longer digits is faster */
+    SAMPLE = 64,        /* elements compared with each other to guess whether an array has equal elements */
+    /* sort_different() sorts n elements by only 2 log2(n) + SPARE_BITS bits of their keys. Random keys then rarely agree in these bits, even if they
+     * do not use their highest bits. */
+    SPARE_BITS = 10,
+    /* Most keys that may agree in the bits by which they are sorted first. If more keys agree, the elements are sorted by another method. */
+    ALIKE = 8,
 };
 
 /* ---- Sorted lines --------------------------------------------------------------------------------------------------------------------- */
 
-/* Elements by the key that the order of the block is ascending or descending in. */
+/* Returns the key of element i of b->in. Its bits are inverted if b->flipped, which reverses the order. */
 GRD_INLINE W key_at(const struct grd_rank_block *b, int64_t i)
 {
     return (W)(key_of(((const T *)b->in)[i]) ^ (b->flipped ? (W) ~(W)0 : 0));
 }
 
+/* Returns the item of element i of b->in, which holds the key and the position of the element. */
 GRD_INLINE struct grd_ranked ranked(const struct grd_rank_block *b, int64_t i)
 {
     return (struct grd_ranked){key_at(b, i), i};
 }
 
-/* The least and the greatest of n keys. */
+/* The smallest and the largest key of some elements. */
 struct range {
     W least, most;
 };
 
+/* Returns the smallest and the largest key of n elements of b->in, beginning with element `first`. */
 GRD_INLINE struct range range_of(const struct grd_rank_block *b, int64_t first, int64_t n)
 {
     const T *in = (const T *)b->in + first;
@@ -99,7 +109,7 @@ GRD_INLINE struct range range_of(const struct grd_rank_block *b, int64_t first, 
     return r;
 }
 
-/* True if one of n elements has a key above the bound. */
+/* True if one of n elements of b->in, beginning with element `first`, has a key above `bound`. */
 GRD_INLINE bool has_larger(const struct grd_rank_block *b, int64_t first, int64_t n, W bound)
 {
     const T *in = (const T *)b->in + first;
@@ -110,7 +120,9 @@ GRD_INLINE bool has_larger(const struct grd_rank_block *b, int64_t first, int64_
     return found != 0;
 }
 
-/* Skips the groups in which no element is larger than the root: in a long line those are nearly all. */
+/* Writes the items (keys and positions) of the b->kept largest elements of b->in to b->items in descending order. b->items is a heap of the largest
+ * elements so far, with the smallest of them as its root. GROUP elements at a time are skipped if none of them is larger than the root. In a long
+ * array nearly all elements are skipped in this way. */
 static void largest_by_heap(const struct grd_rank_block *b)
 {
     const int64_t k = b->kept;
@@ -118,7 +130,7 @@ static void largest_by_heap(const struct grd_rank_block *b)
         b->items[i] = ranked(b, i);
     grd_rank_make_heap(b->items, k);
     for (int64_t first = k, end; first < b->n && k > 0; first = end) {
-        end = at_most(first + GROUP, b->n);
+        end = grd_least(first + GROUP, b->n);
         if (end - first == GROUP && !has_larger(b, first, GROUP, (W)b->items[0].key))
             continue;
         for (int64_t i = first; i < end; i++) {
@@ -132,7 +144,7 @@ static void largest_by_heap(const struct grd_rank_block *b)
 
 /* ---- One element of the order ------------------------------------------------------------------------------------------------------------- */
 
-/* Moves the keys that have a certain digit to the front of a list of n, and returns how many they are. */
+/* Moves the keys whose digit (key - least) >> shift is `digit` to the front of a list of n keys, and returns the number of these keys. */
 GRD_INLINE int64_t keep_digit(W *keys, int64_t n, W least, int shift, W digit)
 {
     int64_t kept = 0;
@@ -144,8 +156,9 @@ GRD_INLINE int64_t keep_digit(W *keys, int64_t n, W least, int shift, W digit)
     return kept;
 }
 
-/* Returns the key at `nth`, from 0, of the ascending order of n keys, of which *ret_before are smaller and *ret_equal equal. Counts the keys by the highest digit
- * that they differ in, keeps those whose digit the nth key has, and begins again with these until all are equal. The list is overwritten. */
+/* Returns the key with position nth (from 0) in the ascending order of n keys. *ret_before receives the number of smaller keys, *ret_equal the number
+ * of equal ones. A digit is a group of bits of a key. The function counts the keys by the highest digit in which they differ, keeps only the keys
+ * with the digit of the nth key, and repeats this until all remaining keys are equal. Overwrites `keys`. */
 static W select_key(W *keys, int64_t n, int64_t nth, int64_t *ret_before, int64_t *ret_equal)
 {
     const int64_t wanted = nth;
@@ -161,7 +174,7 @@ static W select_key(W *keys, int64_t n, int64_t nth, int64_t *ret_before, int64_
             return least;
         }
         int64_t counts[1 << DIGIT_BITS];
-        const int bits = bits_of((W)(most - least)), width = (int)at_most(bits, at_most(DIGIT_BITS, bits_of((uint64_t)n) - 1)),
+        const int bits = bits_of((W)(most - least)), width = (int)grd_least(bits, grd_least(DIGIT_BITS, bits_of((uint64_t)n) - 1)),
                   shift = bits - width;
         memset(counts, 0, ((size_t)1 << width) * sizeof *counts);
         for (int64_t i = 0; i < n; i++)
@@ -173,7 +186,7 @@ static W select_key(W *keys, int64_t n, int64_t nth, int64_t *ret_before, int64_
     }
 }
 
-/* Returns the place of the nth element, from 0, among those with this key. */
+/* Returns the position in b->in of the nth element, counted from 0, among the elements whose key is `key`. */
 static int64_t place_of(const struct grd_rank_block *b, W key, int64_t nth)
 {
     int64_t first = 0, here = 0;
@@ -189,8 +202,8 @@ static int64_t place_of(const struct grd_rank_block *b, W key, int64_t nth)
     return first;
 }
 
-/* Writes to items[first].index the place of the element at `first` of the order, which is descending: `stably`, of equal elements the one that a stable sort would
- * put there, otherwise the one that PyTorch's kthvalue does. */
+/* Writes to b->items[b->first].index the position in b->in of the element that is number b->first (from 0) in descending order. If several elements
+ * are equal to this one, takes the element that a stable sort would put there if `stably`, otherwise the one that PyTorch's kthvalue returns. */
 static void choose(const struct grd_rank_block *b, bool stably)
 {
     int64_t before, equal;
@@ -207,6 +220,8 @@ static void choose(const struct grd_rank_block *b, bool stably)
     grd_rank_kth(b->items, b->n, b->first);
 }
 
+/* Fills b->items with items (keys and positions) of the elements of b->in, so that the items [b->first, b->first + b->kept) are those that b->kind
+ * asks for. This function serves all kinds of ranking but GRD_RANK_MODE. */
 static void arrange(const struct grd_rank_block *b)
 {
     if (b->kind == GRD_RANK_LARGEST && grd_rank_by_heap(b->n, b->kept)) {
@@ -229,7 +244,7 @@ static void arrange(const struct grd_rank_block *b)
         grd_rank_kth(b->items, b->n, b->first);
 }
 
-/* The place of the first NaN; n when there is none. */
+/* Returns the position of the first NaN in b->in, or b->n if there is no NaN. */
 static int64_t first_nan(const struct grd_rank_block *b)
 {
     int64_t i = GRD_IS_FLOAT ? 0 : b->n;
@@ -238,16 +253,19 @@ static int64_t first_nan(const struct grd_rank_block *b)
     return i;
 }
 
-/* The sorted words of a line. A word is the place of an element and, above it, as many bits of its key's difference from the least key as there is room for. */
+/* One 64-bit word for each element of an array, in sorted order. The lowest place_bits bits of a word are the position of the element in the array.
+ * The bits above them are the key of the element minus the smallest key, or as many of the highest bits of this difference as fit. */
 struct sorted_words {
     const uint64_t *words;
-    uint64_t place; /* the bits that are a place */
+    uint64_t place; /* mask of the lowest place_bits bits */
+    /* The smallest key. */
     uint64_t least;
     int place_bits;
-    bool whole; /* all bits of the differences are there */
+    bool whole; /* true if all bits of (key - smallest key) fit into each word */
 };
 
-/* Differences of more bits than there is room for are sorted in several rounds, from the lowest bits on. */
+/* Sorts the elements of b->in stably by their keys and returns one word per element (see struct sorted_words). If the difference of a key and the
+ * smallest key does not fit into a word beside the position, the words are sorted in several rounds, by the lowest bits of the difference first. */
 static struct sorted_words sorted_words(const struct grd_rank_block *b)
 {
     uint64_t *words = (uint64_t *)b->items, *spare = words + b->n;
@@ -261,15 +279,15 @@ static struct sorted_words sorted_words(const struct grd_rank_block *b)
             const uint64_t at = words[i] & place;
             words[i] = (uint64_t)(W)(key_at(b, (int64_t)at) - r.least) >> done << place_bits | at;
         }
-        uint64_t *sorted = grd_rank_words(words, spare, b->n, place_bits, (int)at_most(place_bits + key_bits - done, 64));
+        uint64_t *sorted = grd_rank_words(words, spare, b->n, place_bits, (int)grd_least(place_bits + key_bits - done, 64));
         spare = sorted == words ? spare : words;
         words = sorted;
     }
     return (struct sorted_words){words, place, r.least, place_bits, key_bits <= room};
 }
 
-/* Stable sort. If the sorted words hold all bits of the keys, integers are computed from the words, since loads from the line would be at random
- * places. */
+/* Sorts the elements of b->in stably, and writes them to b->values and their positions to b->indices. If the sorted words hold all bits of integer
+ * keys, the elements are computed from the words, because loading them from b->in would need loads at random addresses. */
 static void sort_stably(const struct grd_rank_block *b)
 {
     const struct sorted_words sorted = sorted_words(b);
@@ -286,10 +304,10 @@ static void sort_stably(const struct grd_rank_block *b)
         b->indices[i * b->step] = (int64_t)(words[i] & sorted.place);
 }
 
-/* True if a sample of a line has no two equal elements. */
+/* True if at most SAMPLE elements of b->in, taken at equal distances, all differ. Then b->in probably has few equal elements. */
 static bool seem_to_differ(const struct grd_rank_block *b)
 {
-    const int64_t count = at_most(b->n / 8, SAMPLE), apart = b->n / count;
+    const int64_t count = grd_least(b->n / 8, SAMPLE), apart = b->n / count;
     W some[SAMPLE];
     bool equal = false;
     for (int64_t i = 0; i < count; i++) {
@@ -300,7 +318,8 @@ static bool seem_to_differ(const struct grd_rank_block *b)
     return !equal;
 }
 
-/* Sorts n words, whose keys are the same but for the lowest bits, by these; false if two keys are the same. */
+/* Sorts n words, each of which holds the position of an element in the bits that are set in the mask `place`, by the keys of these elements. The
+ * caller has sorted the words by some bits of the keys only, and in those bits all n keys agree. Returns false if two keys are equal. */
 static bool sort_alike(const struct grd_rank_block *b, uint64_t *words, int64_t n, uint64_t place)
 {
     for (int64_t i = 1; i < n; i++) {
@@ -316,8 +335,9 @@ static bool sort_alike(const struct grd_rank_block *b, uint64_t *words, int64_t 
     return true;
 }
 
-/* Sorts a line of distinct elements, which has one order whatever the algorithm. Returns false, with nothing written, if it finds two equal
- * elements, or many that agree in the bits it sorts by: the highest bits of the keys, as many as random keys rarely agree in. */
+/* Sorts b->in if its elements all differ. Then the result does not depend on the algorithm, so a radix sort can replace that of PyTorch. The sort
+ * uses only the highest bits of the keys, so many that random keys rarely agree in all of them. Returns false, with nothing written, if two elements
+ * are equal or too many keys agree in those bits. */
 static bool sort_different(const struct grd_rank_block *descending)
 {
     struct grd_rank_block ascending = *descending, *const b = &ascending;
@@ -328,7 +348,7 @@ static bool sort_different(const struct grd_rank_block *descending)
     const int place_bits = bits_of((uint64_t)n - 1), key_bits = bits_of((W)(r.most - r.least)), wanted = 2 * place_bits + SPARE_BITS;
     if (key_bits < wanted - SPARE_BITS / 2 || !seem_to_differ(b))
         return false;
-    const int bits = (int)at_most(at_most(key_bits, wanted), 64 - place_bits), rest = key_bits - bits;
+    const int bits = (int)grd_least(grd_least(key_bits, wanted), 64 - place_bits), rest = key_bits - bits;
     const uint64_t place = ((uint64_t)1 << place_bits) - 1;
     uint64_t *words = (uint64_t *)b->items;
     for (int64_t i = 0; i < n; i++)
@@ -352,7 +372,8 @@ static bool sort_different(const struct grd_rank_block *descending)
     return true;
 }
 
-/* Moves the mode to the front: the last item of the first of the longest runs. The key of NaN, which is no run, has all bits of the element's set. */
+/* Writes the item (key and position) of the mode of b->in to b->items[0]. In sorted order, the mode is the last element of the longest run of equal
+ * keys, or of the first of several longest runs. Each NaN counts as a run of its own. The key of NaN has all bits set. */
 static void find_mode(const struct grd_rank_block *b)
 {
     const uint64_t nan = GRD_IS_FLOAT ? UINT64_MAX >> (64 - 8 * sizeof(T)) : 0;
@@ -391,7 +412,8 @@ static void rank(const struct grd_rank_block *b)
     }
 }
 
-/* Radix sort, from the least significant digit of the keys on. Returns `sorted` or `other`, whichever holds the result. */
+/* Sorts the n elements of `from` by the bits [low, high) of their keys minus `least`, with a radix sort that takes the lowest digit first. `sorted`
+ * and `other` are memory for n elements each. Returns the one of them that holds the result. */
 static T *sort_by_bits(int64_t n, const T *from, T *sorted, T *other, W least, int low, int high)
 {
     const int most_width = n < MANY ? FEW_DIGIT_BITS : DIGIT_BITS, digits = (high - low + most_width - 1) / most_width;
@@ -416,7 +438,7 @@ static T *sort_by_bits(int64_t n, const T *from, T *sorted, T *other, W least, i
     return other;
 }
 
-/* Inserts what is out of order; false if an element would move further than ALIKE places. */
+/* Sorts n elements by insertion. Returns false, with the elements only partly sorted, if an element would move by more than ALIKE positions. */
 static bool insert(int64_t n, T *x)
 {
     for (int64_t i = 1; i < n; i++) {
@@ -432,7 +454,9 @@ static bool insert(int64_t n, T *x)
     return true;
 }
 
-/* Sorts by the highest bits of the keys, as many as random keys rarely agree in; if two keys agree in these, sorts by all bits. */
+/* Sorts n elements in ascending order and returns where the result is, which is `to`, `spare`, or `in` if all elements are equal. Sorts by the
+ * highest bits of the keys, so many that random keys rarely agree in all of them, and corrects the order by insertion. If too many keys agree in
+ * those bits, sorts by all bits. */
 static const void *sort(int64_t n, const void *in, void *to, void *spare)
 {
     const struct range r = range_of(&(struct grd_rank_block){.in = in}, 0, n);
@@ -449,14 +473,17 @@ static const void *sort(int64_t n, const void *in, void *to, void *spare)
 
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
 
-/* True if x takes the place of the extreme so far. */
+/* True if x replaces `best`, the smallest element so far if `smallest`, otherwise the largest. An element that is equal to `best` replaces it, too,
+ * and so does NaN. */
 GRD_INLINE bool replaces(T x, T best, bool smallest)
 {
     const C new = load(x), old = load(best);
     return (smallest ? new <= old : new >= old) || is_nan(new);
 }
 
-/* A branch, since an extreme is rarely replaced and otherwise nothing waits for the step before. */
+/* Writes for each of n elements the largest (or smallest) element up to there, and its position (cummax, cummin). The loop branches on the result of
+ * replaces(), which is rarely true. So the branch is predicted well, and the processor need not wait for the comparison of one element before it
+ * begins with the next. */
 GRD_INLINE void extremes_of_line(const struct grd_extremes_block *b, bool smallest)
 {
     const T *in = b->in;
@@ -471,7 +498,8 @@ GRD_INLINE void extremes_of_line(const struct grd_extremes_block *b, bool smalle
     }
 }
 
-/* The carry from row to row is the result's last row. */
+/* Writes for each element of b->columns neighbouring columns the largest (or smallest) element of the column up to there, and its position (cummax,
+ * cummin). Each row of `in` is compared with the row before it in b->values, which holds the extremes so far. */
 GRD_INLINE void extremes_of_columns(const struct grd_extremes_block *b, bool smallest)
 {
     for (int64_t i = 0; i < b->n; i++) {

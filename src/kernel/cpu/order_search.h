@@ -1,21 +1,26 @@
-/* Search in sorted numbers, membership, and runs of equal ones; a part of order.c. */
+/* Searches for numbers among sorted numbers, tests whether numbers are members of a set, and finds runs of equal numbers; see kernel/order.h.
+ * Included by order.c only. */
 #ifndef GRD_KERNEL_CPU_ORDER_SEARCH_H
 #define GRD_KERNEL_CPU_ORDER_SEARCH_H
 
+/* LANES: wanted numbers that are searched for at once. PIECE: wanted numbers that count_all() and find() process at a time. COUNTED: most sorted
+ * numbers among which counting is faster than a binary search. */
 enum { LANES = 8, PIECE = 512, COUNTED = 64 };
 
-/* True if `number` comes before the place that is searched. `nan`, a constant: the wanted one may be NaN. */
+/* True if `number`, one of the sorted numbers, comes before the insertion point of `wanted`. This point is after all numbers that are equal to
+ * `wanted` if `right`, otherwise before them. `nan` is a constant where this is inlined; it must be true if `wanted` may be NaN. */
 GRD_INLINE bool passes(C number, C wanted, bool right, bool nan)
 {
     const bool does = right ? number <= wanted : number < wanted;
     return nan ? (int)does | ((int)is_nan(wanted) & ((int)right | (int)!is_nan(number))) : does;
 }
 
-/* The places of several wanted ones at once: all searches take equally many steps, so that they wait for memory together. No branches: which way a search goes
- * cannot be guessed. */
+/* Finds the insertion points of LANES wanted numbers among n sorted numbers by binary search. at[lane] must be 0 and receives the insertion point of
+ * wanted[lane]. If `order` is not NULL, the numbers in `sorted` are not in order, and order[i] is the index of the i-th smallest one. All searches
+ * take the same number of steps, so that their cache misses overlap. There are no branches, because the direction of a search is unpredictable. */
 GRD_INLINE void search_lanes(const T *sorted, const int64_t *order, int64_t n, const C *wanted, bool right, bool nan, int64_t *at)
 {
-    for (int64_t rest = n; rest > 0; rest /= 2) { /* of the numbers that come after those known to pass */
+    for (int64_t rest = n; rest > 0; rest /= 2) { /* the length of the range that still has to be searched */
         const int64_t half = (rest + 1) / 2;
         UNROLLED for (int lane = 0; lane < LANES; lane++)
         {
@@ -26,11 +31,11 @@ GRD_INLINE void search_lanes(const T *sorted, const int64_t *order, int64_t n, c
     }
 }
 
-/* Lanes that are too many search for 0. */
+/* Writes the insertion points of all wanted numbers of the block to b->to. If their count is no multiple of LANES, the unused lanes search for 0. */
 GRD_INLINE void search_all(const struct grd_search_block *b, const int64_t *order, bool right)
 {
     for (int64_t first = 0; first < b->count; first += LANES) {
-        const int64_t lanes = at_most(b->count - first, LANES);
+        const int64_t lanes = grd_least(b->count - first, LANES);
         const T *some = (const T *)b->wanted + first;
         T last[LANES] = {0};
         C wanted[LANES];
@@ -56,8 +61,9 @@ GRD_INLINE void search_all(const struct grd_search_block *b, const int64_t *orde
     }
 }
 
-/* The place of each wanted one is the number of numbers before it: a few of them are compared in less time than a search takes. NaN, as a wanted one, is not
- * below any number, and NaN among the numbers, the last of them, is not before any other. */
+/* Writes the insertion points of all wanted numbers of the block to b->to. For each wanted number it counts the sorted numbers that come before it,
+ * which is faster than a search if there are few of them. NaN are at the end of the sorted numbers and are counted only if the wanted number is NaN
+ * and `right` is true. */
 GRD_INLINE void count_all(const struct grd_search_block *b, bool right)
 {
     const T *numbers = b->sorted;
@@ -65,7 +71,7 @@ GRD_INLINE void count_all(const struct grd_search_block *b, bool right)
     while (n > 0 && is_nan(load(numbers[n - 1])))
         n--;
     for (int64_t first = 0; first < b->count; first += PIECE) {
-        const int64_t length = at_most(b->count - first, PIECE);
+        const int64_t length = grd_least(b->count - first, PIECE);
         C x[PIECE];
         W at[PIECE] = {0};
         for (int64_t i = 0; i < length; i++)
@@ -93,7 +99,8 @@ GRD_INLINE bool is_ascending(int64_t n, const T *numbers)
     return true;
 }
 
-/* Numbers that do not ascend are searched, however few: counting would find other places than PyTorch's search does. */
+/* Writes the insertion points of all wanted numbers of the block, found by counting or by binary search. If the sorted numbers are not in ascending
+ * order, always uses binary search, because counting would give other results than the binary search of PyTorch. */
 static void search(const struct grd_search_block *b)
 {
     if (b->order == NULL && b->n <= COUNTED && b->count >= LANES && is_ascending(b->n, b->sorted)) {
@@ -109,11 +116,12 @@ static void search(const struct grd_search_block *b)
         search_all(b, NULL, false);
 }
 
-/* NaN equals nothing. */
+/* Sets to[i] to true if wanted[i] is among the n numbers, or to false if `opposite`, for i < count. It compares each wanted number with each of the n
+ * numbers. NaN equals no number. */
 static void find_one_by_one(int64_t n, const T *numbers, int64_t count, const T *wanted, bool opposite, bool *to)
 {
     for (int64_t first = 0; first < count; first += PIECE) {
-        const int64_t length = at_most(count - first, PIECE);
+        const int64_t length = grd_least(count - first, PIECE);
         C x[PIECE];
         bool found[PIECE] = {false};
         for (int64_t i = 0; i < length; i++)
@@ -137,7 +145,7 @@ static void find(int64_t n, const void *numbers, int64_t count, const void *want
         return;
     }
     for (int64_t first = 0; first < count; first += PIECE) {
-        const int64_t length = at_most(count - first, PIECE);
+        const int64_t length = grd_least(count - first, PIECE);
         search(&(struct grd_search_block){.n = n, .count = length, .sorted = sorted, .wanted = x + first, .to = at});
         for (int64_t i = 0; i < length; i++)
             to[first + i] = (at[i] < n && load(sorted[at[i]]) == load(x[first + i])) != opposite;

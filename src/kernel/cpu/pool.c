@@ -1,17 +1,20 @@
-/* The loops of pooling; see kernel/pool.h. Typed: int64 float32 float64.
+/* Computes max pooling and average pooling, and their gradients; see kernel/pool.h. The build compiles this file once for each of int64, float32 and
+ * float64.
  *
- * A row of the output is made in two steps: the rows of its windows become one line, element by element, then the windows of that line become outputs.
- * Vectors run along the line first, over outputs side by side, or the channels at one place, then. Windows at the edge of a row, which lack some elements,
- * are taken alone.
- * The gradient of an average goes the same way: rows of gradients become a line, and each element of the input takes those of the windows it is in.
- * Invariant: the order in which elements are combined follows from the windows alone, so that results do not depend on the level. */
+ * A row of the output is computed in two steps. The first step combines the input rows that the windows of the row cover into one array of the length
+ * of an input row, called a line. Its vectors run along the line. The second step combines, for each window, the elements of the line that the window
+ * covers. Its vectors run over neighbouring outputs, or over the channels of one output. Windows at the ends of a row that reach beyond the image are
+ * computed one by one.
+ * The gradient of an average is computed in the same way. Rows of gradients are combined into a line with one value per window. Then each element of
+ * the input adds up the values of the windows that contain it.
+ * Invariant: the order in which elements are combined depends on the windows only, so results do not depend on the instruction-set level. */
 #include "kernel/pool.h"
 
 #include <string.h>
 
 #include "kernel/cpu/shuffle.h"
 
-/* Integers as wide as an element: masks, and places in an image. */
+/* An integer as wide as an element, used for masks and for positions in an image. */
 #if GRD_TAG == GRD_TAG_float32
 typedef int32_t P;
 #else
@@ -21,7 +24,8 @@ typedef P place_vector __attribute__((vector_size(VECTOR_BYTES)));
 
 /* ---- Vectors ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Loads elements with a stride, of which the first n are used; what is read after them lies within the margin of a line. */
+/* Returns a vector of n elements that are `stride` elements apart. If the stride is 1 or 2, this loads whole vectors and may read past the n
+ * elements, which is safe because the array is followed by memory for a margin. */
 GRD_INLINE vector load_strided(const T *at, int64_t n, int64_t stride)
 {
     if (stride == 1)
@@ -34,6 +38,7 @@ GRD_INLINE vector load_strided(const T *at, int64_t n, int64_t stride)
     return v;
 }
 
+/* Stores the first n lanes of v to `at`. */
 GRD_INLINE void store_first(T *at, vector v, int64_t n)
 {
     if (n == LANES)
@@ -47,7 +52,8 @@ GRD_INLINE vector vector_of(C x)
     return (vector){0} + x;
 }
 
-/* Integers wrap: lanes that are not used hold anything. */
+/* Returns a + b. Integers are added as unsigned numbers, which wrap around. Unused lanes hold arbitrary values, and an overflow of signed numbers in
+ * them would be undefined. */
 GRD_INLINE vector plus(vector a, vector b)
 {
 #if GRD_IS_FLOAT
@@ -63,6 +69,7 @@ GRD_INLINE place_vector places_of(P x)
     return (place_vector){0} + x;
 }
 
+/* Returns the lanes of `yes` where the mask is set, and the lanes of `no` elsewhere. */
 GRD_INLINE place_vector choose(place_vector mask, place_vector yes, place_vector no)
 {
     return (mask & yes) | (~mask & no);
@@ -70,96 +77,107 @@ GRD_INLINE place_vector choose(place_vector mask, place_vector yes, place_vector
 
 /* ---- Windows ------------------------------------------------------------------------------------------------------------------------- */
 
+/* A range along one axis. It holds either the elements of a window, or the windows that contain an element. */
 struct range {
-    int64_t first, n; /* elements in the image */
-    int64_t extent;   /* with those of the padding */
+    int64_t first, n; /* the first element (or window) inside of the image, and the number of elements (or windows) inside */
+    int64_t extent;   /* the number of elements including those of the padding */
 };
 
-/* a / b rounded up, where most often b is 1. */
+/* Returns a / b rounded up. If b is 1, the most frequent case, no division is needed. */
 static inline int64_t up_quotient(int64_t a, int64_t b)
 {
     return b == 1 ? a : (a + b - 1) / b;
 }
 
-/* a / b, where most often b is 1 or 2 and a division would be much of the work on a short row. */
+/* Returns a / b. If b is 1 or 2, the most frequent cases, no division is needed. On a short row, divisions would take much of the time. */
 static inline int64_t quotient(int64_t a, int64_t b)
 {
     return b == 1 ? a : b == 2 ? a >> 1 : a / b;
 }
 
-/* Adaptive windows of an output of `out`. Seen from the input: the windows that an element is in. */
+/* Returns the elements of window number o of adaptive pooling, which has `out` windows over `in` elements along an axis. If `in` and `out` are
+ * exchanged, returns the windows that contain element o of the input. */
 static inline struct range adaptive_range(int64_t in, int64_t out, int64_t o)
 {
     const int64_t first = o * in / out, n = ((o + 1) * in + out - 1) / out - first;
     return (struct range){first, n, n};
 }
 
+/* Returns the elements of window number o along an axis. */
 static inline struct range range_of(const struct grd_pool *x, int axis, int64_t o)
 {
     const int64_t in = x->in[axis], dilation = x->dilation[axis], at = o * x->stride[axis] - x->padding[axis];
     if (x->kernel[axis] == 0)
         return adaptive_range(in, x->out[axis], o);
     const int64_t skipped = at < 0 ? up_quotient(-at, dilation) : 0, inside = up_quotient(in - at, dilation);
-    const int64_t n = at_most(x->kernel[axis], inside) - skipped;
-    return (struct range){at + skipped * dilation, n > 0 ? n : 0, at_most(x->kernel[axis], in + x->padding[axis] - at)};
+    const int64_t n = grd_least(x->kernel[axis], inside) - skipped;
+    return (struct range){at + skipped * dilation, n > 0 ? n : 0, grd_least(x->kernel[axis], in + x->padding[axis] - at)};
 }
 
-/* The windows that element i is in; they are not dilated. */
+/* Returns the windows along an axis that contain element i of the input. The members `first` and `n` of the result count windows. The dilation must
+ * be 1. */
 static inline struct range windows_of(const struct grd_pool *x, int axis, int64_t i)
 {
     const int64_t at = i + x->padding[axis], kernel = x->kernel[axis], stride = x->stride[axis];
     if (kernel == 0)
         return adaptive_range(x->out[axis], x->in[axis], i);
     const int64_t first = at < kernel ? 0 : quotient(at - kernel, stride) + 1,
-                  n = at_most(quotient(at, stride), x->out[axis] - 1) + 1 - first;
+                  n = grd_least(quotient(at, stride), x->out[axis] - 1) + 1 - first;
     return (struct range){first, n > 0 ? n : 0, 0};
 }
 
-/* Returns the number that an average over elements of some ranges is divided by. */
+/* Returns how many elements the divisor of an average counts along one axis, for the window with the range r. */
 static inline int64_t count_of(const struct grd_pool *x, struct range r)
 {
     return x->include_pad ? r.extent : r.n;
 }
 
-/* Windows [low, high) along an axis are those that lack no element; none of adaptive ones. */
+/* Finds the windows [*ret_low, *ret_high) along an axis that lie completely in the image. For adaptive pooling the range is empty. */
 static inline void find_complete(const struct grd_pool *x, int axis, int64_t *ret_low, int64_t *ret_high)
 {
     const int64_t out = x->out[axis], padding = x->padding[axis], stride = x->stride[axis], kernel = x->kernel[axis];
     const int64_t last =
-        kernel == 0 ? -1 : x->in[axis] + padding - (kernel - 1) * x->dilation[axis] - 1; /* where one may begin, in the padded image */
-    *ret_low = last < 0 ? 0 : at_most((padding + stride - 1) / stride, out);
-    *ret_high = last < 0 ? 0 : at_most(last / stride + 1, out);
+        /* the last start of a complete window, in the padded image */
+        kernel == 0 ? -1 : x->in[axis] + padding - (kernel - 1) * x->dilation[axis] - 1;
+    *ret_low = last < 0 ? 0 : grd_least((padding + stride - 1) / stride, out);
+    *ret_high = last < 0 ? 0 : grd_least(last / stride + 1, out);
 }
 
 /* ---- Lines --------------------------------------------------------------------------------------------------------------------------- */
 
-enum { MARGIN = GRD_POOL_SLACK / 4 / sizeof(T) /* elements before and behind a line */ };
+enum { MARGIN = GRD_POOL_SLACK / 4 / sizeof(T) /* elements of memory before and after each array of combined rows */ };
+/* Selects what is computed for each window, which is the sum, the largest element, or the largest element with its index. */
 enum kind { SUM, LARGEST, INDEXED };
 
-/* Row of an output: d and h count its depth and height. */
+/* A row of the output, or of the input for gradients. It is named by its image and by its coordinates d and h along depth and height. */
 struct row {
     int64_t image, d, h;
 };
 
+/* Returns row number i. Rows are counted through all images, each of which has the given sizes along depth, height and width. */
 static inline struct row row_of(const int64_t *sizes, int64_t i)
 {
     const int64_t rows = sizes[0] * sizes[1];
     return (struct row){i / rows, i % rows / sizes[1], i % sizes[1]};
 }
 
-/* Consecutive rows of an output whose windows have the same shape and cut, and the lines of input that they become. Steps are for depth and height. */
+/* Consecutive rows of the output, whose windows have the same shape along depth and height. For each of these rows there is a line, into which the
+ * input rows that its windows cover are combined. Arrays of two are for depth and height. */
 struct batch {
-    int64_t n;                /* lines */
-    const T *from;            /* of the first */
-    int64_t rows[2], step[2]; /* of a line */
+    int64_t n;                /* number of output rows, and of lines */
+    const T *from;            /* the first input element that line 0 combines */
+    int64_t rows[2], step[2]; /* rows: input rows that are combined into a line; step: elements between two */
+    /* place: the position of `from` in its image; place_step: positions between two input rows that are combined into one line. */
     int64_t place, place_step[2];
-    int64_t next, next_place;  /* from line to line */
-    int64_t count;             /* rows that an average over a line counts */
-    int64_t length, line_step; /* of a line; from the start of a line to that of the next, with margins between */
+    int64_t next, next_place;  /* next: elements between the first input rows of two lines; next_place: positions */
+    int64_t count;             /* input rows of a window that count in the divisor of an average */
+    int64_t length, line_step; /* length: elements of a line; line_step: elements between two lines, margins included */
+    /* The first line, i.e. the first array of combined input rows. Lines are line_step elements apart. */
     T *line;
-    P *places; /* of the first element in the row that each element of a line is from */
+    P *places; /* if indices are computed: for each element of a line, where its input row begins */
 };
 
+/* Returns the smallest value of the dtype, which never replaces another one in a maximum. */
 static inline C least(void)
 {
 #if GRD_IS_FLOAT
@@ -169,7 +187,7 @@ static inline C least(void)
 #endif
 }
 
-/* NaN is larger than what is not. */
+/* Returns a mask of the lanes in which v replaces `best`, the largest element so far, because v is larger or NaN. */
 GRD_INLINE place_vector is_larger(vector v, vector best)
 {
 #if GRD_IS_FLOAT
@@ -179,7 +197,9 @@ GRD_INLINE place_vector is_larger(vector v, vector best)
 #endif
 }
 
-/* Compares elements that are not visited in the order of their places: of equal elements the first wins, of several NaN the last. */
+/* Returns a mask of the lanes in which v replaces `best`, the largest element so far, if elements are not compared in the order of their positions.
+ * `here` and `found` are the positions of v and of `best`. Of equal elements the one with the lowest position is taken, of several NaN the one with
+ * the highest. */
 GRD_INLINE place_vector is_larger_at(vector v, place_vector here, vector best, place_vector found)
 {
     const place_vector equal = (v == best) & (here < found);
@@ -190,6 +210,8 @@ GRD_INLINE place_vector is_larger_at(vector v, place_vector here, vector best, p
 #endif
 }
 
+/* Computes the elements [i, i + n) of line number `slot` of the batch. A line is an array of the length of an input row, in which the input rows that
+ * the windows of one output row cover are combined. n is at most LANES. */
 GRD_INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slot, int64_t i, int64_t n)
 {
     const lane_mask some = first_lanes(n);
@@ -211,6 +233,8 @@ GRD_INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slo
         store_first((T *)(x->places + to), (vector)found, n);
 }
 
+/* Computes all lines of the batch. A line is an array of the length of an input row, in which the input rows that the windows of one output row cover
+ * are combined. */
 GRD_INLINE void join_rows(const struct batch *x, enum kind kind)
 {
     for (int64_t slot = 0; slot < x->n; slot++) {
@@ -224,16 +248,20 @@ GRD_INLINE void join_rows(const struct batch *x, enum kind kind)
 
 /* ---- Windows of a line --------------------------------------------------------------------------------------------------------------- */
 
-/* Windows side by side, of `taps` elements each, `step` elements and `place_step` places apart. */
+/* Outputs that are computed together from one line, an array in which the input rows that their windows cover have been combined. Each window has
+ * `taps` elements, which are `step` elements of the line, and place_step positions of the image, apart. */
 struct span {
     int64_t n, taps, step, place_step;
     const T *from;
     const P *places;
-    C count; /* what sums are divided by; 1: nothing */
+    C count; /* sums are divided by this number, unless it is 1 */
     T *out;
-    int64_t *indices, place, lane_place; /* of the first element for lane 0; from lane to lane */
+    /* place: position in its row of the first element of the window of output 0; lane_place: positions from one output's window to the next */
+    int64_t *indices, place, lane_place;
 };
 
+/* Writes for each of n outputs the index of its largest element in the image, to[i] = place + i * lane_place + offsets[i]. The position of the window
+ * of output i in its row is place + i * lane_place. */
 GRD_INLINE void write_indices(int64_t *to, const P *offsets, int64_t n, int64_t place, int64_t lane_place)
 {
     LANEWISE
@@ -241,6 +269,8 @@ GRD_INLINE void write_indices(int64_t *to, const P *offsets, int64_t n, int64_t 
         to[i] = place + i * lane_place + offsets[i];
 }
 
+/* Computes the outputs [i, i + n) of those that *s describes. n is at most LANES. The windows of neighbouring outputs begin `stride` elements apart
+ * in the array at s->from. */
 GRD_INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride, int64_t i, int64_t n)
 {
     const T *at = s->from + i * stride;
@@ -265,6 +295,7 @@ GRD_INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride,
     }
 }
 
+/* Computes all outputs that *s describes. The windows of neighbouring outputs begin `stride` elements apart in the array at s->from. */
 GRD_INLINE void take_strided(const struct span *s, enum kind kind, int64_t stride)
 {
     int64_t i = 0;
@@ -274,6 +305,7 @@ GRD_INLINE void take_strided(const struct span *s, enum kind kind, int64_t strid
         take_lanes(s, kind, stride, i, s->n - i);
 }
 
+/* Calls take_strided() for the outputs that *s describes. Strides of 1 and 2 are passed as constants, because there are faster loads for them. */
 GRD_INLINE void take_span(const struct span *s, enum kind kind, int64_t stride)
 {
     if (stride == 1)
@@ -286,14 +318,16 @@ GRD_INLINE void take_span(const struct span *s, enum kind kind, int64_t stride)
 
 /* ---- Rows of an output --------------------------------------------------------------------------------------------------------------- */
 
+/* The arguments of a call of largest() or average(), and the batch of rows that is being computed. */
 struct job {
     const struct grd_pool *pool;
     const T *in;
     T *out;
     int64_t *indices;
     struct batch batch;
-    int64_t low[GRD_POOL_AXES], high[GRD_POOL_AXES]; /* windows that lack no element */
-    bool tiled;                                      /* those of a row are all of it, and the next row goes on as it does */
+    int64_t low[GRD_POOL_AXES], high[GRD_POOL_AXES]; /* along each axis, the windows [low, high) lie in the image completely */
+    /* true if each row has out * stride elements and all its windows lie in it; consecutive lines are then computed as one long line */
+    bool tiled;
 };
 
 static inline int64_t elements_of(const int64_t *sizes)
@@ -301,7 +335,9 @@ static inline int64_t elements_of(const int64_t *sizes)
     return sizes[0] * sizes[1] * sizes[2];
 }
 
-/* Begins a batch of at most n rows: lines that are joined together are not read at once at other places, for which memory would have to wait. */
+/* Sets job->batch to a batch of at most n rows of the output, beginning with the row *at. For each row of a batch the covered input rows are combined
+ * into an array, called a line. All lines are written before the first of them is read, because loads from a line just written, at another alignment
+ * than its stores, would stall store forwarding. */
 static void open_batch(struct job *job, const struct row *at, int64_t n)
 {
     const struct grd_pool *x = job->pool;
@@ -309,7 +345,7 @@ static void open_batch(struct job *job, const struct row *at, int64_t n)
     const struct range r[2] = {range_of(x, 0, at->d), range_of(x, 1, at->h)};
     struct batch *b = &job->batch;
     const bool complete = at->h >= job->low[1] && at->h < job->high[1];
-    b->n = complete ? at_most(at_most(n, x->lines), job->high[1] - at->h) : 1;
+    b->n = complete ? grd_least(grd_least(n, x->lines), job->high[1] - at->h) : 1;
     b->place = (r[0].first * height + r[1].first) * width;
     b->from = job->in + (at->image * elements_of(x->in) + b->place) * x->channels;
     b->count = count_of(x, r[0]) * count_of(x, r[1]);
@@ -322,7 +358,8 @@ static void open_batch(struct job *job, const struct row *at, int64_t n)
     }
 }
 
-/* A window without an element. */
+/* Writes the outputs that *s describes, if their windows have no elements. The outputs become the smallest number of the dtype, and their indices
+ * `place`. */
 static void leave_empty(const struct span *s, int64_t place)
 {
     for (int64_t i = 0; i < s->n; i++)
@@ -331,7 +368,8 @@ static void leave_empty(const struct span *s, int64_t place)
         s->indices[i] = place;
 }
 
-/* Windows [o, o + n) of a row: more than one lack no element. */
+/* Computes the outputs [o, o + n) of row number `row` of the output from line number `slot` of the batch, in which the input rows that their windows
+ * cover have been combined. If n > 1, the windows of all n outputs lie completely in the image. */
 GRD_INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, int64_t o, int64_t n, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -356,6 +394,7 @@ GRD_INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, i
         take_span(&s, kind, n > 1 ? x->stride[2] : 1);
 }
 
+/* Computes row number `row` of the output from line number `slot` of the batch, in which the input rows that its windows cover have been combined. */
 GRD_INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -367,6 +406,8 @@ GRD_INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum 
     }
 }
 
+/* Sets the members of *job that hold for all batches of output rows: the windows that lie completely in the image, and the parts of `memory` for
+ * combined input rows (lines) and for the positions of their elements. */
 static void open_job(struct job *job, T *memory)
 {
     const struct grd_pool *x = job->pool;
@@ -379,8 +420,9 @@ static void open_job(struct job *job, T *memory)
     job->batch.places = (P *)memory + x->lines * job->batch.line_step + 4 * MARGIN;
 }
 
-/* Fills the margins of the lines with the identity, so that windows at the ends of a row are computed like all others. Averages allow that only if
- * padding is counted. */
+/* Fills the memory before and after each line (array of combined input rows) with neutral values and then treats all windows of a row as complete, so
+ * that windows at the ends of the row are computed together with the others. Does nothing for adaptive pooling, for several channels, if the padding
+ * is longer than this memory, or if the divisor of an average depends on how much of a window lies in the image. */
 static void fill_margins(struct job *job, T *memory, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -394,6 +436,7 @@ static void fill_margins(struct job *job, T *memory, enum kind kind)
     job->high[2] = x->out[2];
 }
 
+/* Computes the rows [begin, end) of the output, counted through all images. `kind` is a constant where this is inlined. */
 GRD_INLINE void take_rows(struct job *job, T *memory, int64_t begin, int64_t end, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -434,7 +477,7 @@ static void largest_backward(const struct grd_pool *x, int64_t begin, int64_t en
     const int64_t outputs = elements_of(x->out), places = elements_of(x->in), channels = x->channels;
     const int64_t parts = (channels + GRD_POOL_CHANNELS - 1) / GRD_POOL_CHANNELS;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t image = i / parts, from = i % parts * GRD_POOL_CHANNELS, n = at_most(GRD_POOL_CHANNELS, channels - from);
+        const int64_t image = i / parts, from = i % parts * GRD_POOL_CHANNELS, n = grd_least(GRD_POOL_CHANNELS, channels - from);
         const T *given = (const T *)grad + image * outputs * channels + from;
         const int64_t *index = indices + image * outputs * channels + from;
         T *to = (T *)grad_in + image * places * channels + from;
@@ -446,14 +489,19 @@ static void largest_backward(const struct grd_pool *x, int64_t begin, int64_t en
 }
 
 #if GRD_IS_FLOAT
+/* The arguments of average_backward(), and what it computes before the first row. */
 struct gradient {
     const struct grd_pool *pool;
     const T *grad;
     T *out;
-    const T *counts;   /* of each window: its elements along the row, a factor of what an average is divided by */
-    int64_t low, high; /* elements whose windows all lie in the row or its margins; high - low is a multiple of the stride */
+    /* for each output of a row, pool->divisor or the number of its window's elements along the row; gradients are divided by this */
+    const T *counts;
+    /* The elements [low, high) of an input row need no test for the ends of the row. Each window position that contains one of them has a term, which
+     * is 0 if there is no window. high - low is a multiple of the stride. */
+    int64_t low, high;
 };
 
+/* Adds grad[i] / (counts[i] * rows) to line[i] for n windows. counts[i] * rows is the divisor of the average of window i. */
 static void add_shares(T *line, const T *grad, const T *counts, C rows, int64_t n)
 {
     int64_t i = 0;
@@ -464,7 +512,8 @@ static void add_shares(T *line, const T *grad, const T *counts, C rows, int64_t 
         store_vector(line + i, load_vector(line + i) + load_lanes(grad + i, some) / (load_vector(counts + i) * rows));
 }
 
-/* Writes the sum of an element's shares for each column: of the windows, along depth and height, that the row of the input is in. */
+/* Writes to `line`, for each output position along the width, the sum of gradient / divisor over all windows at this position that contain the input
+ * row *at. */
 static void join_shares(const struct gradient *g, const struct row *at, T *line)
 {
     const struct grd_pool *x = g->pool;
@@ -479,14 +528,14 @@ static void join_shares(const struct gradient *g, const struct row *at, T *line)
         }
 }
 
-/* The rows that are in the same windows as one, from it on. */
+/* Returns how many consecutive input rows, beginning with row h, lie in the same windows along the height. */
 static int64_t rows_alike(const struct grd_pool *x, int64_t h)
 {
     const int64_t stride = x->stride[1], at = h + x->padding[1];
-    return stride > 0 && x->kernel[1] == stride ? at_most(stride - (at - quotient(at, stride) * stride), x->in[1] - h) : 1;
+    return stride > 0 && x->kernel[1] == stride ? grd_least(stride - (at - quotient(at, stride) * stride), x->in[1] - h) : 1;
 }
 
-/* Sums of `taps` vectors, `step` elements apart. */
+/* Returns the sum of `taps` vectors. The first is at `at`, and each begins `step` elements after the one before it. */
 GRD_INLINE vector sum_of(const T *at, int64_t taps, int64_t step)
 {
     vector sum = vector_of(0);
@@ -495,7 +544,7 @@ GRD_INLINE vector sum_of(const T *at, int64_t taps, int64_t step)
     return sum;
 }
 
-/* The last windows that n elements, or channels of one, are in are those at `at`; there are `taps` of them. */
+/* Writes out[i] = the sum over k < taps of at[i + k * step], for n elements i. */
 static void take_shares(const T *at, int64_t taps, int64_t step, int64_t n, T *out)
 {
     int64_t i = 0;
@@ -505,42 +554,49 @@ static void take_shares(const T *at, int64_t taps, int64_t step, int64_t n, T *o
         store_first(out + i, sum_of(at + i, taps, step), n - i);
 }
 
+/* Returns how many windows along the width contain an element. `phase` is the element's distance from the start of the last of these windows. */
 static int64_t taps_of(const struct grd_pool *x, int64_t phase)
 {
     return phase < x->kernel[2] ? (x->kernel[2] - 1 - phase) / x->stride[2] + 1 : 0;
 }
 
-/* take_strides for a stride of 2: a vector of the even elements and one of the odd ones at a time. */
+/* Writes 2 n elements of a row of the gradient for windows with a stride of 2. at[i] is the term that window i adds to each element of the row that
+ * it contains. The function computes a vector of even and a vector of odd elements at a time and interleaves them. */
 static void take_pairs(const struct grd_pool *x, const T *at, int64_t n, T *out)
 {
     for (int64_t i = 0; i < n; i += LANES) {
         const vector even = sum_of(at + i, taps_of(x, 0), -1), odd = sum_of(at + i, taps_of(x, 1), -1);
-        const int64_t elements = 2 * at_most(LANES, n - i);
-        store_first(out + 2 * i, low_pairs(even, odd), at_most(LANES, elements));
+        const int64_t elements = 2 * grd_least(LANES, n - i);
+        store_first(out + 2 * i, low_pairs(even, odd), grd_least(LANES, elements));
         if (elements > LANES)
             store_first(out + 2 * i + LANES, high_pairs(even, odd), elements - LANES);
     }
 }
 
-/* Writes `stride` elements for each of n windows: element i * stride + phase is the sum of the gradients of the windows that cover it. */
+/* Writes n * stride elements of a row of the gradient. at[i] is the term that window i adds to each element of the row that it contains. The elements
+ * at the distance `phase` from the start of window i are contained in window i and, depending on `phase`, in some windows before it. */
 static void take_strides(const struct grd_pool *x, const T *at, int64_t n, T *out)
 {
     const int64_t stride = x->stride[2];
     for (int64_t phase = 0; phase < stride; phase++)
         for (int64_t i = 0; i < n; i += LANES) {
             const vector sum = sum_of(at + i, taps_of(x, phase), -1);
-            for (int64_t k = 0; k < at_most(LANES, n - i); k++)
+            for (int64_t k = 0; k < grd_least(LANES, n - i); k++)
                 out[(i + k) * stride + phase] = sum[k];
         }
 }
 
+/* Writes element i of a row of the gradient, with all its channels. `line` holds for each window along the width the term that the window adds to
+ * each element that it contains. The windows that contain element i are looked up, so the function also serves at the ends of a row. */
 static void take_element(const struct grd_pool *x, const T *line, int64_t i, T *out)
 {
     const struct range r = windows_of(x, 2, i);
     take_shares(line + r.first * x->channels, r.n, x->channels, x->channels, out);
 }
 
-/* n elements, whose windows all are in the line, the last one of the first at `last`. */
+/* Writes n elements of a row of the gradient. `last` points into an array with one term per window along the width, at the term of the last window
+ * that contains the first element. Each element is the sum of the terms of all windows that contain it. Terms before or after the array must be
+ * readable and 0. */
 static void take_elements(const struct grd_pool *x, const T *last, int64_t n, T *out)
 {
     const int64_t stride = x->stride[2];
@@ -552,7 +608,7 @@ static void take_elements(const struct grd_pool *x, const T *last, int64_t n, T 
         take_strides(x, last, n / stride, out);
 }
 
-/* A row of the gradient from its line. */
+/* Writes a row of the gradient. `line` holds for each window along the width the term that the window adds to each element that it contains. */
 static void spread_line(const struct gradient *g, const T *line, T *out)
 {
     const struct grd_pool *x = g->pool;
@@ -567,6 +623,8 @@ static void spread_line(const struct gradient *g, const T *line, T *out)
     }
 }
 
+/* Writes `rows` equal rows of the gradient. `line` holds for each window along the width the term that the window adds to each element that it
+ * contains. */
 static void spread_rows(const struct gradient *g, const T *line, T *out, int64_t rows)
 {
     const int64_t width = g->pool->in[2] * g->pool->channels;
@@ -575,7 +633,9 @@ static void spread_rows(const struct gradient *g, const T *line, T *out, int64_t
         memcpy(out + i * width, out, (size_t)width * sizeof *out);
 }
 
-/* Windows in the margin, where there is room for them, give nothing. */
+/* Finds the elements [g->low, g->high) of an input row for which no test for the ends of the row is needed. Sets the memory of the terms that windows
+ * add, `lines`, and the margins before and after them to zero, so that windows beyond the ends add nothing. Does nothing for adaptive pooling, or if
+ * there are several channels and a stride above 1; then g->low and g->high stay 0. */
 static void find_inner(struct gradient *g, T *lines, int64_t line_step)
 {
     const struct grd_pool *x = g->pool;
@@ -587,7 +647,7 @@ static void find_inner(struct gradient *g, T *lines, int64_t line_step)
     for (int64_t i = -MARGIN; i < x->lines * line_step - MARGIN; i++)
         lines[i] = 0;
     g->low = (roomy || before * stride < padding ? (padding + stride - 1) / stride : before) * stride - padding;
-    g->high = (roomy ? windows : at_most(x->out[2], windows)) * stride - padding;
+    g->high = (roomy ? windows : grd_least(x->out[2], windows)) * stride - padding;
 }
 
 static void average_backward(const struct grd_pool *x, int64_t begin, int64_t end, const void *grad, void *grad_in, void *memory)
@@ -596,7 +656,7 @@ static void average_backward(const struct grd_pool *x, int64_t begin, int64_t en
     T *const counts = memory, *const lines = counts + line_step + MARGIN;
     struct gradient g = {.pool = x, .grad = grad, .out = grad_in, .counts = counts};
     for (int64_t i = 0; i < line_step && x->out[2] > 0; i++) {
-        const int64_t o = at_most(i / x->channels, x->out[2] - 1);
+        const int64_t o = grd_least(i / x->channels, x->out[2] - 1);
         counts[i] = (C)(x->divisor != 0 ? x->divisor : count_of(x, range_of(x, 2, o)));
     }
     find_inner(&g, lines, line_step);
@@ -605,7 +665,7 @@ static void average_backward(const struct grd_pool *x, int64_t begin, int64_t en
         for (int64_t i = begin; i < end && n < x->lines; i += rows[n++]) {
             const struct row at = row_of(x->in, i);
             join_shares(&g, &at, lines + n * line_step);
-            rows[n] = at_most(rows_alike(x, at.h), end - i);
+            rows[n] = grd_least(rows_alike(x, at.h), end - i);
         }
         for (int64_t slot = 0; slot < n; begin += rows[slot++])
             spread_rows(&g, lines + slot * line_step, g.out + begin * width, rows[slot]);

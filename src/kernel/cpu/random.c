@@ -1,6 +1,7 @@
-/* Words of the engine, distributions, permutations and choices, compiled once per level.
- * Invariant: every level gives the bits of PyTorch's CPU generator on a processor with fused multiply-add; so each fusion is written out here,
- * and nothing else may fuse. */
+/* Computes the words of the random number engine (32-bit outputs of the Mersenne Twister), and from words random numbers, permutations and choices;
+ * see kernel/random.h. The build compiles this file once per instruction-set level.
+ * Invariant: every level gives the bits that the CPU generator of PyTorch gives on a processor with fused multiply-add. So fused operations are
+ * written as fma() here, and the compiler must not fuse others. */
 #include <math.h>
 
 #include "base/half.h"
@@ -29,7 +30,7 @@ static void words(struct grd_mt19937 *engine, int64_t n, uint32_t *ret_words)
     }
 }
 
-/* Both products and their sum are exact. */
+/* Returns a uniform double in [0, 1) from the two words at `pair`. The two products and their sum are exact. */
 GRD_INLINE double unit_double(const uint32_t *pair)
 {
     return (double)(int32_t)(pair[0] & 0x1fffff) * 0x1p-21 + (double)pair[1] * 0x1p-53;
@@ -57,7 +58,8 @@ static void uniform_double(const struct grd_random_numbers *x, int64_t n, const 
 
 extern grd_loop_kernel *const GRD_PASTE3(grd_cast_row, float32, GRD_LEVEL)[];
 
-/* A value that rounding makes the upper bound becomes the lower one. */
+/* Writes n uniform numbers in [x->a, x->b) of a half dtype, which are rounded from float. A number that is rounded up to the upper bound is replaced
+ * by the lower bound. */
 GRD_INLINE void uniform_half(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, uint16_t *ret_values, grd_dtype dtype)
 {
     static const int64_t strides[] = {sizeof(uint16_t), sizeof(float)};
@@ -65,9 +67,9 @@ GRD_INLINE void uniform_half(const struct grd_random_numbers *x, int64_t n, cons
     float wide[PIECE], bounds[] = {(float)x->a, (float)x->b};
     uint16_t ends[2];
     narrow(2, (char *const[]){(char *)ends, (char *)bounds}, strides, NULL);
-    const uint16_t size = ends[1] & 0x7fff; /* 0 and -0 are one bound */
+    const uint16_t size = ends[1] & 0x7fff; /* 0 and -0 count as the same bound */
     for (; n > 0; n -= PIECE, words += PIECE, ret_values += PIECE) {
-        const int64_t count = at_most(n, PIECE);
+        const int64_t count = grd_least(n, PIECE);
         uniform_float(x, count, words, wide);
         narrow(count, (char *const[]){(char *)ret_values, (char *)wide}, strides, NULL);
         for (int64_t i = 0; i < count; i++)
@@ -85,6 +87,7 @@ static void uniform_bfloat16(const struct grd_random_numbers *x, int64_t n, cons
     uniform_half(x, n, words, ret_values, GRD_BFLOAT16);
 }
 
+/* The parameters of the uniform distribution on [0, 1). */
 static const struct grd_random_numbers unit = {.a = 0, .b = 1};
 
 static void exponential(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
@@ -147,18 +150,20 @@ static void long_integers(const struct grd_random_numbers *x, int64_t n, const u
     }
 }
 
-/* ---- Box–Muller -------------------------------------------------------------------------------------------------------------------
+/* ---- Box-Muller -------------------------------------------------------------------------------------------------------------------
  *
  *   radius = sqrt(-2 log(1 - u1)), angle = 2 pi u2;  mean + std * radius * cos(angle), mean + std * radius * sin(angle)
  *
  * PyTorch's float code is the Cephes single-precision log, sin and cos with multiplications fused into the additions that follow them. */
 
+/* Returns `yes` if the mask is -1, `no` if it is 0. */
 GRD_INLINE float bits_select(int32_t mask, float yes, float no)
 {
     return grd_float_from_bits(((uint32_t)mask & grd_float_bits(yes)) | (~(uint32_t)mask & grd_float_bits(no)));
 }
 
-/* Cephes logf for positive normal x: x = m 2^e with m in [sqrt(1/2), sqrt(2)), a polynomial in m - 1. */
+/* Returns log(x) for positive normal x as logf() of the Cephes library does. It writes x as m 2^e with m in [sqrt(1/2), sqrt(2)) and evaluates a
+ * polynomial in m - 1. */
 GRD_INLINE float log_cephes(float x)
 {
     uint32_t u = grd_float_bits(x);
@@ -183,7 +188,9 @@ GRD_INLINE float log_cephes(float x)
     return fmaf(e, 0.693359375f, fraction + y);
 }
 
-/* Cephes sincosf for 0 <= x < 8192: x = j pi/4 + r in three steps, polynomials for sin r and cos r, exchanged and signed by j. */
+/* Computes sin(x) and cos(x) for 0 <= x < 8192 as sincosf() of the Cephes library does. It writes x as j pi/4 + r, where pi/4 is subtracted in three
+ * parts to keep r accurate, and evaluates polynomials for sin(r) and cos(r). j decides which polynomial is the sine and which the cosine, and their
+ * signs. */
 GRD_INLINE void sincos_cephes(float x, float *ret_sin, float *ret_cos)
 {
     int32_t j = ((int32_t)(x * 1.27323954473516f) + 1) & ~1;
@@ -234,6 +241,7 @@ static void normal_double(const struct grd_random_numbers *x, int64_t n, const u
         }
 }
 
+/* Returns a uniform double in [0, 1) made from the next two words of the engine. */
 static double next_unit(struct grd_mt19937 *engine)
 {
     uint32_t pair[2];
@@ -241,7 +249,8 @@ static double next_unit(struct grd_mt19937 *engine)
     return unit_double(pair);
 }
 
-/* Box–Muller on one pair; the second value waits in the generator. */
+/* Returns a standard normal number made by the Box-Muller method. The method makes numbers in pairs; the second one of a pair is stored in the
+ * generator for the next call. */
 static double next_normal(struct grd_generator *generator)
 {
     if (generator->has_normal_double) {
@@ -269,7 +278,7 @@ static void shuffle(struct grd_mt19937 *engine, int64_t n, uint32_t *ret_values)
     for (int64_t i = 0; i < n; i++)
         ret_values[i] = (uint32_t)i;
     for (int64_t begin = 0; begin < n - 1; begin += PIECE) {
-        const int64_t count = at_most(n - 1 - begin, PIECE);
+        const int64_t count = grd_least(n - 1 - begin, PIECE);
         words(engine, count, drawn);
         for (int64_t i = begin; i < begin + count; i++) {
             const int64_t z = i + drawn[i - begin] % (uint32_t)(n - i);
@@ -317,7 +326,7 @@ static void cumulate(int64_t n, const double *p, bool wide, double *ret_cumulate
     ret_cumulated[n - 1] = 1;
 }
 
-/* The first class whose cumulated probability reaches u; without branches, which could not be foreseen. */
+/* Returns the first class whose cumulative probability is at least u. The binary search has no branches, because they would be unpredictable. */
 GRD_INLINE int64_t find_class(int64_t classes, const double *cumulated, double u)
 {
     const double *first = cumulated;
@@ -330,7 +339,7 @@ static void choose(struct grd_mt19937 *engine, int64_t classes, const double *cu
 {
     uint32_t drawn[2 * PIECE];
     for (; n > 0; n -= PIECE, ret_indices += PIECE) {
-        const int64_t count = at_most(n, PIECE);
+        const int64_t count = grd_least(n, PIECE);
         words(engine, 2 * count, drawn);
         for (int64_t i = 0; i < count; i++)
             ret_indices[i] = find_class(classes, cumulated, unit_double(drawn + 2 * i));

@@ -1,11 +1,14 @@
-/* Evenly spaced numbers and their powers; see kernel/range.h. Typed: int64 float32 float64.
- * Every step rounds as PyTorch's does: a product and a sum in the dtype, never fused. */
+/* Computes evenly spaced numbers (arange, linspace), and powers with such numbers as exponents (logspace); see kernel/range.h. The build compiles
+ * this file once for each of int64, float32 and float64. Each evenly spaced number is a product and a sum, both rounded to the dtype and never fused,
+ * as in PyTorch. */
 #include "kernel/range.h"
 
 #include <math.h>
 
 #include "kernel/cpu/typed.h"
 
+/* A is the type in which the numbers are computed. It is unsigned for integers, so that they wrap around. NUMBER() returns the value of a grd_scalar
+ * in that type. */
 #if GRD_IS_INTEGER
 typedef U A;
 #define NUMBER(scalar) ((A)(scalar).v.i)

@@ -1,4 +1,5 @@
-/* Arithmetic of real numbers as functions, for expressions that serve complex ones, too (complex.h), and bodies that several files of kernels share. */
+/* Defines the arithmetic of real numbers as functions. complex.h defines functions of the same names for complex numbers, so a kernel can be written
+ * once for real and complex dtypes. Also defines functions that several kernel files use. */
 #ifndef GRD_KERNEL_CPU_REAL_H
 #define GRD_KERNEL_CPU_REAL_H
 
@@ -16,7 +17,8 @@ static inline bool equal(C x, C y)
     return x == y;
 }
 
-/* Sums of bool elements are their "or" and products their "and"; integers wrap, through the unsigned type. */
+/* W is the type in which the functions below compute. It is unsigned for integers, so that they wrap around. For bool, a sum is "or" and a product is
+ * "and". */
 #if GRD_IS_INTEGER
 typedef U W;
 #else
@@ -25,7 +27,7 @@ typedef C W;
 
 static inline C negative(C x)
 {
-    return (C) - (W)x; /* 0 - x would make 0.0 of 0.0 */
+    return (C) - (W)x; /* not 0 - x, which would give 0.0 for 0.0 instead of -0.0 */
 }
 
 static inline C sum(C x, C y)
@@ -53,10 +55,11 @@ static inline C quotient(C x, C y)
     return x / y;
 }
 
-/* Chooses the one of two functions that takes a C. */
+/* Expands to of_float if the type C is float, and to of_double if it is double. */
 #define BY_TYPE(of_float, of_double) _Generic((C)0, float : of_float, double : of_double)
 
-/* For m = fmod(x, y). q = (x - m) / y is an integer but for rounding; floor(x / y) itself would be one too large where x / y rounds up to an integer. */
+/* Returns x / y rounded down, given m = fmod(x, y). It computes (x - m) / y, which is an integer except for rounding errors. floor(x / y) would be
+ * one too large if the division x / y rounds up to an integer. */
 static inline C quotient_less(C x, C y, C m)
 {
     const bool below = (m != 0) & ((m < 0) != (y < 0));
@@ -65,12 +68,13 @@ static inline C quotient_less(C x, C y, C m)
     return y == 0 ? quotient : found;
 }
 
+/* Returns x / y rounded down. */
 static inline C floored_quotient(C x, C y)
 {
     return quotient_less(x, y, fmod(x, y));
 }
 
-/* x + weight * (end - x), from the nearer end, so that weight 1 gives `end`. */
+/* Returns x + weight * (end - x), computed from whichever of x and `end` is nearer, so that a weight of 1 gives exactly `end`. */
 static inline C interpolated(C x, C end, C weight)
 {
     const C way = end - x;

@@ -1,10 +1,12 @@
-/* Reductions along one dimension. Typed: uint8 (bool too) int64 float32 float64 complex128; of bfloat16 sums and sums of squares alone; of int8 int16 int32 uint64
- * extremes alone.
+/* Computes reductions along one dimension, such as sums, norms and extremes; see kernel/reduce.h. The build compiles this file once for each of uint8
+ * (also used for bool), int64, float32, float64 and complex128. The file is also compiled for bfloat16, with only sums and sums of squares, and for
+ * int8, int16, int32 and uint64, with only extremes.
  *
- * A line is spread over LANES partial results, which are added up every STEPS steps, so that the error of a sum grows with
- * the logarithm of n and the order is the same at every instruction-set level.
- * Columns are taken four rows at a time. Extremes are in reduce_choose.h. */
-#include "kernel/cpu/widest.h" /* first */
+ * The elements of one output may be contiguous; they are then called a line. A line is accumulated in LANES partial results, which are added to
+ * totals every STEPS steps. So the rounding error of a sum is smaller than with one partial result, and the order of additions is the same at every
+ * instruction-set level. Otherwise neighbouring outputs are columns of rows of elements, and four rows are accumulated at a time. Extremes are in
+ * reduce_choose.h. */
+#include "kernel/cpu/widest.h" /* included before all other headers, because its pragma holds for the code after it */
 
 #include "kernel/reduce.h"
 
@@ -14,17 +16,19 @@
 #include "kernel/cpu/reduce_exp.h"
 #include "kernel/cpu/typed.h"
 
-/* Integers are converted to int64 to be added up, but for bytes, and to be multiplied. */
+/* Callers convert integers to int64 before multiplying them and, except for bytes, before summing them. So int64 is the only integer dtype with
+ * kernels for products, and integer dtypes other than uint8 and int64 have only kernels for extremes. */
 #define GRD_HAS_EXTREMES_ALONE (GRD_IS_INTEGER && GRD_TAG != GRD_TAG_uint8 && GRD_TAG != GRD_TAG_int64)
 #define GRD_HAS_PRODUCTS (!GRD_IS_HALF && (!GRD_IS_INTEGER || GRD_TAG == GRD_TAG_int64))
 
-/* An element in memory. */
+/* The type of an element in memory. Elements of a half dtype are stored as T and computed as E, which is float. */
 #if GRD_IS_HALF
 typedef T S;
 #else
 typedef E S;
 #endif
 
+/* Converts an element in memory to the type it is computed in. */
 GRD_INLINE E value_of(S x)
 {
 #if GRD_IS_HALF
@@ -34,12 +38,17 @@ GRD_INLINE E value_of(S x)
 #endif
 }
 
-/* Partial results of a line: LANES while it is long, SHORT for what is left; as many at every instruction-set level. */
+/* LANES: number of partial results into which the contiguous elements of one output are accumulated, the same at every instruction-set level. SHORT:
+ * number of partial results for few elements, and for the elements at the end. STEPS: number of elements that are added to a partial result before it
+ * is added to its total. */
 enum { LANES = sizeof(E) == 16 ? 8 : sizeof(E) == 8 ? 16 : 32, SHORT = 8, STEPS = 32 };
 
-/* Bytes and elements of a cache line; columns are taken ACROSS at a time, which is code of its own, in dtypes that are reduced often. */
+/* LINE: bytes of a cache line. ACROSS: elements of a cache line. IS_OFTEN: true for dtypes that are reduced often, which get an extra loop with
+ * exactly ACROSS columns at a time. */
 enum { LINE = 64, ACROSS = LINE / sizeof(S), IS_OFTEN = GRD_TAG == GRD_TAG_int32 || (GRD_TAG >= GRD_TAG_int64 && !GRD_IS_COMPLEX) };
 
+/* A map function returns the value that is accumulated for the element x, which may depend on the center of its output. A combine function returns
+ * the combination, e.g. the sum, of two accumulated values. */
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
 
@@ -52,7 +61,7 @@ GRD_INLINE G add(G a, G b)
 GRD_INLINE G multiply(G a, G b)
 {
 #if GRD_IS_COMPLEX
-    /* Multiplies real and imaginary parts by hand: for * of complex numbers the compiler calls a function that mends products with infinite parts. */
+    /* the operator * of complex numbers calls a function that repairs products of infinite numbers; this formula avoids the slow call */
     G result;
     __real__ result = __real__ a * __real__ b - __imag__ a * __imag__ b;
     __imag__ result = __real__ a * __imag__ b + __imag__ a * __real__ b;
@@ -62,6 +71,7 @@ GRD_INLINE G multiply(G a, G b)
 #endif
 }
 
+/* A map function that returns the element x itself. */
 GRD_INLINE G itself(E x, G center)
 {
     (void)center;
@@ -108,7 +118,7 @@ GRD_INLINE G squared(E x, G center)
 }
 #endif
 
-/* Asks for `count` elements that come FETCHED bytes later: the hardware fetches ahead within a page only. */
+/* Prefetches `count` elements that begin FETCHED bytes after x. The hardware prefetcher stops at the end of each page. */
 GRD_INLINE void fetch(const S *x, int64_t count)
 {
     enum { FETCHED = 256 };
@@ -116,8 +126,9 @@ GRD_INLINE void fetch(const S *x, int64_t count)
         __builtin_prefetch((const char *)x + FETCHED + i);
 }
 
-/* ---- Gathering: combine(map(x)) --------------------------------------------------------------------------------------------- */
-/* Written out by 64 bytes: a loop over these would leave lanes in memory, and wait for them. */
+/* ---- Accumulation: combine(map(x)) -------------------------------------------------------------------------------------------- */
+/* Sets lanes[l] = combine(lanes[l], others[l]) for `count` lanes, unrolled in steps of 64 bytes. With a loop, the compiler would keep the lanes in
+ * memory, and each step would wait for the store before it. */
 GRD_INLINE void combine_lanes(int count, G *lanes, const G *others, combine_function *combine)
 {
     enum { TOGETHER = 64 / sizeof(G) };
@@ -128,12 +139,13 @@ GRD_INLINE void combine_lanes(int count, G *lanes, const G *others, combine_func
             combine(lanes[first + l], others[first + l]);
 }
 
+/* Combines lanes `half` to 2 * half - 1 into the first `half` lanes. */
 GRD_INLINE void fold(G *lanes, int half, combine_function *combine)
 {
     combine_lanes(half, lanes, lanes + half, combine);
 }
 
-/* `width` is a constant: every fold is a loop of fixed length, which is a few instructions. */
+/* Combines `width` lanes into one. `width` is a compile-time constant, so that each fold is a few instructions. */
 GRD_INLINE G fold_all(G *lanes, int width, combine_function *combine)
 {
     if (width > 16)
@@ -145,8 +157,9 @@ GRD_INLINE G fold_all(G *lanes, int width, combine_function *combine)
     return combine(lanes[0], lanes[1]);
 }
 
-/* Lanes begin as identity and element, combined: a mere copy would be made in smaller pieces than are loaded next, which waits for it.
- * What is left of a line after whole blocks is taken from a last block that overlaps, with the identity where it does. */
+/* Reduces a line, the n contiguous elements of one output, and returns the result. The partial result in a lane starts as combine(identity, x),
+ * because a plain copy of x would be stored in pieces narrower than the next load, which would stall store-to-load forwarding. The last n % SHORT
+ * elements are read as part of the last SHORT elements; those of them that have been used already are replaced by the identity. */
 GRD_INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, combine_function *combine, G identity)
 {
     int64_t i = 0;
@@ -165,7 +178,7 @@ GRD_INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, com
         for (i = LANES; n - i >= LANES;) {
             G part[LANES];
             LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(identity, map(value_of(x[i + l]), center));
-            int64_t end = i + at_most((n - i) / LANES, STEPS) * LANES;
+            int64_t end = i + grd_least((n - i) / LANES, STEPS) * LANES;
             for (i += LANES; i < end; i += LANES) {
                 fetch(x + i, LANES);
                 LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(part[l], map(value_of(x[i + l]), center));
@@ -191,6 +204,7 @@ GRD_INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, com
     return fold_all(total, SHORT, combine);
 }
 
+/* Combines the b->n contiguous elements of each output j into b->gathered[j]. */
 GRD_INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, combine_function *combine, G identity)
 {
     G *gathered = b->gathered;
@@ -201,14 +215,15 @@ GRD_INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map
     }
 }
 
-/* Prefetches the cache line at column j of each of the `rows` rows after these: with large strides the hardware does not. One prefetch goes with
- * each line that is read, since many at once would wait for each other. */
+/* Prefetches the cache line at column j in each of `rows` rows. These rows follow the `rows` rows at `row`. The hardware does not prefetch them if
+ * the stride is large. There is one prefetch for each cache line that is read, because many prefetches at once would wait for each other. */
 GRD_INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
 {
     UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(S));
 }
 
-/* Combines columns [j, j + count) of four rows into gathered[j..]. */
+/* Combines the elements of four rows in the columns [j, j + count) into b->gathered, which has one accumulated value per column. The first row is at
+ * `row`. */
 GRD_INLINE void gather_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, map_function *map,
                             combine_function *combine, const G *center)
 {
@@ -224,7 +239,8 @@ GRD_INLINE void gather_four(const struct grd_reduce_block *b, const char *row, i
     }
 }
 
-/* Combines the rows from `row` on, one at a time. */
+/* Combines all rows of the block, beginning with row number `row`, one row at a time, into b->gathered, which has one accumulated value per
+ * column. */
 GRD_INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_function *map, combine_function *combine, const G *center)
 {
     G *restrict gathered = b->gathered;
@@ -236,9 +252,12 @@ GRD_INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_f
 }
 
 /* Note [Narrow rows]
- * Contiguous rows of few columns are reduced several at a time as one long row, in which each column occurs several times; its occurrences are combined at the end. */
+ * If rows are contiguous and have few columns, several rows are reduced as one long row, in which each column occurs several times. The occurrences
+ * of a column are combined at the end. */
 enum { WIDE_ROW = 256, NARROW = 16 };
 
+/* Returns how many contiguous rows are reduced as one long row, in which each column occurs several times. Returns 1 if the block has too many
+ * columns or too few rows. */
 GRD_INLINE int64_t rows_in_long_row(const struct grd_reduce_block *b)
 {
     int64_t rows = 1;
@@ -248,8 +267,9 @@ GRD_INLINE int64_t rows_in_long_row(const struct grd_reduce_block *b)
     return rows;
 }
 
-/* Reduces a block of few outputs, taking several rows as one long row whose columns are folded at the end; returns a block without rows. Other
- * blocks are returned unchanged. Rows that do not fill a long one are reduced as a block of few outputs again. */
+/* If the block has few columns and contiguous rows, reduces several rows as one long row (see Note [Narrow rows]), then the rows that do not fill a
+ * long row, and returns a block without rows. Returns any other block unchanged, without reducing it. `columns` is the kernel that reduces the block
+ * of long rows. */
 GRD_INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, grd_reduce_kernel *columns, combine_function *combine,
                                                  G identity)
 {
@@ -281,6 +301,7 @@ GRD_INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *
     return rest;
 }
 
+/* Combines the b->n rows of the block, four rows at a time, into b->gathered, which has one accumulated value per column. */
 GRD_INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, combine_function *combine, const G *center)
 {
     enum { ROWS = 4 };
@@ -305,7 +326,8 @@ static void nonzero_columns(const struct grd_reduce_block *b)
 #endif
 
 #if GRD_TAG == GRD_TAG_float32 || GRD_IS_HALF
-/* Sums of floats: in float over at most FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
+/* In sums of floats, at most FLOAT_STEPS elements of a lane are added in float, and the results are added in double. Adding in float is faster,
+ * because registers hold twice as many floats as doubles. */
 enum { FLOAT_LANES = 64, FLOAT_SHORT = LINE / sizeof(S), FLOAT_STEPS = 16 };
 
 GRD_INLINE E squared_if(E x, bool squares)
@@ -313,14 +335,15 @@ GRD_INLINE E squared_if(E x, bool squares)
     return squares ? x * x : x;
 }
 
-/* An element, or its square. */
+/* Returns the element x, or its square if `squares`. */
 GRD_INLINE E term(S x, bool squares)
 {
     return squared_if(value_of(x), squares);
 }
 
 #if GRD_IS_HALF
-/* Two neighbours, widened where they are by a shift and by a mask: moving each to a lane of its own costs as much again. */
+/* The two functions below convert the first and the second of two neighbouring bfloat16 elements to float, by a shift and by a mask. Moving
+ * each element to a lane of its own would cost as much again as the sum. */
 GRD_INLINE E even_of(const S *x)
 {
     uint32_t pair;
@@ -336,7 +359,7 @@ GRD_INLINE E odd_of(const S *x)
 }
 #endif
 
-/* Adds FLOAT_LANES terms to as many lanes. */
+/* Adds FLOAT_LANES elements, or their squares if `squares`, to the FLOAT_LANES lanes of `part`. */
 GRD_INLINE void add_terms(E *part, const S *x, bool squares)
 {
 #if GRD_IS_HALF
@@ -349,7 +372,8 @@ GRD_INLINE void add_terms(E *part, const S *x, bool squares)
 #endif
 }
 
-/* Adds at least FLOAT_SHORT terms up to as many totals: those of even and odd places to those of even and odd ones, but for halves. */
+/* Adds up n >= FLOAT_SHORT elements, or their squares if `squares`, in FLOAT_SHORT totals, and writes the totals to ret_total. For float32, elements
+ * with an even index are added to totals with an even index, and elements with an odd index to totals with an odd index. */
 GRD_INLINE void gather_terms(int64_t n, const S *x, bool squares, G *ret_total)
 {
     G total[FLOAT_SHORT];
@@ -372,7 +396,7 @@ GRD_INLINE void gather_terms(int64_t n, const S *x, bool squares, G *ret_total)
     while (n - i >= FLOAT_LANES) {
         E part[FLOAT_LANES] = {0};
         add_terms(part, x + i, squares);
-        int64_t end = i + at_most((n - i) / FLOAT_LANES, FLOAT_STEPS) * FLOAT_LANES;
+        int64_t end = i + grd_least((n - i) / FLOAT_LANES, FLOAT_STEPS) * FLOAT_LANES;
         for (i += FLOAT_LANES; i < end; i += FLOAT_LANES) {
             fetch(x + i, FLOAT_LANES);
             add_terms(part, x + i, squares);
@@ -388,6 +412,7 @@ GRD_INLINE void gather_terms(int64_t n, const S *x, bool squares, G *ret_total)
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) ret_total[l] = total[l] + rest[l];
 }
 
+/* Returns the sum of n elements, or of their squares if `squares`. */
 GRD_INLINE G sum_terms(int64_t n, const S *x, bool squares)
 {
     G total[FLOAT_SHORT];
@@ -398,7 +423,7 @@ GRD_INLINE G sum_terms(int64_t n, const S *x, bool squares)
 }
 
 #if !GRD_IS_HALF
-/* Adds the elements at even places to gathered[0], and those at odd ones to gathered[1]. */
+/* Adds the elements with an even index to gathered[0] and those with an odd index to gathered[1]. */
 static void sum_pairs(int64_t n, const S *x, G *gathered)
 {
     G total[FLOAT_SHORT];
@@ -416,15 +441,19 @@ GRD_INLINE G sum_line(int64_t n, const S *x)
 }
 
 #if !GRD_IS_HALF
-/* Products of floats: in float over at most PROD_STEPS + 1 elements of a lane and those of another lane, then on in double. Where these products are all in [2^-64, 2^64), no
- * digit is lost to the ends of float's range, unless the elements of one product are further apart than that; other lines are multiplied in double. */
+/* In products of floats, at most PROD_STEPS + 1 elements of a lane are multiplied in float. These products are multiplied in float by those of one
+ * other lane, and the results are multiplied in double. If all results are in [2^-64, 2^64), the range of float has cost no digits, unless a partial
+ * product left this range and came back. For that, elements would have to differ by even larger factors. If a result is outside of [2^-64, 2^64), all
+ * elements are multiplied again in double. */
 enum { PROD_STEPS = 8, PROD_LANES = FLOAT_LANES / 2 };
 
+/* Returns the product of n elements, multiplied in double. */
 static __attribute__((noinline)) G prod_in_double(int64_t n, const E *x)
 {
     return gather_line(n, x, 0, itself, multiply, 1);
 }
 
+/* Returns the product of n elements, multiplied in float if float's range allows it, otherwise in double. */
 GRD_INLINE G prod_line(int64_t n, const E *x)
 {
     if (n < FLOAT_LANES)
@@ -440,7 +469,7 @@ GRD_INLINE G prod_line(int64_t n, const E *x)
     }
     LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = 1;
     for (int64_t i = 0; n - i >= FLOAT_LANES;) {
-        const int64_t end = i + at_most((n - i) / FLOAT_LANES, PROD_STEPS) * FLOAT_LANES;
+        const int64_t end = i + grd_least((n - i) / FLOAT_LANES, PROD_STEPS) * FLOAT_LANES;
         for (; i < end; i += FLOAT_LANES) {
             fetch(x + i, FLOAT_LANES);
             for (int l = 0; l < FLOAT_LANES; l++)
@@ -448,7 +477,7 @@ GRD_INLINE G prod_line(int64_t n, const E *x)
         }
         for (int l = 0; l < PROD_LANES; l++) {
             part[l] *= part[l + PROD_LANES];
-            beyond[l] |= vm_bits_float(part[l]) - 0x1f800000; /* the bits of 2^-64 */
+            beyond[l] |= vm_bits_float(part[l]) - 0x1f800000; /* sets bit 30 unless |part[l]| is in [2^-64, 2^64) */
         }
         LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] *= (G)part[l] * (G)part[l + FLOAT_SHORT];
         for (int l = 0; l < FLOAT_LANES; l++)
@@ -460,6 +489,7 @@ GRD_INLINE G prod_line(int64_t n, const E *x)
 }
 #endif
 
+/* Number of rows that are added in float before their sum is added in double. */
 enum { BLOCK_ROWS = 8 };
 
 GRD_INLINE E add_eight(const E x[BLOCK_ROWS])
@@ -467,7 +497,8 @@ GRD_INLINE E add_eight(const E x[BLOCK_ROWS])
     return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
-/* Adds columns [j, j + count) of 8 or 16 rows to gathered[j..]; in float, two by two. */
+/* Adds the elements of `rows` rows (8 or 16) in the columns [j, j + count) to b->gathered, which has one sum per column. The first row is at `row`.
+ * The rows are added pairwise in float. */
 GRD_INLINE void add_rows(const struct grd_reduce_block *b, const char *row, int rows, int64_t j, int64_t count)
 {
     const S *x[BLOCK_ROWS], *y[BLOCK_ROWS];
@@ -492,7 +523,8 @@ GRD_INLINE void add_rows(const struct grd_reduce_block *b, const char *row, int 
 #if GRD_IS_HALF
 enum { PAIRS = ACROSS / 2 };
 
-/* Sums of ACROSS columns of eight rows, those at even places first. */
+/* Writes the sums of eight rows for ACROSS columns to ret_sums. The sums of the columns with an even index come first, then those of the columns with
+ * an odd index. The rows are `stride` bytes apart. */
 GRD_INLINE void add_pairs(const char *row, int64_t stride, E *ret_sums)
 {
     const S *x[BLOCK_ROWS];
@@ -511,7 +543,8 @@ GRD_INLINE void add_pairs(const char *row, int64_t stride, E *ret_sums)
     }
 }
 
-/* Adds columns [j, j + ACROSS) of sixteen rows, which take no longer to add to gathered[j..] than eight. */
+/* Adds the elements of sixteen rows in the columns [j, j + ACROSS) to b->gathered, which has one sum per column. An update of b->gathered after every
+ * eight rows would take twice as much time. */
 GRD_INLINE void add_sixteen_rows(const struct grd_reduce_block *b, const char *row, int64_t j)
 {
     E low[ACROSS], high[ACROSS], sums[ACROSS];
@@ -527,7 +560,8 @@ GRD_INLINE void add_sixteen_rows(const struct grd_reduce_block *b, const char *r
 }
 #endif
 
-/* Adds the first rows, `rows` at a time, and leaves the others. */
+/* Adds the rows of the block, `rows` at a time, to b->gathered, which has one accumulated value per column, and removes them from the block. Fewer
+ * than `rows` rows remain. */
 GRD_INLINE void add_blocks(struct grd_reduce_block *b, int rows)
 {
     for (; b->n >= rows; b->n -= rows, b->in += rows * b->stride) {
@@ -642,7 +676,8 @@ static void abs_columns(const struct grd_reduce_block *b)
 
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
 #if GRD_TAG == GRD_TAG_float32 || GRD_IS_HALF
-/* Sums of squares in float that may have lost something to the ends of its range are made again in double. */
+/* Returns the sum of the squares of n elements, computed in float. If the sum is so small or so large that squares may have left float's range,
+ * computes it again in double. */
 GRD_INLINE G square_line(int64_t n, const S *x)
 {
     const G sum = sum_terms(n, x, true);
@@ -676,9 +711,11 @@ static void square_columns(const struct grd_reduce_block *b)
 #endif
 
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* In the precision of the elements, in pieces that stay in the first cache. */
+/* Number of elements whose exponentials are computed before they are added. They are computed in the precision of the elements and stay in the
+ * first-level cache until then. */
 enum { PIECE = 256 };
 
+/* Writes exp(x[i] - center) to ret[i] for i < n. */
 GRD_INLINE void exponentials(int64_t n, const E *restrict x, E center, E *restrict ret)
 {
     for (int64_t i = 0; i < n; i++)
@@ -692,7 +729,7 @@ static void exp_lines(const struct grd_reduce_block *b)
         const E *x = (const E *)(b->in + j * b->stride);
         G sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE) {
-            int64_t n = at_most(PIECE, b->n - i);
+            int64_t n = grd_least(PIECE, b->n - i);
             exponentials(n, x + i, ((const E *)b->center)[j], piece);
             sum += sum_line(n, piece);
         }

@@ -1,4 +1,5 @@
-/* Extremes and their places: the part of reduce.c for elements that have an order. Gathered in the type of the elements, E; NaN wins. */
+/* Finds extremes, and the first index at which an element has a given value, for dtypes that have an order. Included by reduce.c only. Extremes are
+ * accumulated in the type E of the elements. If any element is NaN, the extreme is NaN. */
 #ifndef GRD_KERNEL_REDUCE_CHOOSE_H
 #define GRD_KERNEL_REDUCE_CHOOSE_H
 
@@ -14,21 +15,23 @@ GRD_INLINE bool is_nan(E x)
 #endif
 }
 
-/* a, unless b is better or NaN. */
+/* Returns the larger of a and b, or NaN if one is NaN. */
 GRD_INLINE E larger(E a, E b)
 {
     E best = b > a ? b : a;
     return is_nan(b) ? b : best;
 }
 
+/* Returns the smaller of a and b, or NaN if one is NaN. */
 GRD_INLINE E smaller(E a, E b)
 {
     E best = b < a ? b : a;
     return is_nan(b) ? b : best;
 }
 
-enum { WIDE = sizeof(E) == 8 ? 32 : 64 }; /* lanes of a long line: as many as stay in registers */
+enum { WIDE = sizeof(E) == 8 ? 32 : 64 }; /* number of partial extremes of at least 256 elements; so many fit into registers */
 
+/* Writes lanes[l] = choose(lanes[l], block[l]) for `width` lanes. */
 GRD_INLINE void choose_block(E *lanes, const E *block, int width, choose_function *choose)
 {
     if (width == WIDE)
@@ -38,7 +41,8 @@ GRD_INLINE void choose_block(E *lanes, const E *block, int width, choose_functio
         LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(lanes[l], block[l]);
 }
 
-/* Chooses among a line by blocks. The rest after whole blocks is covered by a last one that overlaps: choosing twice changes nothing. */
+/* Returns the extreme of `best` and n contiguous elements. choose() returns the extreme of two elements. It is applied to `width` elements at a time.
+ * The last step takes the last `width` elements. Some of them may have been taken before, which changes no extreme. */
 GRD_INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
 {
     E lanes[WIDE];
@@ -78,7 +82,8 @@ GRD_INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *
     }
 }
 
-/* Chooses among columns [j, j + count) of four rows and gathered[j..]. */
+/* Combines the elements of four rows in the columns [j, j + count) with the extremes so far in b->gathered, which has one element per column. The
+ * first row is at `row`. */
 GRD_INLINE void choose_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, choose_function *choose)
 {
     const E *x0 = (const E *)row + j, *x1 = (const E *)(row + b->stride) + j;
@@ -132,12 +137,14 @@ static void min_columns(const struct grd_reduce_block *b)
     choose_columns(b, smaller);
 }
 
-/* Equal, or both NaN. */
+/* True if x equals `wanted` or both are NaN. */
 GRD_INLINE bool same(E x, E wanted)
 {
     return (x == wanted) | ((int)is_nan(x) & (int)is_nan(wanted));
 }
 
+/* For each output j, lowers found[j] to the index of the first of its b->n contiguous elements that equals center[j], if there is one. LANES elements
+ * are compared at a time, and the index is determined only if one of them is equal. */
 static void find_lines(const struct grd_reduce_block *b)
 {
     int64_t *found = b->gathered;
@@ -147,7 +154,7 @@ static void find_lines(const struct grd_reduce_block *b)
         if (found[j] <= b->first)
             continue;
         for (int64_t i = 0; i < b->n; i += LANES) {
-            int64_t end = at_most(b->n, i + LANES);
+            int64_t end = grd_least(b->n, i + LANES);
             unsigned any = 0;
             if (end == i + LANES)
                 LANEWISE for (int l = 0; l < LANES; l++) any |= same(x[i + l], wanted);
@@ -159,7 +166,7 @@ static void find_lines(const struct grd_reduce_block *b)
             while (k < end && !same(x[k], wanted))
                 k++;
             if (k < end) {
-                found[j] = at_most(found[j], b->first + k);
+                found[j] = grd_least(found[j], b->first + k);
                 break;
             }
         }

@@ -1,4 +1,5 @@
-/* Says what gathered values begin as, and what becomes of them in the end: a part of reduce.c. */
+/* Defines the functions that initialise accumulated values (begin_...), and the functions that finish them, e.g. by dividing a sum to get a mean
+ * (end_...); see kernel/reduce.h. Included by reduce.c only. */
 #ifndef GRD_KERNEL_REDUCE_ENDS_H
 #define GRD_KERNEL_REDUCE_ENDS_H
 
@@ -29,7 +30,7 @@ GRD_INLINE void fill_elements(int64_t n, E *gathered, E value)
         gathered[i] = value;
 }
 
-/* The ends of the range of E. */
+/* The smallest and the largest value of the element type E. */
 #if GRD_IS_FLOAT
 static const E lowest = -INFINITY, highest = INFINITY;
 #elif GRD_IS_SIGNED
@@ -48,7 +49,7 @@ static void begin_highest(int64_t n, void *gathered)
     fill_elements(n, gathered, highest);
 }
 
-/* After every place. */
+/* Sets n indices to INT64_MAX, which is greater than the index of any element. */
 static void begin_nowhere(int64_t n, void *gathered)
 {
     for (int64_t i = 0; i < n; i++)
@@ -57,7 +58,8 @@ static void begin_nowhere(int64_t n, void *gathered)
 #endif
 
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
-/* A complex value is divided part by part. Roots are of magnitudes, which are gathered in the real part. */
+/* Number of real numbers in an accumulated value. Complex values are divided as two real numbers. Roots are taken only of values that are real and
+ * are stored in the real part. */
 enum { PARTS = sizeof(G) / sizeof(double) };
 
 static void end_divide(int64_t n, void *gathered, const void *center, double number)
@@ -115,7 +117,8 @@ static void end_log(int64_t n, void *gathered, const void *center, double number
 }
 #endif
 
-/* The bytes lie where values are that have been read. */
+/* The two functions below write their results as bytes to the start of the array `gathered`. There they overwrite only values that have been read
+ * already. */
 static void end_any(int64_t n, void *gathered, const void *center, double number)
 {
     const G *v = gathered;

@@ -1,14 +1,15 @@
-/* exp for sums of exponentials: softmax, log_softmax, logsumexp. Branch-free, so that loops over it vectorise.
+/* Defines exp() for sums of exponentials, in softmax, log_softmax and logsumexp. The functions have no branches, so loops that call them vectorise.
  *
- * The float ones stay in float, which halves their cost against vm_exp; their relative error is below 1.5 * 2^-23, far less than that of
- * the quotients they go into. Like vm_exp's, results may differ in the last bit between levels with fused multiply-add and without. */
+ * The float functions compute in float, which takes half the time of vm_exp. Their relative error is below 1.5 * 2^-23, which is small against the
+ * rounding errors of the sums and quotients made of them. As with vm_exp, results of instruction-set levels with and without fused multiply-add may
+ * differ in the last bit. */
 #ifndef GRD_KERNEL_REDUCE_EXP_H
 #define GRD_KERNEL_REDUCE_EXP_H
 
 #include "kernel/cpu/vecmath.h"
 
-/* exp(x) = 2^n * exp(r), n the integer nearest to x / log(2), exp(r) = 1 + r + r^2 * p(r); p interpolates at Chebyshev nodes.
- * Gives exp(r), and n + VM_ROUNDER_FLOAT in ret_rounded. NaN stays NaN. */
+/* Splits exp(x) into 2^n * exp(r), where n is the integer nearest to x / log(2). Returns exp(r) and writes n + VM_ROUNDER_FLOAT to *ret_rounded.
+ * exp(r) is computed as 1 + r + r^2 * p(r), where the polynomial p interpolates at Chebyshev nodes. If x is NaN, the result is NaN. */
 GRD_INLINE float reduce_exp_fraction(float x, float *ret_rounded)
 {
     static const float c[] = {0.5f, 0x1.5554d80000000p-3f, 0x1.5554e40000000p-5f, 0x1.1210720000000p-7f, 0x1.6d49260000000p-10f};
@@ -18,7 +19,8 @@ GRD_INLINE float reduce_exp_fraction(float x, float *ret_rounded)
     return vm_fma_float(vm_poly_float(c, 5, r), r * r, r) + 1;
 }
 
-/* 2^n goes in as two factors, so that results become infinite or subnormal as they should. */
+/* Returns exp(x) = 2^n * exp(r). It multiplies by 2^n as two factors, because 2^n alone would overflow or underflow when the result is close to doing
+ * so. */
 GRD_INLINE float reduce_exp_float(float x)
 {
     float rounded;
@@ -28,7 +30,7 @@ GRD_INLINE float reduce_exp_float(float x)
     return p * scale.a * scale.b;
 }
 
-/* For x <= 40: 2^n moved up by 2^64 and back down, which rounds subnormal results once. */
+/* Returns exp(x) = 2^n * exp(r) for x <= 40. It multiplies by 2^(n + 64) and then by 2^-64, so that a subnormal result is rounded only once. */
 GRD_INLINE float reduce_exp_low_float(float x)
 {
     float rounded;

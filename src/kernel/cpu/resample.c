@@ -1,8 +1,9 @@
-/* The loops that resample images; see kernel/resample.h. Typed: uint8 float32 float64.
+/* Resamples images (interpolate); see kernel/resample.h. The build compiles this file once for each of uint8, float32 and float64.
  *
- * A row of the input is resampled along itself once, and kept as long as rows of the output near by need it. An element that a weight of zero would multiply is
- * not read where the counts say so: it may be infinite.
- * Invariant: sums are in the order of the taps, so that results do not depend on the level. */
+ * A row of the input is resampled along its length once, and the result stays in a buffer while neighbouring rows of the output need it. A table
+ * lists the input elements and the weights for each output. Only the first counts[o] entries of output o are used. The others have the weight 0, but
+ * the element that they name may be infinite, and 0 * infinity would be NaN.
+ * Invariant: the terms of a sum are added in their order in the table, so results do not depend on the instruction-set level. */
 #include "kernel/resample.h"
 
 #include <stdbool.h>
@@ -18,9 +19,10 @@ typedef int32_t sum;
 typedef C weight, sum;
 #endif
 
-enum { BLOCK = 256 /* sums at a time */, FEW = 4 /* taps that are added up at once */ };
+enum { BLOCK = 256 /* most sums that are computed together */, FEW = 4 /* most terms that are added without a buffer of sums */ };
 
-/* The sum as an element: uint8 rounds the fixed point numbers, and ends at its bounds. */
+/* Converts a sum to an element. For uint8 the sum is a fixed-point number with `precision` fraction bits, which is rounded and clamped to 0 and
+ * 255. */
 GRD_INLINE T finished(sum s, int precision)
 {
 #if GRD_IS_INTEGER
@@ -34,7 +36,7 @@ GRD_INLINE T finished(sum s, int precision)
 
 /* ---- Along a row ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Outputs [first, end), one by one. */
+/* Computes the outputs [first, end) of a row, one by one. Each is the weighted sum of `taps` input elements. */
 GRD_INLINE void resample_elements(const struct grd_resample_axis *a, int taps, const T *restrict in, int64_t first, int64_t end,
                                   T *restrict out)
 {
@@ -48,10 +50,11 @@ GRD_INLINE void resample_elements(const struct grd_resample_axis *a, int taps, c
 }
 
 #if GRD_TAG == GRD_TAG_float32 && defined(__AVX2__)
+/* A vector that holds the index of an input element in each lane. */
 typedef int32_t places __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t places_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 
-/* Lane l is lane at[l] of v. */
+/* Returns the vector whose lane l is lane at[l] of v. */
 GRD_INLINE vector picked(vector v, places at)
 {
 #if defined(__AVX512F__)
@@ -70,10 +73,11 @@ GRD_INLINE bool are_zeros(places x)
 #endif
 }
 
-/* Outputs side by side, which are most often made of elements so near to each other that one load has them all. */
+/* Computes LANES neighbouring outputs, beginning with output o. Most often all their input elements lie within one vector. Then this vector is loaded
+ * once, and the elements are picked from it. Otherwise the outputs are computed one by one. */
 GRD_INLINE void resample_lanes(const struct grd_resample_axis *a, int taps, const T *in, int64_t o, T *out)
 {
-    const int64_t first = at_most(a->index[o], a->in - LANES);
+    const int64_t first = grd_least(a->index[o], a->in - LANES);
     const vector near = load_vector(in + first);
     vector s = {0};
     places beyond = {0};
@@ -90,6 +94,7 @@ GRD_INLINE void resample_lanes(const struct grd_resample_axis *a, int taps, cons
 }
 #endif
 
+/* Resamples a row of one channel in which every output is made of `taps` input elements. `taps` is a constant where this is inlined. */
 GRD_INLINE void resample_line(const struct grd_resample_axis *a, int taps, const T *restrict in, T *restrict out)
 {
     int64_t o = 0;
@@ -100,7 +105,7 @@ GRD_INLINE void resample_line(const struct grd_resample_axis *a, int taps, const
     resample_elements(a, taps, in, o, a->out, out);
 }
 
-/* Outputs that have more taps, in numbers that differ. */
+/* Resamples a row of one channel along its length, if the number of input elements per output varies. */
 static void resample_filtered(const struct grd_resample_axis *a, const T *restrict in, T *restrict out)
 {
     const weight *weights = a->weights;
@@ -112,7 +117,7 @@ static void resample_filtered(const struct grd_resample_axis *a, const T *restri
     }
 }
 
-/* out = the sum of w[k] * from[k], n elements each. */
+/* Writes to out[i] the sum of w[k] * from[k][i] over k < taps, for i < n. `taps` is a constant where this is inlined. */
 GRD_INLINE void combine(int taps, const T *const *from, const weight *w, int precision, int64_t n, T *restrict out)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -124,6 +129,7 @@ GRD_INLINE void combine(int taps, const T *const *from, const weight *w, int pre
     }
 }
 
+/* True if the weight w is exactly 1. For uint8 it is a fixed-point number with `precision` fraction bits. */
 GRD_INLINE bool is_one(weight w, int precision)
 {
 #if GRD_IS_INTEGER
@@ -134,7 +140,8 @@ GRD_INLINE bool is_one(weight w, int precision)
 #endif
 }
 
-/* Combines at most FEW taps. */
+/* Writes to out[i] the sum of w[k] * from[k][i] over k < taps, for i < n. `taps` is at most FEW. Unlike combine(), this function takes a `taps` that
+ * is not a constant. If the only term has the weight 1, the elements of from[0] are copied. */
 static void combine_few(int64_t taps, const T *const *from, const weight *w, int precision, int64_t n, T *out)
 {
     if (taps == 0)
@@ -151,7 +158,7 @@ static void combine_few(int64_t taps, const T *const *from, const weight *w, int
         combine(4, from, w, precision, n, out);
 }
 
-/* Adds the elements of one tap to the sums of a block. */
+/* Adds w * from[i] to sums[i] for i < n. */
 GRD_INLINE void add_scaled(sum *restrict sums, weight w, const T *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -164,6 +171,8 @@ GRD_INLINE void finish_sums(T *restrict out, const sum *restrict sums, int preci
         out[i] = finished(sums[i], precision);
 }
 
+/* Computes all `channels` elements of output position o of a row from the input row `in`, with the input positions and weights that *a lists for
+ * o. */
 static void resample_place(const struct grd_resample_axis *a, int64_t o, int64_t channels, const T *in, T *out)
 {
     const weight *weights = a->weights;
@@ -179,13 +188,15 @@ static void resample_place(const struct grd_resample_axis *a, int64_t o, int64_t
     }
     for (int64_t c = 0; c < channels; c += BLOCK) {
         sum sums[BLOCK] = {0};
-        const int64_t n = at_most(BLOCK, channels - c);
+        const int64_t n = grd_least(BLOCK, channels - c);
         for (int64_t k = 0; k < a->counts[o]; k++)
             add_scaled(sums, weights[k * a->out + o], in + a->index[k * a->out + o] * channels + c, n);
         finish_sums(out + c, sums, a->precision, n);
     }
 }
 
+/* Resamples the input row `in` along its length, with the input elements and weights that *a lists for each output position, and writes a->out
+ * positions with `channels` elements each to `out`. */
 static void resample_row(const struct grd_resample_axis *a, int64_t channels, const T *in, T *out)
 {
     if (channels > 1)
@@ -203,15 +214,18 @@ static void resample_row(const struct grd_resample_axis *a, int64_t channels, co
 
 /* ---- Across rows ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The rows of an image of the input that one of the output is made of. */
+/* The arguments for computing the rows of image number `image` of the output from the input `in`. `kept` is a buffer of input rows that have been
+ * resampled along their length, which several rows of the output need. */
 struct rows {
     const struct grd_resample *x;
     const T *in;
     T *kept;
-    int64_t *keys; /* the row that each kept one is, counted over all images, or -1 */
+    int64_t *keys; /* for each row in the buffer, its number, counted through all images, or -1 if there is none */
     int64_t image;
 };
 
+/* Returns the input row at (depth, height) of the current image, resampled along its length. If the buffer r->kept does not hold this row, computes
+ * it first. */
 static const T *kept_row(const struct rows *r, int64_t depth, int64_t height)
 {
     const struct grd_resample *x = r->x;
@@ -224,7 +238,8 @@ static const T *kept_row(const struct rows *r, int64_t depth, int64_t height)
     return kept;
 }
 
-/* Integers only move along the depth, so that their numbers have the precision of the height. */
+/* Returns the weight of an input row, given its weights along depth and height. For uint8 the depth is never resampled with weights other than 1, so
+ * the result has the fixed-point precision of the height. */
 GRD_INLINE weight weight_of(weight depth, weight height)
 {
 #if GRD_IS_INTEGER
@@ -235,14 +250,15 @@ GRD_INLINE weight weight_of(weight depth, weight height)
 #endif
 }
 
-/* Rows that are more than a few. */
+/* Computes the output row at (depth, height), which has n elements, as the weighted sum of more than FEW input rows that have been resampled along
+ * their length. A buffer holds BLOCK sums at a time. */
 static void sum_many_rows(const struct rows *r, int64_t depth, int64_t height, int64_t n, T *out)
 {
     const struct grd_resample_axis *d = &r->x->axes[0], *h = &r->x->axes[1];
     const weight *depth_weights = d->weights, *height_weights = h->weights;
     for (int64_t from = 0; from < n; from += BLOCK) {
         sum sums[BLOCK] = {0};
-        const int64_t some = at_most(BLOCK, n - from);
+        const int64_t some = grd_least(BLOCK, n - from);
         for (int64_t i = depth; i < d->counts[depth] * d->out; i += d->out)
             for (int64_t k = height; k < h->counts[height] * h->out; k += h->out)
                 add_scaled(sums, weight_of(depth_weights[i], height_weights[k]), kept_row(r, d->index[i], h->index[k]) + from, some);
@@ -250,6 +266,7 @@ static void sum_many_rows(const struct rows *r, int64_t depth, int64_t height, i
     }
 }
 
+/* Computes the output row at (depth, height), which has n elements, as the weighted sum of input rows that have been resampled along their length. */
 static void sum_rows(const struct rows *r, int64_t depth, int64_t height, int64_t n, T *out)
 {
     const struct grd_resample_axis *d = &r->x->axes[0], *h = &r->x->axes[1];

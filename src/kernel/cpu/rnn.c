@@ -1,5 +1,6 @@
-/* Steps of recurrent cells and their gradients; formulas in kernel/rnn.h. Typed: float32 float64.
- * Invariant: an element depends on its row and column alone, so a batch may be cut anywhere. */
+/* Computes steps of recurrent cells and their gradients; kernel/rnn.h has the formulas. The build compiles this file once for float32 and once for
+ * float64.
+ * Invariant: the rows of a batch are computed independently of each other, so a batch may be divided between threads anywhere. */
 #include "kernel/rnn.h"
 
 #include <stddef.h>
@@ -9,7 +10,9 @@
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Advances one row. `saved` may be NULL, which is constant where this is inlined. */
+/* Computes one row of an lstm step with n hidden elements by the formulas of kernel/rnn.h. p, q and b are rows of the input product, of the product
+ * of the state, and of the bias. The states h and c are overwritten. If `saved` is not NULL, the four gates and the old c are saved there for the
+ * gradient. Where this is inlined with a constant NULL for `saved`, the stores are removed. */
 GRD_INLINE void lstm_row(int64_t n, const T *restrict p, const T *restrict q, const T *restrict b, T *restrict h, T *restrict c,
                          T *restrict saved)
 {
@@ -44,6 +47,9 @@ static void step_lstm(const struct grd_rnn_step *x)
     }
 }
 
+/* Computes one row of a gru step with n hidden elements by the formulas of kernel/rnn.h. p, q and b are rows of the input product, of the product of
+ * the state, and of the bias. The state h is overwritten. If `saved` is not NULL, the two gates, the new content and the product of the state are
+ * saved there for the gradient. */
 GRD_INLINE void gru_row(int64_t n, const T *restrict p, const T *restrict q, const T *restrict b, T *restrict h, T *restrict saved)
 {
     IN_PLACE
@@ -77,7 +83,7 @@ GRD_INLINE T rnn_tanh(T x)
     return vm_tanh(x);
 }
 
-/* NaN stays NaN. */
+/* Returns max(x, 0), or NaN if x is NaN. */
 GRD_INLINE T rnn_relu(T x)
 {
     return x < 0 ? 0 : x;

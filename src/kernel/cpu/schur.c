@@ -1,6 +1,9 @@
-/* Eigenvalues of general real matrices; see kernel/eigen.h. Typed: float32 float64. As in LAPACK's geev, so that values come in its order: a matrix is balanced, reduced
- * to Hessenberg form by reflections, and that to a quasi-triangle, with blocks of 2 x 2 for pairs of conjugates, by double QR steps; eigenvectors follow by
- * substitution. G. Golub and C. Van Loan, Matrix Computations, chapter 7. */
+/* Computes eigenvalues and eigenvectors of general real matrices; see kernel/eigen.h. The build compiles this file once for float32 and once for
+ * float64.
+ *
+ * The steps are those of LAPACK's geev, so that eigenvalues come in the same order. The matrix is balanced and reduced to Hessenberg form by
+ * reflections. Double QR steps then reduce it to quasi-triangular form, which has 2 x 2 blocks for conjugate pairs of eigenvalues. The eigenvectors
+ * are found by substitution. See G. Golub and C. Van Loan, Matrix Computations, chapter 7. */
 #include "kernel/eigen.h"
 
 #include <float.h>
@@ -9,26 +12,29 @@
 
 #include "kernel/cpu/typed.h"
 
-enum { STEPS = 30 /* for each of at least 10 rows */, STEPS_STUCK = 10 /* after which a shift is exceptional */, RADIX = 2 };
+enum { STEPS = 30 /* most QR steps per row */, STEPS_STUCK = 10 /* QR steps from one exceptional shift to the next */, RADIX = 2 };
 
 #if GRD_TAG == GRD_TAG_float32
-enum { MOST = FLT_MAX_EXP - 4 }; /* powers of 2 whose inverse is no subnormal number */
+enum { MOST = FLT_MAX_EXP - 4 }; /* the largest exponent of a scale 2^n, chosen so that 2^-n is not subnormal */
 static const T epsilon = FLT_EPSILON, least = FLT_MIN;
 #else
 enum { MOST = DBL_MAX_EXP - 4 };
 static const T epsilon = DBL_EPSILON, least = DBL_MIN;
 #endif
 
-/* H is A, then its Hessenberg form, then the quasi-triangle, of which rows and columns [low, high] are not triangular from the beginning; Z has the vectors. */
+/* The state of the computation for one matrix A. `h` holds A, then its Hessenberg form, then the quasi-triangular form. After permute(), h is
+ * triangular outside of rows and columns low to high. `z` holds the product of the reflections and rotations, which turns eigenvectors of the
+ * quasi-triangular form into eigenvectors of A. */
 struct schur {
     int64_t n, low, high;
-    T unit;     /* LAPACK's numbers, as multiples of these */
-    T *h, *z;   /* z NULL: the values alone */
-    T *scales;  /* of rows [low, high]; of the others, with which row each was exchanged */
-    T *wr, *wi; /* the values */
-    T *re, *im; /* a column each */
+    T unit;     /* LAPACK scales the matrix differently; its numbers are those of `h` multiplied by `unit` */
+    T *h, *z;   /* z is NULL if only eigenvalues are wanted */
+    T *scales;  /* for each of the rows [low, high] its scale; for each other row the number of the row with which it was exchanged */
+    T *wr, *wi; /* real and imaginary parts of the eigenvalues */
+    T *re, *im; /* scratch memory of n elements each; at the end the real and imaginary parts of an eigenvector */
 };
 
+/* Returns the largest absolute value of n elements. */
 static T largest_of(int64_t n, const T *x)
 {
     T largest = 0;
@@ -39,6 +45,7 @@ static T largest_of(int64_t n, const T *x)
 
 /* ---- Balance ------------------------------------------------------------------------------------------------------------------------------ */
 
+/* Exchanges `count` elements of x with `count` elements of y. The elements of both arrays are `step` apart. */
 static void exchange(int64_t count, int64_t step, T *x, T *y)
 {
     for (int64_t i = 0; i < count * step; i += step) {
@@ -48,7 +55,7 @@ static void exchange(int64_t count, int64_t step, T *x, T *y)
     }
 }
 
-/* Exchanges rows and columns i and `with`. */
+/* Exchanges rows i and `with` of h, and columns i and `with`, and records the exchange in s->scales. */
 static void exchange_both(struct schur *s, int64_t i, int64_t with)
 {
     s->scales[with] = (T)i;
@@ -58,6 +65,8 @@ static void exchange_both(struct schur *s, int64_t i, int64_t with)
     exchange(s->n, s->n, s->h + i, s->h + with);
 }
 
+/* True if row i of h has only zeros in columns low to high, except for its diagonal element. `line` points to the first element of the row, whose
+ * elements are `step` apart. If `line` and `step` are those of column i, tests the column in rows low to high. */
 static bool is_alone(const struct schur *s, int64_t i, int64_t step, const T *line)
 {
     for (int64_t j = s->low; j <= s->high; j++)
@@ -66,7 +75,8 @@ static bool is_alone(const struct schur *s, int64_t i, int64_t step, const T *li
     return true;
 }
 
-/* Moves rows with nothing beside the diagonal to the end, and such columns to the beginning. */
+/* Moves rows that are 0 except on the diagonal to the end, and columns that are 0 except on the diagonal to the beginning, and excludes them from the
+ * range [low, high]. Their diagonal elements are eigenvalues. */
 static void permute(struct schur *s)
 {
     const int64_t n = s->n;
@@ -96,7 +106,7 @@ static T norm_of(int64_t n, int64_t step, const T *x)
     return sqrt(squares);
 }
 
-/* Scales rows and columns by powers of 2, so that their lengths are alike. */
+/* Scales rows and columns by powers of 2 until the norms of row i and column i are of similar size for all i. */
 static void balance(struct schur *s)
 {
     const int64_t n = s->n, inner = s->high - s->low + 1;
@@ -128,14 +138,16 @@ static void balance(struct schur *s)
 
 /* ---- Hessenberg form ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Makes H = 1 - tau v v^T with v[0] = 1, which leaves of x, of n elements, the first alone; v is written over the others. Returns tau. */
+/* Finds the reflection H = 1 - tau v v^T, with v[0] = 1, that maps x, a vector of n elements, to a multiple of the first unit vector. Overwrites x[0]
+ * with this multiple and the other elements of x with those of v. Returns tau. If x is such a multiple already, or so short that it counts as 0,
+ * returns 0 and leaves x as it is. */
 GRD_INLINE T reflect(int64_t n, T *x)
 {
     T tail = 0;
     for (int64_t i = 1; i < n; i++)
         tail += x[i] * x[i];
     const T first = x[0], squares = first * first + tail;
-    if (tail == 0 || squares < least / epsilon) /* such a tail is as good as 0, beside a largest element of 1 */
+    if (tail == 0 || squares < least / epsilon) /* so short a vector counts as 0, because the largest element of the matrix is about 1 */
         return 0;
     const T head = -copysign(sqrt(squares), first), factor = 1 / (first - head);
     for (int64_t i = 1; i < n; i++)
@@ -144,7 +156,8 @@ GRD_INLINE T reflect(int64_t n, T *x)
     return (head - first) / head;
 }
 
-/* Reflects columns of n elements from the left; the first element of v counts as 1. */
+/* Multiplies `columns` columns from the left by the reflection 1 - tau v v^T, where v[0] is taken as 1. A column has n elements, and columns are
+ * `leading` elements apart. */
 static void reflect_columns(int64_t n, int64_t columns, int64_t leading, T tau, const T *v, T *a)
 {
     for (T *x = a; x < a + columns * leading; x += leading) {
@@ -158,7 +171,8 @@ static void reflect_columns(int64_t n, int64_t columns, int64_t leading, T tau, 
     }
 }
 
-/* Reflects rows of n elements from the right. `totals` has an element for each row. */
+/* Multiplies `rows` rows of n elements from the right by the reflection 1 - tau v v^T, where v[0] is taken as 1. Columns are `leading` elements
+ * apart. `totals` is scratch memory with one element per row. */
 static void reflect_rows(int64_t rows, int64_t n, int64_t leading, T tau, const T *v, T *a, T *totals)
 {
     memcpy(totals, a, (size_t)rows * sizeof *a);
@@ -170,6 +184,7 @@ static void reflect_rows(int64_t rows, int64_t n, int64_t leading, T tau, const 
             a[i + j * leading] -= totals[i] * tau * (j == 0 ? 1 : v[j]);
 }
 
+/* Reduces h to Hessenberg form. Unless z is NULL, sets z to the product of the reflections. */
 static void reduce(struct schur *s)
 {
     const int64_t n = s->n;
@@ -195,7 +210,8 @@ static void reduce(struct schur *s)
 
 /* ---- QR steps ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* The beginning of rows and columns that end with `last`, and hang together. */
+/* Returns the first row of the unreduced diagonal block of h that ends with row `last`. The block begins where the subdiagonal element before it is
+ * negligible; that element is set to 0. */
 static int64_t block_of(struct schur *s, int64_t last)
 {
     const int64_t n = s->n;
@@ -209,7 +225,7 @@ static int64_t block_of(struct schur *s, int64_t last)
             break;
         if (diagonal == 0)
             diagonal = (k - 2 >= s->low ? fabs(h[k - 1 + (k - 2) * n]) : 0) + (k < s->high ? fabs(h[k + 1 + k * n]) : 0);
-        if (below <= epsilon * diagonal) { /* M. Ahues and F. Tisseur's criterion */
+        if (below <= epsilon * diagonal) { /* the deflation criterion of M. Ahues and F. Tisseur, as in LAPACK */
             const T more = fmax(below, above), less = fmin(below, above), large = fmax(here, gap), small = fmin(here, gap),
                     sum = large + more;
             if (less * (more / sum) <= fmax(smallest, epsilon * (small * (large / sum))))
@@ -221,11 +237,15 @@ static int64_t block_of(struct schur *s, int64_t last)
     return k;
 }
 
-/* The sum and the product of two shifts, as their real parts and what is added for imaginary ones. */
+/* The two shifts of a double QR step. They are a conjugate pair, first +- i * imaginary, or two real numbers, `first` and `second`, with an
+ * `imaginary` of 0. */
 struct shifts {
     T first, second, imaginary;
 };
 
+/* Returns the shifts for QR step number `steps` on rows [first, last]. They are the eigenvalues of the last 2 x 2 block of these rows. If the
+ * eigenvalues are real, both shifts are the one that is nearer to the last element of the block. Every STEPS_STUCK steps the shifts are exceptional,
+ * because otherwise the steps may cycle. */
 static struct shifts shifts_of(const struct schur *s, int64_t first, int64_t last, int64_t steps)
 {
     const int64_t n = s->n;
@@ -248,7 +268,8 @@ static struct shifts shifts_of(const struct schur *s, int64_t first, int64_t las
     return (struct shifts){near, near, 0};
 }
 
-/* Finds where a step may begin, and the first column of (H - shift) (H - its conjugate) there. */
+/* Returns the row m of [first, last] in which a QR step can start because the subdiagonal elements before it are small. Writes to ret_v the three
+ * nonzero elements of the first column of (H - x)(H - y), scaled, where H is the part of h from row m on, and x and y are the shifts. */
 static int64_t begin_step(const struct schur *s, int64_t first, int64_t last, struct shifts shifts, T *ret_v)
 {
     const int64_t n = s->n;
@@ -268,6 +289,7 @@ static int64_t begin_step(const struct schur *s, int64_t first, int64_t last, st
     }
 }
 
+/* Carries out double QR step number `steps` on rows and columns [first, last] of h. */
 static void step(struct schur *s, int64_t first, int64_t last, int64_t steps)
 {
     const int64_t n = s->n, top = s->z != NULL ? 0 : first, end = s->z != NULL ? n : last + 1;
@@ -297,7 +319,8 @@ static void step(struct schur *s, int64_t first, int64_t last, int64_t steps)
     }
 }
 
-/* x' = c x + s y, y' = c y - s x. */
+/* Rotates `count` pairs of an element of x and one of y. In both arrays the elements are `stride` apart. x becomes c x + s y, and y becomes c y - s
+ * x. */
 static void rotate(int64_t count, int64_t stride, T c, T s, T *x, T *y)
 {
     for (int64_t i = 0; i < count * stride; i += stride) {
@@ -307,8 +330,9 @@ static void rotate(int64_t count, int64_t stride, T c, T s, T *x, T *y)
     }
 }
 
-/* Finds the rotation that makes of [a, b; c, d] a triangle, or, for a pair of conjugates, a matrix with a = d; and makes it. LAPACK's bound, which decides in which order
- * two real values come, is a number, whatever the size of the matrix is. */
+/* Computes the rotation (*ret_c, *ret_s) that makes the matrix [a, b; c, d] upper triangular or, for a conjugate pair, makes a = d, and applies it to
+ * this matrix. LAPACK compares the discriminant with an absolute bound, which decides the order of two real eigenvalues; `unit` converts the
+ * discriminant to LAPACK's scale. */
 static void standardize(T unit, T *a, T *b, T *c, T *d, T *ret_c, T *ret_s)
 {
     const T gap = *a - *d, half = gap / 2, more = fmax(fabs(*b), fabs(*c)),
@@ -352,6 +376,8 @@ static void standardize(T unit, T *a, T *b, T *c, T *d, T *ret_c, T *ret_s)
     }
 }
 
+/* Writes the two eigenvalues of the 2 x 2 block of h that begins at row `first`. Rotates this block so that it becomes upper triangular or, for a
+ * conjugate pair, so that its diagonal elements become equal. Unless z is NULL, applies the rotation to the rest of h and to z. */
 static void finish_pair(struct schur *s, int64_t first)
 {
     const int64_t n = s->n, last = first + 1;
@@ -368,7 +394,7 @@ static void finish_pair(struct schur *s, int64_t first)
     rotate(n, 1, cosine, sine, s->z + first * n, s->z + last * n);
 }
 
-/* Returns how many values were not found. */
+/* Reduces h from Hessenberg to quasi-triangular form and writes the eigenvalues. Returns 0, or the number of eigenvalues that were not found. */
 static int64_t triangulate(struct schur *s)
 {
     const int64_t n = s->n, inner = s->high - s->low + 1, most = STEPS * (inner > 10 ? inner : 10);
@@ -396,7 +422,7 @@ static int64_t triangulate(struct schur *s)
 
 /* ---- Vectors ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Divides by x + i y, of which the size is at least `smallest`. */
+/* Divides the complex number *re + i *im by x + i y, in place. If x + i y is smaller than `smallest`, divides by `smallest` instead. */
 GRD_INLINE void divide(T x, T y, T smallest, T *re, T *im)
 {
     if (fabs(x) + fabs(y) < smallest)
@@ -406,7 +432,7 @@ GRD_INLINE void divide(T x, T y, T smallest, T *re, T *im)
     *im = fabs(x) > fabs(y) ? (v - u * ratio) / size : (v * ratio - u) / size;
 }
 
-/* Subtracts column j times element j of the vector from the elements before `end`. */
+/* Subtracts column j of h, multiplied by element j of the vector s->re + i s->im, from elements 0 to end - 1 of this vector. */
 GRD_INLINE void eliminate(const struct schur *s, int64_t j, int64_t end)
 {
     const T *column = s->h + j * s->n, re = s->re[j], im = s->im[j];
@@ -416,7 +442,8 @@ GRD_INLINE void eliminate(const struct schur *s, int64_t j, int64_t end)
     }
 }
 
-/* Solves the rows of a block of 2 x 2, first and first + 1, for the value wr + i wi. */
+/* Solves rows `first` and first + 1 of the system (h - wr - i wi) x = b, where h has a 2 x 2 block. s->re and s->im hold b and receive x. If the
+ * determinant of the block is too small, a larger number replaces it (see divide()). */
 static void solve_pair(const struct schur *s, int64_t first, T wr, T wi, T smallest)
 {
     const T *h = s->h + first * (s->n + 1), a = h[0] - wr, b = h[s->n], c = h[1], d = h[s->n + 1] - wr;
@@ -430,7 +457,8 @@ static void solve_pair(const struct schur *s, int64_t first, T wr, T wi, T small
     divide(determinant, beside, smallest * largest, s->re + first + 1, s->im + first + 1);
 }
 
-/* Finds a vector of the quasi-triangle: for value k, or for a pair of conjugates values k and k + 1, of which the first is meant. */
+/* Computes the eigenvector of the quasi-triangular h for eigenvalue k, and writes it to s->re and s->im. If eigenvalues k and k + 1 are a conjugate
+ * pair, this is the eigenvector of the first one. */
 static void substitute(const struct schur *s, int64_t k)
 {
     const int64_t n = s->n;
@@ -457,7 +485,7 @@ static void substitute(const struct schur *s, int64_t k)
         else
             divide(h[j * (n + 1)] - wr, -wi, smallest, s->re + j, s->im + j);
         const T size = fmax(largest_of(j + 1 - first, s->re + first), largest_of(j + 1 - first, s->im + first));
-        if (size > 1 / epsilon) /* a vector may have any length: smaller ones do not overflow */
+        if (size > 1 / epsilon) /* scaling keeps the remaining elements from overflowing; an eigenvector may have any length */
             for (int64_t i = 0; i < n; i++) {
                 s->re[i] /= size;
                 s->im[i] /= size;
@@ -469,7 +497,8 @@ static void substitute(const struct schur *s, int64_t k)
     }
 }
 
-/* Writes a vector of A with length 1 of which, for a pair of conjugates, the largest element is real. */
+/* Transforms the eigenvector in s->re and s->im, which belongs to eigenvalue k, to an eigenvector of A and writes it to ret_v with norm 1. If the
+ * eigenvalue belongs to a conjugate pair, the largest element of the eigenvector is made real. */
 static void write_vector(const struct schur *s, int64_t k, T *ret_v)
 {
     const int64_t n = s->n;
@@ -516,6 +545,8 @@ static void write_vector(const struct schur *s, int64_t k, T *ret_v)
 
 /* ---- All of it ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* Computes the complex eigenvalues of the n x n matrix `a` and, unless ret_v is NULL, its eigenvectors, which have the norm 1. ret_info receives 0,
+ * or the number of eigenvalues that were not found. `work` is scratch memory of n (2 n + 5) elements. */
 static void eig(int64_t n, const void *a, void *ret_w, void *ret_v, int32_t *ret_info, void *work)
 {
     const int64_t size = n * n;
@@ -535,7 +566,7 @@ static void eig(int64_t n, const void *a, void *ret_w, void *ret_v, int32_t *ret
     frexp(largest, &exponent);
     exponent = exponent < -MOST  ? -MOST
                : exponent > MOST ? MOST
-                                 : exponent / 2 * 2; /* even, since roots of numbers then have the same digits */
+                                 : exponent / 2 * 2; /* an even exponent, so that the square root of the scale is a power of 2, too */
     const T scale = ldexp((T)1, -exponent);
     for (int64_t i = 0; i < size; i++)
         s.h[i] *= scale;
@@ -543,7 +574,7 @@ static void eig(int64_t n, const void *a, void *ret_w, void *ret_v, int32_t *ret
                             : largest > 1 / low ? 1 / low
                                                 : largest) /
                                (largest * scale)
-                         : 1; /* LAPACK brings a matrix to these bounds */
+                         : 1; /* LAPACK scales a matrix only if its largest element is outside of [low, 1 / low] */
     permute(&s);
     balance(&s);
     reduce(&s);
@@ -559,7 +590,7 @@ static void eig(int64_t n, const void *a, void *ret_w, void *ret_v, int32_t *ret
         if (s.wi[k] == 0)
             continue;
         k++;
-        for (int64_t i = 0; i < n; i++) { /* the conjugate */
+        for (int64_t i = 0; i < n; i++) { /* the eigenvector of the pair's second eigenvalue is the conjugate of the first eigenvector */
             v[2 * (n + i)] = v[2 * i];
             v[2 * (n + i) + 1] = -v[2 * i + 1];
         }
@@ -573,7 +604,7 @@ static void join(int64_t n, const void *w_real, const void *w_imaginary, const v
     for (int64_t j = 0; j < n; j++) {
         w[2 * j] = re[j];
         w[2 * j + 1] = im[j];
-        const int64_t pair = im[j] < 0 ? j - 1 : j; /* the first of a pair has the positive part */
+        const int64_t pair = im[j] < 0 ? j - 1 : j; /* LAPACK lists the eigenvalue with a positive imaginary part first */
         for (int64_t i = 0; v != NULL && i < n; i++) {
             v[2 * (i + j * n)] = from[i + pair * n];
             v[2 * (i + j * n) + 1] = im[j] == 0 ? 0 : im[j] > 0 ? from[i + (pair + 1) * n] : -from[i + (pair + 1) * n];

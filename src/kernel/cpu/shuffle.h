@@ -1,4 +1,5 @@
-/* The lanes of two vectors, taken apart into even and odd ones or put together in turn; lanes are moved as they are, whatever they hold. */
+/* Defines functions that select the even or odd lanes of two vectors, interleave two vectors, reverse a vector, and transpose several vectors. Lanes
+ * are moved as bits, whatever they hold. */
 #ifndef GRD_KERNEL_CPU_SHUFFLE_H
 #define GRD_KERNEL_CPU_SHUFFLE_H
 
@@ -7,7 +8,8 @@
 typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 
-/* Lists of lanes by how many a vector has: those of the second follow those of the first. */
+/* Lists of lane numbers for __builtin_shufflevector. The suffix is the number of lanes of a vector. The lanes of the second vector are numbered after
+ * those of the first. */
 #define EVENS_16 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define EVENS_8 0, 2, 4, 6, 8, 10, 12, 14
 #define EVENS_4 0, 2, 4, 6
@@ -28,7 +30,8 @@ typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 #define REVERSED_8 7, 6, 5, 4, 3, 2, 1, 0
 #define REVERSED_4 3, 2, 1, 0
 #define REVERSED_2 1, 0
-/* Lanes of both in turn, within groups of 16 bytes. */
+/* Lists of lane numbers that interleave two vectors within each group of 16 bytes. Those with LOW in their name take the lower half of each group,
+ * those with HIGH the upper half. */
 #define FLOATS_LOW_16 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29
 #define FLOATS_LOW_8 0, 8, 1, 9, 4, 12, 5, 13
 #define FLOATS_LOW_4 0, 4, 1, 5
@@ -41,7 +44,8 @@ typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 #define DOUBLES_HIGH_8 1, 9, 3, 11, 5, 13, 7, 15
 #define DOUBLES_HIGH_4 1, 5, 3, 7
 #define DOUBLES_HIGH_2 1, 3
-/* Groups of 16 bytes in turn. */
+/* Lists of lane numbers that interleave two vectors in groups of 16 bytes. Those with LOW in their name take the lower halves of the vectors, those
+ * with HIGH the upper halves. */
 #define LOW_GROUPS_8 0, 1, 8, 9, 2, 3, 10, 11
 #define LOW_GROUPS_4 0, 1, 4, 5
 #define LOW_GROUPS_2 0, 1
@@ -49,6 +53,7 @@ typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 #define HIGH_GROUPS_4 2, 3, 6, 7
 #define HIGH_GROUPS_2 2, 3
 
+/* OF_FLOATS and OF_DOUBLES select the list for vectors of floats and of doubles. The width of these vectors depends on the instruction-set level. */
 #if defined(__AVX512F__)
 #define OF_FLOATS(list) list##_16
 #define OF_DOUBLES(list) list##_8
@@ -60,28 +65,28 @@ typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 #define OF_DOUBLES(list) list##_2
 #endif
 
-/* Lanes of even number, of x and then of y. */
+/* Returns the even lanes of x, followed by those of y. */
 GRD_INLINE vector evens(vector x, vector y)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)y, OF_FLOATS(EVENS))
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)y, OF_DOUBLES(EVENS));
 }
 
-/* Lanes of odd number, of x and then of y. */
+/* Returns the odd lanes of x, followed by those of y. */
 GRD_INLINE vector odds(vector x, vector y)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)y, OF_FLOATS(ODDS))
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)y, OF_DOUBLES(ODDS));
 }
 
-/* Lanes of x and y in turn: those of the lower halves. */
+/* Returns the lower halves of x and y, interleaved. */
 GRD_INLINE vector low_pairs(vector x, vector y)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)y, OF_FLOATS(LOW))
                              : (vector)__builtin_shufflevector((doubles)x, (doubles)y, OF_DOUBLES(LOW));
 }
 
-/* Lanes of x and y in turn: those of the upper halves. */
+/* Returns the upper halves of x and y, interleaved. */
 GRD_INLINE vector high_pairs(vector x, vector y)
 {
     return sizeof(lane) == 4 ? (vector)__builtin_shufflevector((floats)x, (floats)y, OF_FLOATS(HIGH))
@@ -98,7 +103,8 @@ GRD_INLINE vector reversed(vector x)
 #define FLOATS(list, x, y) (vector) __builtin_shufflevector((floats)(x), (floats)(y), OF_FLOATS(list))
 #define DOUBLES(list, x, y) (vector) __builtin_shufflevector((doubles)(x), (doubles)(y), OF_DOUBLES(list))
 
-/* Lane i of vector j becomes lane j of vector i. First within groups of 16 bytes, then the groups. */
+/* Transposes LANES vectors in place, so that lane i of vector j becomes lane j of vector i. It transposes within groups of 16 bytes first, and then
+ * transposes the groups. */
 GRD_INLINE void transpose_lanes(vector v[LANES])
 {
     enum { IN_GROUP = 16 / sizeof(lane), GROUPS = LANES / IN_GROUP };

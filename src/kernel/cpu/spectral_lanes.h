@@ -1,17 +1,21 @@
-/* What eigh_lanes.h and svd_lanes.h share: element (i, j) of many small matrices is one vector, with a lane for each matrix, or two: a column of complex numbers
- * is its real parts and then, `im` vectors on, its imaginary ones, and im is 0 for real matrices. Masks, plane rotations, Householder reflections, the orders of
- * results, and the way between matrices and lanes. For jacobi.c alone.
- * Invariant: lanes do not mix, and a lane that has nothing to do keeps its numbers, but for the sign of zeros, which is lost when they are written: so the bits
- * of a matrix do not depend on those beside it. */
+/* Defines functions that eigh_lanes.h and svd_lanes.h share, for masks, plane rotations, Householder reflections, sorting of results, and copies
+ * between matrices and lanes. Included by jacobi.c only.
+ *
+ * Many small matrices are decomposed at once, one in each lane of a vector. Element (i, j) of all matrices is one vector, or two vectors for complex
+ * matrices. A complex column consists of its real parts followed, `im` vectors later, by its imaginary parts; im is 0 for real matrices.
+ * Invariant: lanes do not mix, and a lane with nothing to do keeps its numbers except for the sign of zeros, which is removed when results are
+ * written. So the bits of a result do not depend on the matrices in other lanes. */
 #ifndef GRD_KERNEL_CPU_SPECTRAL_LANES_H
 #define GRD_KERNEL_CPU_SPECTRAL_LANES_H
 
 #include "kernel/cpu/matrix_groups.h"
 
-/* Vectors that are rotated in turn, so that one goes on while the other waits for a division or a root. */
-enum { GROUPS = 2, MATRICES = GROUPS * LANES, ROWS = 4 /* that are turned at a time */ };
+/* GROUPS: number of groups of LANES matrices that are rotated alternately, so that one group computes while the other waits for a division or a
+ * square root. MATRICES: number of matrices in all groups. */
+enum { GROUPS = 2, MATRICES = GROUPS * LANES, ROWS = 4 /* rows rotated at a time */ };
 
-/* Sums of two squares of elements below 1, beside a largest one of 1, that count as 0: the root of a smaller one has too few digits for a rotation. */
+/* Sums of two squares below this number count as 0, where the largest element of a matrix is about 1. The square root of such a sum would have too
+ * few digits for a rotation. */
 #if GRD_TAG == GRD_TAG_float32
 static const T least_square = FLT_MIN / FLT_EPSILON;
 #else
@@ -35,7 +39,7 @@ GRD_INLINE mask is_equal(vector x, vector y)
     return sizeof(T) == 4 ? _mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_EQ_OQ) : _mm512_cmp_pd_mask((__m512d)x, (__m512d)y, _CMP_EQ_OQ);
 }
 
-/* x where the mask is set, y elsewhere. */
+/* Returns the lanes of x where the mask m is set, and the lanes of y elsewhere. */
 GRD_INLINE vector choose(mask m, vector x, vector y)
 {
     return sizeof(T) == 4 ? (vector)_mm512_mask_blend_ps(m, (__m512)y, (__m512)x)
@@ -77,19 +81,19 @@ GRD_INLINE bool is_any(mask m)
 }
 #endif
 
-/* x where the mask is set, 0 elsewhere. */
+/* Returns the lanes of x where the mask m is set, and 0 elsewhere. */
 GRD_INLINE vector choose_or_zero(mask m, vector x)
 {
     return choose(m, x, (vector){0});
 }
 
-/* The bit of the sign. */
+/* Returns a vector of integers in which only the sign bit of each lane is set. */
 GRD_INLINE bits sign_bit(void)
 {
     return (bits){0} + ((B)1 << (8 * sizeof(T) - 1));
 }
 
-/* The size of x with the sign of y. */
+/* Returns |x| with the sign of y. */
 GRD_INLINE vector with_sign(vector x, vector y)
 {
     return (vector)(((bits)x & ~sign_bit()) | ((bits)y & sign_bit()));
@@ -97,8 +101,9 @@ GRD_INLINE vector with_sign(vector x, vector y)
 
 /* ---- Elements ----------------------------------------------------------------------------------------------------------------------------- */
 
+/* One element of each matrix of a group, with one matrix in each lane. */
 struct element {
-    vector re, im; /* im: of complex matrices alone */
+    vector re, im; /* im is not used for real matrices */
 };
 
 GRD_INLINE struct element element_at(int64_t im, const vector *x)
@@ -123,7 +128,7 @@ GRD_INLINE struct element element_times(int64_t im, vector factor, struct elemen
     return (struct element){factor * x.re, im != 0 ? factor * x.im : x.im};
 }
 
-/* x y + z. */
+/* Returns x y + z in each lane. If `im` is 0, as for real matrices, computes only the real part. */
 GRD_INLINE struct element add_product(int64_t im, struct element x, struct element y, struct element z)
 {
     if (im == 0)
@@ -141,18 +146,21 @@ GRD_INLINE struct element element_product(int64_t im, struct element x, struct e
 
 /* ---- Rotations ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* c f + s g = size, c g - s f = 0, with c >= 0 and a size of the sign of f. Where both are negligible c is 1. */
+/* A rotation in each lane that turns a pair (f, g) into (size, 0), that is c f + s g = size and c g - s f = 0. c is not negative, and size has the
+ * sign of f. If f and g are negligible, c is 1 and s is 0. */
 struct turn {
     vector c, s, size;
 };
 
-/* Turns that follow one another, turn i of columns i and i + 1: s, and t = s / (1 + c). Where there is nothing to turn both are 0. */
+/* Consecutive rotations. Rotation i rotates columns i and i + 1 and is given by s and t = s / (1 + c). Lanes in which s and t are 0 are not
+ * rotated. */
 struct turns {
     vector s[GRD_LANES_SIDE], t[GRD_LANES_SIDE];
 };
 
 #if defined(__AVX512F__)
-/* 1 / sqrt(x), to a unit in the last place, of an estimate with Newton's steps: a root and a division, one after the other, take longer. */
+/* Returns 1 / sqrt(x) with an error of one unit in the last place, by Newton steps from an estimate. A square root followed by a division
+ * would take longer. */
 GRD_INLINE vector reciprocal_roots(vector x)
 {
     const vector half = everywhere((T)0.5);
@@ -163,6 +171,7 @@ GRD_INLINE vector reciprocal_roots(vector x)
 }
 #endif
 
+/* Returns the rotation that turns (f, g) into (size, 0), in each lane. */
 GRD_INLINE struct turn turn_of(vector f, vector g)
 {
     const vector squares = multiply_add(f, f, g * g);
@@ -175,18 +184,22 @@ GRD_INLINE struct turn turn_of(vector f, vector g)
     return (struct turn){choose(known, c, everywhere(1)), choose_or_zero(known, s), choose(known, size, f)};
 }
 
+/* Stores "no rotation" as rotation number i, in all lanes. */
 GRD_INLINE void keep_none(int64_t i, struct turns *ret_turns)
 {
     ret_turns->s[i] = ret_turns->t[i] = (vector){0};
 }
 
+/* Stores `turn` as rotation number i in the lanes of `within`, and "no rotation" in the other lanes. */
 GRD_INLINE void keep_turn(mask within, struct turn turn, int64_t i, struct turns *ret_turns)
 {
     ret_turns->s[i] = choose_or_zero(within, turn.s);
     ret_turns->t[i] = choose_or_zero(within, turn.s / (1 + turn.c));
 }
 
-/* Turns some rows of columns: x' = c x + s y, y' = c y - s x, as x += t y, y -= s x, x += t y. The next x is y, which stays in registers. */
+/* Applies `count` rotations to `rows` rows of consecutive columns, which have n elements each. A rotation of columns x and y is x' = c x + s y and y'
+ * = c y - s x, computed as x += t y, y -= s x, x += t y. The new y is the x of the next rotation and stays in registers. `forth` is 1 or -1, the
+ * direction in which columns follow each other. */
 GRD_INLINE void turn_rows(int rows, int64_t n, int64_t count, int64_t forth, const vector *s, const vector *t, vector *columns)
 {
     vector x[ROWS];
@@ -203,25 +216,28 @@ GRD_INLINE void turn_rows(int rows, int64_t n, int64_t count, int64_t forth, con
     UNROLLED for (int r = 0; r < rows; r++) columns[r] = x[r];
 }
 
-/* Takes turns [first, end) of columns of n elements: forth from the first one, or back from the last one, whose y is the column before x. */
+/* Applies rotations [first, end) to columns of n elements, from the first rotation to the last, or from the last to the first if `back`. A rotation
+ * changes a column x and the column y after it, or the column y before it if `back`. */
 static NOT_INLINE void turn_columns(int64_t n, int64_t first, int64_t end, bool back, const struct turns *turns, vector *columns)
 {
     const int64_t at = back ? end - 1 : first, forth = back ? -1 : 1;
     columns += (back ? end : first) * n;
     for (int64_t i = 0; i < n && first < end; i += ROWS)
-        UNROLLED for (int rows = 1; rows <= ROWS; rows++) if (rows == at_most(n - i, ROWS))
+        UNROLLED for (int rows = 1; rows <= ROWS; rows++) if (rows == grd_least(n - i, ROWS))
             turn_rows(rows, n, end - first, forth, turns->s + at, turns->t + at, columns + i);
 }
 
 /* ---- Reflections -------------------------------------------------------------------------------------------------------------------------- */
 
-/* H = 1 - tau v v^H with v[0] = 1. */
+/* A Householder reflection H = 1 - tau v v^H with v[0] = 1. `head` is the first element of the reflected vector, which is real. */
 struct reflection {
     struct element tau;
     vector head;
 };
 
-/* Makes the H whose adjoint leaves only the first of n elements, `step` apart, as `head`, which is real; v is written over the others. */
+/* Returns the reflection H = 1 - tau v v^H whose adjoint maps x to `head` times the first unit vector. x has n elements, which are `step` vectors
+ * apart. Overwrites all elements of x but the first with those of v. `im` is the number of vectors from a real part to its imaginary part, 0 for real
+ * matrices. */
 GRD_INLINE struct reflection reflection_of(int64_t n, int64_t step, int64_t im, vector *x)
 {
     const struct element first = element_at(im, x);
@@ -244,7 +260,7 @@ GRD_INLINE struct reflection reflection_of(int64_t n, int64_t step, int64_t im, 
     return (struct reflection){{re, im != 0 ? choose_or_zero(needed, -first.im / head) : re}, choose(needed, head, first.re)};
 }
 
-/* Multiplies a column by 1 - tau v v^H. Its first element is 0 if `begins`. */
+/* Multiplies column x, which has n elements, by the reflection 1 - tau v v^H. If `begins`, the first element of x counts as 0. */
 GRD_INLINE void reflect_column(int64_t n, int64_t im, bool begins, struct element tau, const vector *v, vector *x)
 {
     struct element total = begins ? (struct element){{0}, {0}} : element_at(im, x);
@@ -256,8 +272,8 @@ GRD_INLINE void reflect_column(int64_t n, int64_t im, bool begins, struct elemen
         put_element(im, add_product(im, total, element_at(im, v + i), element_at(im, x + i)), x + i);
 }
 
-/* Writes the first columns, `leading` apart, of the product of `count` reflections, which lie one below and beside the other from v on, as they will in
- * the result. Column j of the result may lie where reflection j is, or before it. */
+/* Writes the first `columns` columns of the product of `count` reflections to ret_q. The vector of reflection k starts at v + k * (leading + 1), and
+ * column k of the result starts at the same offset in ret_q. So ret_q may be v or start before it. */
 GRD_INLINE void multiply_elements(int64_t rows, int64_t columns, int64_t count, int64_t leading, int64_t im, const struct element *tau,
                                   const vector *v, vector *ret_q)
 {
@@ -288,7 +304,8 @@ static NOT_INLINE void multiply_complex(int64_t rows, int64_t columns, int64_t c
     multiply_elements(rows, columns, count, leading, leading / 2, tau, v, ret_q);
 }
 
-/* multiply_elements, compiled once for real and once for complex elements: it is called in several places. */
+/* Calls multiply_elements() with `im` as a constant for real matrices. The functions for real and for complex matrices are not inlined, because
+ * several functions call them. */
 GRD_INLINE void multiply_reflections(int64_t rows, int64_t columns, int64_t count, int64_t leading, int64_t im, const struct element *tau,
                                      const vector *v, vector *ret_q)
 {
@@ -297,8 +314,8 @@ GRD_INLINE void multiply_reflections(int64_t rows, int64_t columns, int64_t coun
 
 /* ---- Between matrices and lanes ---------------------------------------------------------------------------------------------------------- */
 
-/* 1, or -1 where a vector, which is found up to its sign, is to be turned round, so that the sign does not hang on rounding: the value of the polynomial with the
- * coefficients x at 0.7, which for hardly any vector is close to 0, is to be positive. */
+/* Returns 1 or -1, by which an eigenvector must be multiplied so that its sign does not depend on rounding. The sign is chosen to make the
+ * polynomial with coefficients x positive at 0.7, because this value is hardly ever close to 0. */
 GRD_INLINE vector sign_of(int64_t n, const vector *x)
 {
     vector value = {0};
@@ -313,8 +330,9 @@ GRD_INLINE void multiply_column(int64_t n, vector factor, vector *x)
         x[i] *= factor;
 }
 
-/* Returns where the parts of elements of m x n matrices, which lie column by column, or row by row if `by_rows`, are among the lanes, written to
- * `ret_place`; or NULL if they are in the same order. */
+/* Writes to ret_place, for each real number of an m x n matrix in the order of memory, the number of the vector that holds it in a lane. In memory
+ * the matrix is column-major, or row-major if `by_rows`, with `parts` real numbers per element. The vectors are column-major and hold the real parts
+ * of a column before its imaginary parts. Returns ret_place, or NULL if the numbers are 0, 1, 2, ... */
 static const int32_t *find_parts(int64_t m, int64_t n, int64_t parts, bool by_rows, int32_t *ret_place)
 {
     if (parts == 1 && !by_rows)
@@ -326,7 +344,8 @@ static const int32_t *find_parts(int64_t m, int64_t n, int64_t parts, bool by_ro
     return ret_place;
 }
 
-/* Writes the n elements of a column, lane l to to[l], with no zero that is negative. */
+/* Writes a column of n elements, of `parts` real numbers each, from each of `count` lanes to memory. The column in lane l goes to the address to[l].
+ * Adding 0 turns negative zeros into positive ones. */
 static void scatter_column(int64_t n, int64_t parts, int64_t count, const vector *from, T *const *to)
 {
     vector column[GRD_LANES_SIDE];
@@ -336,13 +355,16 @@ static void scatter_column(int64_t n, int64_t parts, int64_t count, const vector
     write_lanes(n * parts, count, find_parts(n, 1, parts, false, place), to, column);
 }
 
-/* Powers of two about as large as the largest elements; and where all elements are finite. */
+/* The results of scale_lanes() for the matrix in each lane. `scale` is a power of two about as large as the largest element of the matrix. `finite`
+ * is the mask of the lanes whose matrix has only finite elements. */
 struct scales {
     vector scale;
     mask finite;
 };
 
-/* Divides by them, so that squares neither overflow nor vanish. Elements that are not finite make a matrix 0. Of squares the lower triangle is taken if `lower`. */
+/* Divides the m x n matrix in each lane by its scale, so that squares of its elements neither overflow nor vanish, and returns the scales. A matrix
+ * with an element that is not finite becomes 0. If `lower`, only the lower triangles are used. `parts` is the number of real numbers per element, 1
+ * or 2. */
 static struct scales scale_lanes(int64_t m, int64_t n, int64_t parts, bool lower, vector *a)
 {
     vector largest = everywhere(least_scale), differences = {0};
@@ -350,7 +372,7 @@ static struct scales scale_lanes(int64_t m, int64_t n, int64_t parts, bool lower
         for (int64_t i = lower ? j / parts : 0; i < m; i++) {
             const vector x = magnitudes(a[i + j * m]);
             largest = choose(is_less(largest, x), x, largest);
-            differences += x - x; /* NaN where x is not finite */
+            differences += x - x; /* x - x is NaN if x is not finite */
         }
     struct scales result = {.finite = is_equal(differences, (vector){0})};
     T sizes[LANES];
@@ -365,7 +387,8 @@ static struct scales scale_lanes(int64_t m, int64_t n, int64_t parts, bool lower
     return result;
 }
 
-/* The places of n numbers of each lane in their order. Of equal ones the first comes first. */
+/* Writes to ret_places[j][l] the position that the number in lane l of numbers[j] has in the sorted sequence of the n numbers of that lane. Equal
+ * numbers keep their order. */
 static void find_places(int64_t n, bool descending, const vector *numbers, T (*ret_places)[LANES])
 {
     vector places[GRD_LANES_SIDE];

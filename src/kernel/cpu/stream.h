@@ -1,4 +1,5 @@
-/* Stores past the caches, which spare reading a line of the cache before it is written. Other threads may not see them before settle(). */
+/* Defines stores that bypass the caches (non-temporal stores). With them, a cache line is not read from memory before it is overwritten. Other
+ * threads may see these stores only after settle() has been called. */
 #ifndef GRD_KERNEL_CPU_STREAM_H
 #define GRD_KERNEL_CPU_STREAM_H
 
@@ -10,7 +11,8 @@
 
 #include "kernel/cpu/loop.h"
 
-/* Copies 16, 32 or 64 bytes. `to` is a multiple of them. Where there are no such stores, it is an ordinary one. */
+/* Copies `bytes` bytes (16, 32 or 64) with stores that bypass the caches, or with ordinary stores on processors that have no such stores. The address
+ * `to` must be a multiple of `bytes`. */
 GRD_INLINE void stream(void *to, const void *from, int bytes)
 {
 #ifdef __AVX512F__
@@ -34,6 +36,7 @@ GRD_INLINE void stream(void *to, const void *from, int bytes)
 #endif
 }
 
+/* Waits until the stores of stream() are visible to other threads. */
 GRD_INLINE void settle(void)
 {
 #ifdef __SSE2__

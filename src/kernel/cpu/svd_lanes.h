@@ -1,24 +1,28 @@
-/* Singular values of many small matrices at once, in lanes (spectral_lanes.h): Householder's reflections to a real bidiagonal matrix, and implicit QR steps with
- * shifts, each lane on its own block. G. Golub and C. Van Loan, Matrix Computations, chapter 8; zero shifts for singular blocks: J. Demmel and W. Kahan,
- * Accurate singular values of bidiagonal matrices. For jacobi.c alone. */
+/* Computes singular values and vectors of many small matrices at once, one matrix in each lane of a vector (see spectral_lanes.h). Included by
+ * jacobi.c only. Householder reflections reduce each matrix to a real bidiagonal one. Implicit QR steps with shifts then make it diagonal; in such a
+ * step, each lane works on a block of its own matrix that is not diagonal yet. See G. Golub and C. Van Loan, Matrix Computations, chapter 8. For
+ * singular blocks the shift is 0, as in J. Demmel and W. Kahan, Accurate singular values of bidiagonal matrices. */
 #include "kernel/cpu/spectral_lanes.h"
 
-enum { QR_STEPS = 30 /* for a singular value; about 2 are needed */ };
+enum { QR_STEPS = 30 /* most QR steps per singular value; about 2 are needed */ };
 
-/* A step that is under way on rows and columns [first, last] of a lane. */
+/* The state of a QR step on rows and columns [first, last] of the bidiagonal matrix in each lane. The next rotation is computed from f and g. */
 struct qr_step {
     vector first, last, f, g;
 };
 
-/* A vector of upper bidiagonal matrices: the diagonal, what is beside it, and the vectors. */
+/* An upper bidiagonal matrix in each lane, with the diagonal d and the elements e above the diagonal. The columns of the matrices u and v become the
+ * singular vectors. */
 struct qr {
-    vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *u, *v; /* NULL: the values alone */
+    vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *u, *v; /* u and v are NULL if only singular values are wanted */
     struct qr_step step;
-    struct turns left, right; /* of the step, those of rows [first, end) */
+    struct turns left, right; /* the rotations of the current step; rotations [first, end) are those that some lane needs */
     int64_t first, end;
 };
 
-/* Reduces m x k matrices, m >= k, to real bidiagonal ones, U^H A V, with `columns` columns of U in the place of A. */
+/* Reduces the m x k matrix A with m >= k in each lane to the real bidiagonal matrix U^H A V, which is written to q->d and q->e. Unless q->v is NULL,
+ * overwrites A with `columns` columns of U and writes V to q->v. `im` is the number of vectors from a real part to its imaginary part, 0 for real
+ * matrices. */
 GRD_INLINE void bidiagonalize(int64_t m, int64_t k, int64_t im, int64_t columns, vector *a, struct qr *q)
 {
     const int64_t parts = im != 0 ? 2 : 1, leading = m * parts, leading_v = k * parts, im_v = im != 0 ? k : 0,
@@ -67,7 +71,7 @@ GRD_INLINE void bidiagonalize(int64_t m, int64_t k, int64_t im, int64_t columns,
         q->e[k - 1] = (vector){0};
     if (q->v == NULL)
         return;
-    for (int64_t j = 0; j + 2 < k; j++) /* the vectors of rows become those of columns */
+    for (int64_t j = 0; j + 2 < k; j++) /* copies the vectors of the reflections from rows of A to columns of V */
         for (int64_t i = j + 2; i < k; i++)
             put_element(im_v, element_at(im, a + j + i * leading), q->v + i + j * leading_v);
     if (k > 1)
@@ -89,8 +93,11 @@ static void bidiagonalize_complex(int64_t m, int64_t k, int64_t columns, vector 
     bidiagonalize(m, k, m, columns, a, q);
 }
 
-/* (f^2 - l) / f, where l is the eigenvalue of B^T B nearer to its last element for the last rows of B, [x, 0; p, y; 0, q]. Differences of squares are products, since
- * what is left of them decides where values are repeated. */
+/* Returns (f^2 - l) / f, from which the first rotation of a QR step is computed. f is the first diagonal element of the block B, and l is the
+ * eigenvalue of the last 2 x 2 block of B^T B that is nearer to its last element. The last three rows of the last two columns of B are [x, 0; p, y;
+ * 0, q].
+ * Differences of squares are computed as products (a - b)(a + b), because subtracting the squares would lose the digits that separate close singular
+ * values. */
 GRD_INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
 {
     const vector beside = p * y, ratio = ((p - q) * (p + q) + (x - y) * (x + y)) / (2 * beside);
@@ -98,7 +105,8 @@ GRD_INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
     return ((f - q) * (f + q) + y * (choose_or_zero(is_less((vector){0}, magnitudes(beside)), p * tangent) - y)) / f;
 }
 
-/* Finds the last block of each lane that is not diagonal yet, up to row `most`, and begins a step on it. */
+/* Finds in the matrix of each lane the last block, up to row `most`, that is not diagonal yet, and begins a QR step on this block. Sets elements
+ * above the diagonal to 0 if they are negligible. Then sets q->first and q->end, so that the blocks of all lanes lie in rows q->first to q->end. */
 static void begin_qr_step(int64_t most, struct qr *q)
 {
     const vector one = everywhere(1), zero = {0};
@@ -122,14 +130,16 @@ static void begin_qr_step(int64_t most, struct qr *q)
         singular = (singular & ~begins) | (large & is_less(diagonal, everywhere(negligible_beside)));
         within = large;
         if (is_any(large)) {
-            q->first = at_most(q->first, i);
+            q->first = grd_least(q->first, i);
             q->end = i + 1;
         }
     }
     q->step = (struct qr_step){first, last, choose(singular, d_first, shifted(d_first, e_before, d_before, e_last, d_last)), e_first};
 }
 
-/* Rotates columns, and then rows, i and i + 1 in the lanes whose block they are in. */
+/* Carries out rotation i of a QR step, from the right and from the left, on rows and columns i and i + 1 of the bidiagonal matrix in each lane. Does
+ * nothing in lanes in which these rows are not in the block [t->first, t->last] that the step works on. *t is updated. Stores the rotations in *q if
+ * singular vectors are computed. */
 GRD_INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
 {
     const vector at = everywhere((T)i), next = everywhere((T)(i + 1));
@@ -159,10 +169,12 @@ GRD_INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
     keep_turn(within, left, i, &q->left);
 }
 
-/* Takes the steps of all groups, rotation by rotation. */
+/* Carries out one QR step on rows `first` to `most` of bidiagonal matrices. There are `groups` groups q[g] of matrices, with one matrix of a group in
+ * each lane. The rotations of two groups alternate, so that one rotation is computed while the other waits for a division or a square root. `rows`
+ * and rows_v are the numbers of vectors in a column of u and of v. */
 GRD_INLINE void take_qr_steps(int64_t rows, int64_t rows_v, int64_t groups, int64_t first, int64_t most, struct qr *q)
 {
-    struct qr_step steps[GROUPS]; /* in registers */
+    struct qr_step steps[GROUPS]; /* copies that the compiler can hold in registers */
     UNROLLED for (int64_t g = 0; g < groups; g++) steps[g] = q[g].step;
     for (int64_t i = first; i < most; i++)
         UNROLLED for (int64_t g = 0; g < groups; g++) turn_both_at(i, &steps[g], q + g);
@@ -172,6 +184,8 @@ GRD_INLINE void take_qr_steps(int64_t rows, int64_t rows_v, int64_t groups, int6
     }
 }
 
+/* Carries out QR steps on bidiagonal matrices with k columns until all are diagonal, but at most QR_STEPS * k steps. There are `groups` groups q[g]
+ * of matrices, with one matrix of a group in each lane. `rows` and rows_v are the numbers of vectors in a column of u and of v. */
 static void make_diagonal(int64_t rows, int64_t rows_v, int64_t k, int64_t groups, struct qr *q)
 {
     int64_t most = k - 1;
@@ -179,7 +193,7 @@ static void make_diagonal(int64_t rows, int64_t rows_v, int64_t k, int64_t group
         int64_t first = most, end = 0;
         for (int64_t g = 0; g < groups; g++) {
             begin_qr_step(most, q + g);
-            first = at_most(first, q[g].first);
+            first = grd_least(first, q[g].first);
             end = q[g].end > end ? q[g].end : end;
         }
         most = end;
@@ -190,7 +204,8 @@ static void make_diagonal(int64_t rows, int64_t rows_v, int64_t k, int64_t group
     }
 }
 
-/* Writes column j of a result with n rows of all lanes as its column, or row if `as_row`, places[j] of `leading`. */
+/* Writes a singular vector of n elements from each of `count` lanes to the results. The vector in lane l becomes column number places[l] of result l,
+ * or row number places[l] if as_row. `leading` is the number of such columns or rows of a result. */
 static void write_vectors(int64_t n, int64_t parts, int64_t leading, bool as_row, int64_t count, const vector *from, const T *places,
                           T *ret_result)
 {
@@ -207,7 +222,8 @@ static void write_vectors(int64_t n, int64_t parts, int64_t leading, bool as_row
                 to[l][i * leading * parts + part] = ((const T *)(from + i + part * n))[l] + 0;
 }
 
-/* The phase by which a vector, which is found up to its phase, is to be multiplied, as sign_of says for real ones. */
+/* Returns the phase, a number of absolute value 1, by which a complex singular vector x is multiplied so that its own phase does not depend on
+ * rounding. For real vectors this is sign_of(). */
 GRD_INLINE struct element phase_of(int64_t n, int64_t im, const vector *x)
 {
     if (im == 0)
@@ -220,7 +236,8 @@ GRD_INLINE struct element phase_of(int64_t n, int64_t im, const vector *x)
     return (struct element){choose(known, value.re / size, everywhere(1)), choose_or_zero(known, -value.im / size)};
 }
 
-/* Multiplies a column by a phase. That of a complex one is rounded, so that the column's length then takes a step of Newton's towards 1. */
+/* Multiplies a column by a phase. A complex phase has an absolute value of 1 only up to rounding, so one Newton step then brings the column's norm
+ * back to 1. */
 static NOT_INLINE void turn_column(int64_t n, int64_t im, struct element phase, vector *x)
 {
     if (im == 0) {
@@ -238,6 +255,8 @@ static NOT_INLINE void turn_column(int64_t n, int64_t im, struct element phase, 
         x[i] = multiply_add(factor, x[i], x[i]);
 }
 
+/* Writes the singular values of `count` matrices in descending order, beginning with matrix `index`, and the singular vectors in the same order if
+ * they were computed. A matrix with more columns than rows was decomposed as its transpose, so u and v change roles. */
 static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int64_t columns, struct qr *q, const struct scales *scales)
 {
     const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m, parts = s->parts;
@@ -254,7 +273,8 @@ static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int
         const struct element phase = phase_of(m, parts > 1 ? m : 0, u);
         turn_column(m, parts > 1 ? m : 0, phase, u);
         turn_column(k, parts > 1 ? k : 0, element_times(parts > 1, with_sign(everywhere(1), d), phase), v);
-        multiply_column(k * (parts - 1), everywhere(-1), v + k); /* V is written conjugated, as V^H, or as the U of what was turned */
+        /* V is conjugated, because it is written as V^H, or as the conjugate U if the transpose was decomposed */
+        multiply_column(k * (parts - 1), everywhere(-1), v + k);
     }
     find_places(k, true, q->d, places);
     for (int64_t j = k; j < columns; j++)
@@ -274,21 +294,23 @@ static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int
         begin_svd(s, index + l, finite[l] != 0 ? 0 : (T)INFINITY);
 }
 
+/* Computes the singular value decompositions of `count` small matrices, MATRICES at a time, and writes the results to the members ret_... of *s.
+ * `work` is scratch memory of MATRICES * grd_svd_work() elements. */
 static void svd_lanes(const struct grd_svd *s, int64_t count, void *work)
 {
     const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m, columns = s->m < s->n ? s->rows : s->columns;
     const bool turned = s->m < s->n, vectors = s->ret_u != NULL;
     const int64_t rows = m * s->parts, rows_v = k * s->parts, size = rows * (vectors && columns > k ? columns : k);
     int32_t places[GRD_LANES_SIDE * GRD_LANES_SIDE];
-    /* what has more columns than rows is decomposed as its transpose */
+    /* a matrix with more columns than rows is decomposed as its transpose */
     const int32_t *place = find_parts(m, k, s->parts, turned != s->by_rows, places);
     struct qr q[GROUPS];
     struct scales scales[GROUPS];
     for (int64_t first = 0; first < count; first += MATRICES) {
-        const int64_t groups = at_most((count - first + LANES - 1) / LANES, GROUPS);
+        const int64_t groups = grd_least((count - first + LANES - 1) / LANES, GROUPS);
         for (int64_t g = 0; g < groups; g++) {
             vector *a = (vector *)work + g * (size + k * rows_v);
-            read_lanes(rows * k, at_most(count - first - g * LANES, LANES), place, (const T *)s->a + (first + g * LANES) * rows * k, a);
+            read_lanes(rows * k, grd_least(count - first - g * LANES, LANES), place, (const T *)s->a + (first + g * LANES) * rows * k, a);
             scales[g] = scale_lanes(m, k, s->parts, false, a);
             q[g].u = vectors ? a : NULL;
             q[g].v = vectors ? a + size : NULL;
@@ -296,6 +318,6 @@ static void svd_lanes(const struct grd_svd *s, int64_t count, void *work)
         }
         make_diagonal(rows, rows_v, k, groups, q);
         for (int64_t g = 0; g < groups; g++)
-            write_svd(s, first + g * LANES, at_most(count - first - g * LANES, LANES), columns, q + g, scales + g);
+            write_svd(s, first + g * LANES, grd_least(count - first - g * LANES, LANES), columns, q + g, scales + g);
     }
 }

@@ -1,4 +1,7 @@
-/* The bodies of operators with kernel = "ternary" that are more than an expression: ternary_<name>(x, y, z, numbers…), as in unary.c. Typed file. */
+/* Defines the elementwise functions of three inputs that are written by hand, because they need more than one expression. They belong to operators
+ * whose schema entry has kernel = "ternary"; the other operators of this kind have an expression in the schema, from which their functions are
+ * generated. The generated loops in gen/ternary_rows.h call ternary_<name>(x, y, z, scalar arguments of the operator) for each element. The build
+ * compiles this file once per dtype. */
 #include <math.h>
 
 #include "kernel/cpu/elementwise.h"
@@ -13,7 +16,7 @@ static inline C ternary_hidden_clamp_both(C x, C low, C high)
 #endif
 
 #if GRD_IS_FLOAT
-/* NaN in any input gives NaN: x stays where a comparison fails. */
+/* Returns x clamped to [low, high], or NaN if any input is NaN. If x is NaN, both comparisons are false, so x is returned. */
 static inline C ternary_hidden_clamp_both(C x, C low, C high)
 {
     const C above = low > x ? low : x, within = high < above ? high : above;
@@ -22,6 +25,7 @@ static inline C ternary_hidden_clamp_both(C x, C low, C high)
 #endif
 
 #if GRD_IS_COMPLEX
+/* Returns x + weight * (end - x) for complex numbers, starting from x if |weight| < 0.5 and otherwise from `end`. */
 static inline C ternary_lerp(C x, C end, C weight)
 {
     const C way = difference(end, x);

@@ -1,9 +1,11 @@
-/* Transposition, tile by tile. Typed by element size: uint8 uint16 uint32 uint64 complex128.
+/* Transposes matrices in tiles. The build compiles this file once for each element size, with one dtype of that size (uint8, uint16, uint32, uint64
+ * or complex128).
  *
- * A tile is one cache line wide and as many elements high: whatever the strides, a line that is read is used up at once, and a line that is
- * written is written whole. Rows that are a power of two apart fall into few sets of the cache, so the lines of a tile are brought
- * together first. Within a page of the source, tiles follow its rows, which is what the hardware fetches ahead. */
-#include "kernel/cpu/widest.h" /* first */
+ * A tile is one cache line wide and as many elements high. So, whatever the strides, all elements of a cache line are read at once, or written at
+ * once. Rows whose distance is a power of two share few sets of the cache and evict each other. Therefore all cache lines of a tile are copied before
+ * they are transposed. Within a page of the source, tiles are taken along the rows of the source, because the hardware prefetches in that
+ * direction. */
+#include "kernel/cpu/widest.h" /* included before all other headers, because its pragma holds for the code after it */
 
 #include "kernel/index.h"
 
@@ -12,15 +14,18 @@
 #include "kernel/cpu/stream.h"
 #include "kernel/cpu/typed.h"
 
-/* Vectors of a whole line of the cache keep a tile of wide elements in registers. */
+/* VECTOR is the size of a vector in bytes. A tile, which is the square of elements that is transposed at a time, is as wide as a cache line. For
+ * elements of 4 or 8 bytes it has at most 16 rows, so with AVX-512 it fits in vector registers of the size of a cache line. */
 #if defined(__AVX512F__) && (GRD_TAG == GRD_TAG_uint32 || GRD_TAG == GRD_TAG_uint64)
 enum { VECTOR = 64 };
 #else
 enum { VECTOR = 16 };
 #endif
+/* LINE: bytes of a cache line. PAGE: bytes of a page. TILE: elements of a cache line. LANES: elements of a vector. PIECES: vectors of a cache
+ * line. */
 enum { LINE = 64, PAGE = 4096, TILE = LINE / sizeof(T), LANES = VECTOR / sizeof(T), PIECES = LINE / VECTOR };
 
-/* The elements of two vectors in turn, from their lower and from their higher halves. */
+/* Lists of lane numbers for shuffles that interleave two vectors. LOW takes the lower halves of the vectors, HIGH the upper halves. */
 #if GRD_TAG == GRD_TAG_uint8
 #define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -41,13 +46,13 @@ typedef T vector __attribute__((vector_size(VECTOR)));
 #define LOW 0, 4, 1, 5
 #define HIGH 2, 6, 3, 7
 typedef T vector __attribute__((vector_size(VECTOR)));
-#else /* of 16 bytes there is one in a vector: nothing to mix */
+#else /* elements of 8 bytes, or of 16 bytes: then a vector has one element, and transpose_square() does nothing */
 #define LOW 0, 2
 #define HIGH 1, 3
 typedef uint64_t vector __attribute__((vector_size(VECTOR)));
 #endif
 
-/* Transposes LANES by LANES elements: mixing each row with the one half a square below, log2(LANES) times. */
+/* Transposes a square of LANES x LANES elements. It interleaves row i with row i + LANES / 2, and repeats this log2(LANES) times. */
 GRD_INLINE void transpose_square(vector *rows)
 {
     vector mixed[LANES];
@@ -62,7 +67,7 @@ GRD_INLINE void transpose_square(vector *rows)
     }
 }
 
-/* Past the caches when `streamed`, which spares reading the line first; then `to` is a multiple of VECTOR. */
+/* Stores the vector v at `to`. If `streamed`, the store bypasses the caches, and `to` must be a multiple of VECTOR bytes. */
 GRD_INLINE void put(char *to, vector v, bool streamed)
 {
     if (streamed)
@@ -71,6 +76,8 @@ GRD_INLINE void put(char *to, vector v, bool streamed)
         memcpy(to, &v, sizeof v);
 }
 
+/* Transposes one tile of TILE x TILE elements. The rows of the result are to_stride bytes apart, the rows of the source from_stride bytes. If
+ * `streamed`, the stores bypass the caches. */
 GRD_INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, bool streamed)
 {
     _Alignas(LINE) char lines[TILE][LINE];
@@ -96,13 +103,14 @@ GRD_INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, in
     }
 }
 
+/* Prefetches one cache line from each of TILE columns of the source, which together are one tile. */
 GRD_INLINE void prefetch_columns(const char *from, int64_t from_stride)
 {
     for (int i = 0; i < TILE; i++)
         __builtin_prefetch(from + i * from_stride);
 }
 
-/* The lines of the tile that comes next are asked for in the meantime. */
+/* Prefetches the TILE cache lines of a tile of the source, and the TILE cache lines of the result to which the tile is written. */
 GRD_INLINE void prefetch_tile(const char *to, int64_t to_stride, const char *from, int64_t from_stride)
 {
     prefetch_columns(from, from_stride);
@@ -110,6 +118,8 @@ GRD_INLINE void prefetch_tile(const char *to, int64_t to_stride, const char *fro
         __builtin_prefetch(to + i * to_stride, 1);
 }
 
+/* Transposes a matrix one element at a time. This is for the rows or columns after the last whole tile of TILE x TILE elements, and for matrices
+ * smaller than a tile. */
 static void transpose_edge(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride)
 {
     for (int64_t r = 0; r < rows; r++)

@@ -1,7 +1,7 @@
-/* What a typed file sees of its dtype, from -DGRD_DTYPE=float16: the storage type T, the type C it computes in, the way between them,
- * and the categories as GRD_IS_… for #if. Half types are stored as uint16_t and computed in float; bool is uint8_t, 0 or 1.
- * Cast files also know float8 (stored as uint8_t, computed in float) and complex32 (stored as two float16, computed in complex64).
- * No loops here: see elementwise.h. */
+/* Defines the types and macros of a typed file, which is a kernel file that is compiled once per dtype with -DGRD_DTYPE=float16 and so on: the
+ * storage type T, the type C in which it computes, load() and store() between the two, and the categories GRD_IS_... for #if. Half dtypes are stored
+ * as uint16_t and computed in float; bool is uint8_t, 0 or 1. Files for casts also have float8 (stored as uint8_t, computed in float) and complex32
+ * (stored as two float16, computed in complex64). Loops are in elementwise.h. */
 #ifndef GRD_KERNEL_TYPED_H
 #define GRD_KERNEL_TYPED_H
 
@@ -14,7 +14,7 @@
 #include "kernel/cpu/loop.h"
 
 #define GRD_TAG_bool 1
-#define GRD_TAG__Bool 1 /* stdbool.h makes bool this: in the names of rows, too */
+#define GRD_TAG__Bool 1 /* stdbool.h defines bool as _Bool, which then appears in these names and in those of kernel tables */
 #define GRD_TAG_uint8 2
 #define GRD_TAG_int8 3
 #define GRD_TAG_uint16 4
@@ -43,10 +43,10 @@
 #define GRD_IS_FLOAT ((GRD_TAG >= GRD_TAG_float16 && GRD_TAG <= GRD_TAG_float64) || GRD_IS_FLOAT8)
 #define GRD_IS_COMPLEX (GRD_TAG >= GRD_TAG_complex32 && GRD_TAG <= GRD_TAG_complex128)
 
-/* T, C; for integers U, the unsigned type that arithmetic wraps in (never narrower than unsigned int: no promotion to a signed type);
- * for complex numbers R, the type of a part. */
+/* Defines the types T and C. For integers it also defines U, the unsigned type in which arithmetic wraps around. U is at least as wide as unsigned
+ * int, because narrower types would be promoted to signed int. For complex dtypes it also defines R, the type of a real or imaginary part. */
 #if GRD_IS_INTEGER
-typedef GRD_PASTE2(GRD_DTYPE, t) T, C; /* int8_t … */
+typedef GRD_PASTE2(GRD_DTYPE, t) T, C; /* int8_t and so on */
 #if GRD_TAG == GRD_TAG_uint64 || GRD_TAG == GRD_TAG_int64
 typedef uint64_t U;
 #else
@@ -86,7 +86,8 @@ typedef C T;
 #error "GRD_DTYPE is not a dtype with kernels"
 #endif
 
-/* E, an element as C's own arithmetic has it, and G, what sums are gathered in: integers wrap around, so they are gathered without sign. */
+/* E is the type of an element for the language's own operators, such as double _Complex. G is the type in which sums are accumulated; for
+ * integers it is unsigned, so that sums wrap around. */
 #if GRD_IS_COMPLEX
 typedef double _Complex G;
 #elif GRD_IS_FLOAT
@@ -97,6 +98,7 @@ typedef T E;
 typedef uint64_t G;
 #endif
 
+/* Converts an element from its storage type to the type it is computed in. */
 static inline C load(T x)
 {
 #if GRD_IS_HALF || GRD_IS_FLOAT8
@@ -109,6 +111,7 @@ static inline C load(T x)
 #endif
 }
 
+/* Converts a result to its storage type. */
 static inline T store(C x)
 {
 #if GRD_IS_HALF || GRD_IS_FLOAT8

@@ -1,5 +1,7 @@
-/* The bodies of operators with kernel = "unary" that are more than an expression: unary_<name>(x, numbers…) over the compute type C. Typed file.
- * The schema has the others (expr), from which they are generated, with the loops and the table. The functions that vectorise are in vecmath.h. */
+/* Defines the elementwise functions of one input that are written by hand, because they need more than one expression. They belong to operators whose
+ * schema entry has kernel = "unary"; most other operators of this kind have an expression in the schema, from which their functions are generated.
+ * The generated loops in gen/unary_rows.h call unary_<name>(x, scalar arguments of the operator) for each element; a function with a parameter n
+ * computes a whole array instead. The build compiles this file once per dtype. Functions that vectorise are in vecmath.h. */
 #include <math.h>
 #include <string.h>
 
@@ -11,19 +13,23 @@
 
 /* ---- Floating point ----------------------------------------------------------------------------------------------------------- */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* The length of a piece, of which the arguments are looked at before the results are computed: both are in the first cache. */
+/* Number of elements that are processed at a time. All their arguments are checked before the first result is computed. The arguments and results fit
+ * into the first-level cache. */
 enum { PIECE = 4096 / sizeof(C) };
 
+/* An integer as wide as an element. */
 typedef __typeof__(BY_TYPE((int32_t)0, (int64_t)0)) bits;
+/* Says whether all_within() tests x or |x|. */
 enum { SIGN_COUNTS, SIGN_DOES_NOT_COUNT };
 
+/* Returns the bits of x as an integer. */
 GRD_INLINE bits bits_of(C x)
 {
     return (bits)BY_TYPE(vm_bits_float, vm_bits)(x);
 }
 
-/* True if all x, or all |x|, lie from `least` to `most`, which are positive or 0. The bits are compared as integers, which have the order of
- * positive floats, with NaN above all of them. */
+/* True if all n numbers x (SIGN_COUNTS), or all |x| (SIGN_DOES_NOT_COUNT), are in [least, most]. The two bounds are not negative. Compares the bits
+ * as integers, because positive floats are ordered like their bits, with NaN above all of them. */
 GRD_INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
 {
     const bits counted = sign == SIGN_COUNTS ? -1 : BY_TYPE(INT32_MAX, INT64_MAX);
@@ -36,20 +42,20 @@ GRD_INLINE bool all_within(int64_t n, const C *x, int sign, C least, C most)
     return smallest >= bits_of(least) && largest <= bits_of(most);
 }
 
-/* True if pieces are searched for arguments out of range. Levels without fused multiply-add have one loop for all arguments, which keeps the library
- * small. */
+/* True if arguments are checked for their range, so that a faster function can be used for most of them. Instruction-set levels without fused
+ * multiply-add use one loop for all arguments, which keeps the library small. */
 #ifdef HAS_FMA
 enum { CHECKS_RANGE = true };
 #else
 enum { CHECKS_RANGE = false };
 #endif
 
-/* y = general(x), computed as shorter(x) for pieces of which all arguments lie from `least` to `most`. There both give the same bits, and shorter
- * takes fewer steps. */
+/* Sets y[i] = general(x[i]) for i < n. If PIECE neighbouring arguments are all in [least, most], calls shorter() for them instead, which gives the
+ * same bits there and is faster. */
 GRD_INLINE void shorter_if_within(int64_t n, C *y, const C *x, int sign, C least, C most, C (*shorter)(C), C (*general)(C))
 {
     for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t end = at_most(start + PIECE, n);
+        const int64_t end = grd_least(start + PIECE, n);
         if (CHECKS_RANGE && all_within(end - start, x + start, sign, least, most)) {
             IN_PLACE
             for (int64_t i = start; i < end; i++)
@@ -69,9 +75,11 @@ static void unary_exp(int64_t n, C *y, const C *x)
 }
 
 #if defined(__AVX512F__)
-/* Square roots, correctly rounded, by Newton's steps for the root and half its reciprocal: the machine's take twice as long. The last step, before it is rounded
- * down, is off by at most 1.5 e^2, e that of the step before: for doubles 1.5 (1.5 2^-28)^2, less than half a unit in the last place. So the root is that or the
- * next one, and it is the next one if x is greater than the product of both: that is where the middle between them is, and the product is exact. */
+/* Returns correctly rounded square roots of normal numbers, by Newton's method for the root and half its reciprocal; the processor's instruction
+ * takes twice as long. If the relative error before the last step is e, the last step, before it is rounded down, is off by at most 1.5 e^2. For
+ * doubles e < 1.5 * 2^-28, so this is less than half a unit in the last place, and the root is `low` or the next number. It is the next number if x
+ * exceeds the product of `low` and the next number, because this product is about the square of the number halfway between them. The fused
+ * multiply-add does not round this product. */
 GRD_INLINE vector roots_of_normal(vector x)
 {
     const vector estimate = nearly_reciprocal_roots(x), half = everywhere((C)0.5);
@@ -82,14 +90,15 @@ GRD_INLINE vector roots_of_normal(vector x)
         half_reciprocal = multiply_add(half_reciprocal, rest, half_reciprocal);
     }
     const lane_bits low = (lane_bits)multiply_add_down(multiply_add(-root, root, x), half_reciprocal, root);
-    return (vector)(low - (multiply_add(-(vector)low, (vector)(low + 1), x) > 0)); /* a comparison is -1 where it is true */
+    /* a comparison gives -1 where it is true, so subtracting it adds 1 */
+    return (vector)(low - (multiply_add(-(vector)low, (vector)(low + 1), x) > 0));
 }
 #endif
 
 static void unary_sqrt(int64_t n, C *y, const C *x)
 {
     for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t end = at_most(start + PIECE, n);
+        const int64_t end = grd_least(start + PIECE, n);
         int64_t i = start;
 #if defined(__AVX512F__)
         if (all_within(end - start, x + start, SIGN_COUNTS, BY_TYPE(0x1p-100f, 0x1p-900), BY_TYPE(0x1p100f, 0x1p900)))
@@ -115,12 +124,13 @@ static void unary_erf(int64_t n, C *y, const C *x)
                       BY_TYPE(vm_erf_float, vm_erf_double));
 }
 
-/* y = reduced(x), and libm(x) where |x| > VM_TRIG_LIMIT. y may be x, so a piece with such arguments is copied before it is overwritten. */
+/* Sets y[i] = reduced(x[i]) for i < n, or libm(x[i]) if |x[i]| > VM_TRIG_LIMIT. y may be x, so PIECE arguments, among which one is above the limit,
+ * are copied before they are overwritten. */
 GRD_INLINE void reduced_or_libm(int64_t n, C *y, const C *x, C (*reduced)(C), C (*libm)(C))
 {
     C kept[PIECE];
     for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t m = at_most(PIECE, n - start);
+        const int64_t m = grd_least(PIECE, n - start);
         const bool within = all_within(m, x + start, SIGN_DOES_NOT_COUNT, 0, (C)VM_TRIG_LIMIT);
         if (!within)
             memcpy(kept, x + start, (size_t)m * sizeof(C));
@@ -154,7 +164,7 @@ static inline C unary_hidden_frexp_mantissa(C x)
     return frexp(x, &exponent);
 }
 
-/* Of infinities and NaN C says nothing. */
+/* Returns the exponent that frexp() gives, but 0 for infinities and NaN, where C leaves the exponent unspecified. */
 static inline C unary_hidden_frexp_exponent(C x)
 {
     int exponent = 0;
@@ -167,8 +177,8 @@ static inline C unary_hidden_frexp_exponent(C x)
 #if GRD_IS_COMPLEX
 static const R ln2 = (R)0.69314718055994530942, ln10 = (R)2.30258509299404568402;
 
-/* (e^a - 1) cos b + (cos b - 1) + i e^a sin b, with cos b - 1 = -2 sin^2(b / 2): nothing cancels near 0. Where factors have no value the results are those that
- * C's annex G gives exp. */
+/* Returns e^x - 1 = (e^a - 1) cos b + (cos b - 1) + i e^a sin b for x = a + ib. cos b - 1 is computed as -2 sin^2(b / 2), so that nothing cancels
+ * near 0. If a is infinite and b is not finite, the result is that of cexp() in annex G of the C standard, minus 1. */
 static inline C unary_expm1(C x)
 {
     if (x.im == 0)
@@ -179,7 +189,8 @@ static inline C unary_expm1(C x)
     return number(expm1(x.re) * cos(x.im) - 2 * half * half, exp(x.re) * sin(x.im));
 }
 
-/* |1 + z|^2 = 1 + a (2 + a) + b^2 near 0, where a and b lose nothing in it. Elsewhere the sum cancels, at z = -1, or overflows. */
+/* Returns log(1 + z) for z = a + ib. Near 0 it uses |1 + z|^2 = 1 + a (2 + a) + b^2, whose terms lose no digits of a and b. Elsewhere that sum would
+ * cancel (near z = -1) or overflow, so the logarithm of the rounded sum 1 + z is computed. */
 static inline C unary_log1p(C x)
 {
     if (fabs(x.re) < (R)0.5 && fabs(x.im) < (R)0.5)
@@ -187,6 +198,7 @@ static inline C unary_log1p(C x)
     return LIBM(log, number(1 + x.re, x.im));
 }
 
+/* Returns log(x) / log_of_base for a complex x. */
 static inline C log_to_base(C x, R log_of_base)
 {
     const C y = LIBM(log, x);
@@ -199,7 +211,7 @@ static inline C unary_sinc(C x)
     return x.re == 0 && x.im == 0 ? number(1, 0) : quotient(LIBM(sin, angle), angle);
 }
 
-/* 1 + e^-x */
+/* Returns 1 + e^-x for a complex x, which is 1 / sigmoid(x). */
 static inline C inverse_sigmoid(C x)
 {
     const C e = LIBM(exp, number(-x.re, -x.im));

@@ -1,15 +1,15 @@
-/* Transcendental functions as branch-free inline bodies, which the compiler vectorises in any loop they stand in.
- * vm_exp(x) is by the type of x: float or double.
+/* Defines transcendental functions as inline functions without branches, so that the compiler vectorises any loop that calls them. A macro such as
+ * vm_exp(x) chooses the function by the type of x, float or double.
  *
- * Most float ones compute in float: vecmath_float.h. pow, sin and cos, and gelu and mish where there is no fused multiply-add, compute in double
- * with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp. The double ones use the classic reductions with
- * longer polynomials: at most 4 ulp.
- * Those called _normal and _near take a part of the arguments, for which they give the same bits as the whole function in fewer steps: a loop
- * that has looked at its arguments may call them.
- * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
- * the same in every loop and at every position.
- * Infinities, NaN, signed zeros and subnormal numbers are as in the C standard's functions. vm_sin and vm_cos need |x| <= VM_TRIG_LIMIT.
- * The coefficients are interpolations at Chebyshev nodes, computed with 60 digits. */
+ * Most float functions compute in float (vecmath_float.h). pow, sin and cos compute in double with short polynomials (relative error about
+ * 2^-30) and round once, with an error of at most 0.6 ulp; so do gelu and mish on instruction-set levels without fused multiply-add.
+ * The double functions use the classic argument reductions with longer polynomials; their error is at most 4 ulp.
+ * Functions whose names end in _normal or _near accept only the arguments that their comments state. For these they return the same bits as the
+ * function without that ending, in fewer steps. A loop may call them after it has checked its arguments.
+ * A result may differ between instruction-set levels in the last bit, because a level with fused multiply-add rounds less often. Within a level, a
+ * result does not depend on the loop or the position of the element.
+ * Infinities, NaN, signed zeros and subnormal numbers are treated as by the functions of the C standard. vm_sin and vm_cos need |x| <= VM_TRIG_LIMIT.
+ * The polynomials interpolate at Chebyshev nodes; their coefficients were computed with 60 digits. */
 #ifndef GRD_KERNEL_VECMATH_H
 #define GRD_KERNEL_VECMATH_H
 
@@ -28,7 +28,8 @@
 #define NAME(name) name
 #include "kernel/cpu/vecmath_bits.h"
 
-/* a * b - p, for p = a * b rounded; exact, or nearly so without fused multiply-add. */
+/* Returns the rounding error a * b - p of a product, where p is a * b rounded. The result is exact with fused multiply-add, and nearly exact
+ * without. */
 GRD_INLINE double vm_product_error(double a, double b, double p)
 {
 #ifdef HAS_FMA
@@ -40,14 +41,15 @@ GRD_INLINE double vm_product_error(double a, double b, double p)
 #endif
 }
 
-/* NaN stays NaN. */
+/* Returns x clamped to [low, high], or NaN if x is NaN. */
 GRD_INLINE double vm_clamp(double x, double low, double high)
 {
     x = x < low ? low : x;
     return x > high ? high : x;
 }
 
-/* vm_clamp between a negative and a positive limit, of which NaN becomes one where that is faster: AVX-512 has least integers of 64 bits. */
+/* Returns x clamped to [negative, positive]; the limits have the signs of their names. With AVX-512 this uses the faster minimum of 64-bit
+ * integers, and NaN becomes one of the limits. */
 GRD_INLINE double vm_between(double negative, double positive, double x)
 {
 #if defined(__AVX512F__)
@@ -59,22 +61,23 @@ GRD_INLINE double vm_between(double negative, double positive, double x)
 #endif
 }
 
-/* Adding 1.5 * 2^52 rounds to an integer (|x| < 2^51) and leaves it, in two's complement, in the low bits. */
+/* Adding 1.5 * 2^52 to x with |x| < 2^51 rounds x to an integer and leaves that integer in two's complement in the low bits of the sum. */
 #define VM_ROUNDER 0x1.8p52
 
-/* 2^n for n = t - VM_ROUNDER in [-1022, 1023]. */
+/* Returns 2^n for n = t - VM_ROUNDER in [-1022, 1023]. */
 GRD_INLINE double vm_power_of_two(double t)
 {
     return vm_from_bits((vm_bits(t) + 1023) << 52);
 }
 
 /* ---- exp ----------------------------------------------------------------------------------------------------------------- */
-/* x = n ln2 + r, e^r - 1 = r + r^2 q(r), |r| <= ln2 / 2. */
+/* Write x as n ln2 + r with an integer n and |r| <= ln2 / 2. Then e^x = 2^n e^r, and e^r - 1 is r + r^2 q(r) with a polynomial q. */
 #define VM_LOG2E 0x1.71547652b82fep+0
 #define VM_LN2 0x1.62e42fefa39efp-1
 #define VM_LN2_HIGH 0x1.62e42fef00000p-1
 #define VM_LN2_LOW 0x1.473de6af278edp-34
 
+/* Returns q(r) = (e^r - 1 - r) / r^2 with the accuracy that float results need. */
 GRD_INLINE double vm_exp_q_short(double r)
 {
     static const double c[] = {0.5000000013481058,   0.16666666681640166,   0.041666464772966816,
@@ -82,6 +85,7 @@ GRD_INLINE double vm_exp_q_short(double r)
     return vm_poly(c, 6, r);
 }
 
+/* Returns q(r) = (e^r - 1 - r) / r^2 with the accuracy that double results need. */
 GRD_INLINE double vm_exp_q(double r)
 {
     static const double c[] = {0.5000000000000001,     0.16666666666666669,   0.041666666666624066,   0.008333333333330056,
@@ -90,7 +94,7 @@ GRD_INLINE double vm_exp_q(double r)
     return vm_poly_abreast(c, 10, r);
 }
 
-/* For floats: arguments beyond +-200 give something that rounds to 0 or infinity. */
+/* Returns e^x with the accuracy that float results need. For |x| > 200 the result rounds to 0 or infinity as a float. */
 GRD_INLINE double vm_exp_short(double x)
 {
     x = vm_clamp(x, -200, 200);
@@ -99,6 +103,7 @@ GRD_INLINE double vm_exp_short(double x)
     return vm_fma(r, vm_fma(r, vm_exp_q_short(r), 1), 1) * vm_power_of_two(t);
 }
 
+/* Returns 2^x with the accuracy that float results need. For |x| > 300 the result rounds to 0 or infinity as a float. */
 GRD_INLINE double vm_exp2_short(double x)
 {
     x = vm_clamp(x, -300, 300);
@@ -107,11 +112,12 @@ GRD_INLINE double vm_exp2_short(double x)
     return vm_fma(r, vm_fma(r, vm_exp_q_short(r), 1), 1) * vm_power_of_two(t);
 }
 
-/* e^(x + low) as a product of two normal numbers: the last multiplication rounds once, also to a subnormal result. */
+/* A number stored as the product a * b of normal numbers. If b is multiplied last, the result is rounded only once, even if it is subnormal. */
 struct vm_product {
     double a, b;
 };
 
+/* Returns e^(x + low) as the product of the two members of the result. */
 GRD_INLINE struct vm_product vm_exp_product(double x, double low)
 {
     x = vm_clamp(x, -1400, 711);
@@ -122,11 +128,12 @@ GRD_INLINE struct vm_product vm_exp_product(double x, double low)
     return e;
 }
 
-/* e^r - 1 = w, n = t - VM_ROUNDER, for x = n ln2 + r. */
+/* e^x in two parts: e^x = 2^n (1 + w), where n = t - VM_ROUNDER is an integer. */
 struct vm_exponential {
     double t, w;
 };
 
+/* Returns e^x in two parts t and w, with e^x = 2^n (1 + w), where n = t - VM_ROUNDER is an integer. */
 GRD_INLINE struct vm_exponential vm_exponential(double x)
 {
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
@@ -134,14 +141,14 @@ GRD_INLINE struct vm_exponential vm_exponential(double x)
     return (struct vm_exponential){t, vm_fma(r * r, vm_exp_q(r), r)};
 }
 
-/* For x of which neither e^x nor 1 / e^x is subnormal: in [-708, 709]. */
+/* Returns e^x for x in [-708, 709], where neither e^x nor 1 / e^x is subnormal. */
 GRD_INLINE double vm_exp_normal_double(double x)
 {
     const struct vm_exponential e = vm_exponential(x);
     return vm_from_bits(vm_bits(1 + e.w) + (vm_bits(e.t) << 52));
 }
 
-/* 2^n as two factors: a product with both rounds once, also to a subnormal result. */
+/* Returns e^x. Multiplies by 2^n as two factors, so that a subnormal result is rounded only once. */
 GRD_INLINE double vm_exp_double(double x)
 {
     const struct vm_exponential e = vm_exponential(vm_clamp(x, -1400, 711));
@@ -163,18 +170,19 @@ GRD_INLINE double vm_expm1_double(double x)
     const double a = vm_clamp(x, -50, 710);
     const double t = vm_fma(a, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
     const double r = vm_fma(n, -VM_LN2_HIGH, a) - n * VM_LN2_LOW;
-    const double scale = vm_power_of_two(t - 1); /* half of 2^n, which may overflow */
+    const double scale = vm_power_of_two(t - 1); /* 2^n / 2, because 2^n may overflow */
     const double y = 2 * vm_fma(scale, vm_fma(r * r, vm_exp_q(r), r), scale - 0.5);
     return vm_abs(x) < 0x1p-54 ? x : y;
 }
 
 /* ---- log ------------------------------------------------------------------------------------------------------------------- */
-/* x = 2^exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); x positive and normal. */
+/* A positive number x in two parts: x = 2^exponent * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). */
 struct vm_split {
     double f, exponent;
     uint64_t biased; /* exponent + 1023 */
 };
 
+/* Returns a positive normal x in the parts f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). */
 GRD_INLINE struct vm_split vm_split(double x)
 {
     const uint64_t sqrt_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
@@ -186,7 +194,7 @@ GRD_INLINE struct vm_split vm_split(double x)
     return s;
 }
 
-/* Returns log of arguments outside of (0, infinity); y elsewhere. */
+/* Returns y for x in (0, infinity), where y is the logarithm that the caller computed, and log(x) for all other x. */
 GRD_INLINE double vm_log_special(double x, double y)
 {
     y = x == INFINITY ? x : y;
@@ -194,7 +202,8 @@ GRD_INLINE double vm_log_special(double x, double y)
     return x == 0 ? -INFINITY : y;
 }
 
-/* 1 / (2 + f), 1 + f in [sqrt(1/2), sqrt(2)), by Newton's steps from a cubic: a division of vectors takes as long as thirty products. */
+/* Returns 1 / (2 + f) for 1 + f in [sqrt(1/2), sqrt(2)), by two Newton steps from a cubic approximation, because a vector division takes as long as
+ * thirty multiplications. */
 GRD_INLINE double vm_inverse_of_2_and(double f)
 {
     static const double c[] = {0.49995695710714285, -0.2503862000360889, 0.12813332718832, -0.05713502297726911};
@@ -202,7 +211,8 @@ GRD_INLINE double vm_inverse_of_2_and(double f)
     return vm_fma(nearer, vm_fma(-d, nearer, 1), nearer);
 }
 
-/* log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + z R(z))), s = f / (2 + f), z = s^2: this is s (f^2 / 2 + z R(z)). */
+/* Returns the last part of the logarithm, s (f^2 / 2 + z R(z)) with s = f / (2 + f), z = s^2 and a polynomial R. log(1 + f) is f - (f^2 / 2 - tail)
+ * for this tail. */
 GRD_INLINE double vm_log_tail(double f, double half_square)
 {
     static const double c[] = {0.666666666666667,  0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
@@ -211,6 +221,7 @@ GRD_INLINE double vm_log_tail(double f, double half_square)
     return s * vm_fma(z, vm_poly_abreast(c, 7, z), half_square);
 }
 
+/* Returns log(2^exponent * (1 + f)). */
 GRD_INLINE double vm_log_of_split(double f, double exponent)
 {
     const double half_square = 0.5 * f * f;
@@ -218,7 +229,8 @@ GRD_INLINE double vm_log_of_split(double f, double exponent)
     return vm_fma(exponent, VM_LN2_HIGH, f - (half_square - tail));
 }
 
-/* Subnormal numbers are scaled to normal ones. */
+/* Returns any positive x in the parts f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). A subnormal x is first scaled to
+ * a normal number. */
 GRD_INLINE struct vm_split vm_split_any(double x)
 {
     const bool small = x < 0x1p-1022;
@@ -227,7 +239,7 @@ GRD_INLINE struct vm_split vm_split_any(double x)
     return s;
 }
 
-/* For positive x that is neither subnormal nor infinite. */
+/* Returns log(x) for positive x that is neither subnormal nor infinite. */
 GRD_INLINE double vm_log_normal_double(double x)
 {
     const struct vm_split s = vm_split(x);
@@ -240,7 +252,7 @@ GRD_INLINE double vm_log_double(double x)
     return vm_log_special(x, vm_log_of_split(s.f, s.exponent));
 }
 
-/* With the rounding error of 1 + x put back into f. */
+/* Returns log(1 + x). The rounding error of the sum 1 + x is added to f. */
 GRD_INLINE double vm_log1p_double(double x)
 {
     const double y = 1 + x, x_part = y - 1;
@@ -251,7 +263,8 @@ GRD_INLINE double vm_log1p_double(double x)
     return x == 0 ? x : result;
 }
 
-/* log to another base: log(x) in two parts times 1 / log(base) in two parts. */
+/* Returns the logarithm of x to a base other than e. inverse_high + inverse_low is 1 / log(base); two_high + two_low is the logarithm of 2 to this
+ * base. */
 GRD_INLINE double vm_log_base(double x, double inverse_high, double inverse_low, double two_high, double two_low)
 {
     const struct vm_split s = vm_split_any(x);
@@ -275,7 +288,7 @@ GRD_INLINE double vm_log10_double(double x)
     return vm_log_base(x, 0x1.bcb7b1p-2, 0x1.49b9438ca9aaep-28, 0x1.34413508p-2, 0x1.f79fef311f12bp-34);
 }
 
-/* log((1 + s) / (1 - s)) = 2 s + 2/3 s^3 + ... for |s| <= 0.172, relative error 2^-43. */
+/* Returns log((1 + s) / (1 - s)) = 2 s + 2/3 s^3 + ... for |s| <= 0.172, with a relative error of 2^-43. */
 GRD_INLINE double vm_log_series_short(double s)
 {
     static const double c[] = {0.6666666666737868, 0.3999999879244169, 0.28571755535032944, 0.22191337428065783, 0.19363884986633198};
@@ -283,7 +296,7 @@ GRD_INLINE double vm_log_series_short(double s)
     return vm_fma(z, vm_poly(c, 5, z), 2) * s;
 }
 
-/* For floats: log(1 + f) for f >= 0, also where 1 + f would round f away. */
+/* Returns log(1 + f) for f >= 0 with the accuracy that float results need, even if 1 + f rounds to 1. */
 GRD_INLINE double vm_log1p_short(double f)
 {
     const struct vm_split split = vm_split(1 + f);
@@ -292,7 +305,8 @@ GRD_INLINE double vm_log1p_short(double f)
 }
 
 /* ---- pow --------------------------------------------------------------------------------------------------------------------- */
-/* x^y = 2^(y log2 |x|), with the sign of x for odd y. log2 is good to 2^-43, since y multiplies its error. */
+/* Returns x^y for floats x and y. It is 2^(y log2 |x|), with the sign of x if y is odd. log2 |x| is computed with a relative error of 2^-43, because
+ * y multiplies this error. */
 GRD_INLINE double vm_pow_short(double x, double y)
 {
     const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * y;
@@ -303,7 +317,7 @@ GRD_INLINE double vm_pow_short(double x, double y)
     const double exponent = a == 1 ? 0 : y * log2;
     double result = vm_exp2_short(exponent);
 
-    /* Floats from 2^24 on are even integers. */
+    /* floats from 2^24 on are even integers */
     const bool whole = (size >= 0x1p24) | (y + VM_ROUNDER - VM_ROUNDER == y);
     const bool odd = (size < 0x1p24) & whole & (half + VM_ROUNDER - VM_ROUNDER != half);
     const bool undefined = (x < 0) & (a != INFINITY) & !whole;
@@ -314,14 +328,15 @@ GRD_INLINE double vm_pow_short(double x, double y)
 }
 
 /* ---- sin, cos ------------------------------------------------------------------------------------------------------------------ */
-/* x = n pi/2 + r, |r| <= pi/4; n mod 4 chooses sin or cos of r and the sign. pi/2 in pieces whose products with n are exact. */
+/* With x = n pi/2 + r and |r| <= pi/4, n mod 4 selects sin(r) or cos(r) and the sign. pi/2 is split into a sum of numbers whose products with n are
+ * exact. */
 #define VM_TWO_OVER_PI 0x1.45f306dc9c883p-1
 #define VM_PIO2_1 0x1.921fb54400000p+0
 #define VM_PIO2_2 0x1.0b4611a600000p-34
 #define VM_PIO2_3 0x1.3198a2e037073p-69
 #define VM_PIO2_REST 0x1.0b4611a626331p-34 /* VM_PIO2_2 + VM_PIO2_3 */
 
-/* sin(x - n pi) for |x - n pi| <= pi/2, negated where `turns` is odd. */
+/* Returns sin(x - n pi) for |x - n pi| <= pi/2, negated if `turns` is odd, with the accuracy that float results need. */
 GRD_INLINE double vm_sin_near(double x, double n, uint64_t turns)
 {
     static const double sine[] = {-0.16666666663881236, 0.008333332768753579, -0.000198410865614788, 2.75364635625748e-06,
@@ -330,19 +345,21 @@ GRD_INLINE double vm_sin_near(double x, double n, uint64_t turns)
     return vm_from_bits(vm_bits(r * vm_fma(z, vm_poly(sine, 5, z), 1)) ^ turns << 63);
 }
 
+/* Returns sin(x) with the accuracy that float results need. */
 GRD_INLINE double vm_sin_short(double x)
 {
     const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, VM_ROUNDER);
     return vm_sin_near(x, t - VM_ROUNDER, vm_bits(t));
 }
 
-/* The sine of x + pi/2. */
+/* Returns cos(x) as the sine of x + pi/2, with the accuracy that float results need. */
 GRD_INLINE double vm_cos_short(double x)
 {
     const double t = vm_fma(x, 0.5 * VM_TWO_OVER_PI, 0.5) + VM_ROUNDER;
     return vm_sin_near(x, (t - VM_ROUNDER) - 0.5, vm_bits(t));
 }
 
+/* Returns sin(x + quarter * pi/2). */
 GRD_INLINE double vm_trig(double x, uint64_t quarter)
 {
     static const double sine[] = {-0.16666666666666666,  0.00833333333333092,    -0.00019841269836717035,
@@ -350,7 +367,7 @@ GRD_INLINE double vm_trig(double x, uint64_t quarter)
     static const double cosine[] = {0.041666666666666664,    -0.001388888888888738,  2.4801587298739702e-05,
                                     -2.7557317258266183e-07, 2.0876143465572525e-09, -1.1382430722901563e-11};
     const double t = vm_fma(x, VM_TWO_OVER_PI, VM_ROUNDER), n = t - VM_ROUNDER;
-    /* r + low = x - n pi/2, with the error of the second subtraction. */
+    /* r + low = x - n pi/2, where low has the rounding error of the second subtraction */
     const double first = vm_fma(-n, VM_PIO2_1, x), difference = vm_fma(-n, VM_PIO2_2, first);
     const double tail = vm_fma(-n, VM_PIO2_3, vm_fma(-n, VM_PIO2_2, first - difference));
     const double r = difference + tail, low = (difference - r) + tail, z = r * r;
@@ -379,7 +396,8 @@ GRD_INLINE double vm_tanh_double(double x)
     return vm_signed(t / (t + 2), x);
 }
 
-/* a / (1 + e), e = e^y = 2^n (1 + w), divided by 2^-96 (1 + e), which does not overflow for y up to 760: so a subnormal result is rounded once. */
+/* Returns a / (1 + e^y) for y up to 760. Divides by 2^-96 (1 + e^y), which does not overflow, and multiplies by 2^-96 last, so that a subnormal
+ * result is rounded only once. e^y is 2^n (1 + w), and the rounding error of 1 + 2^n is added to the divisor. */
 GRD_INLINE double vm_logistic_double(double a, double y)
 {
     const struct vm_exponential e = vm_exponential(y);
@@ -393,7 +411,7 @@ GRD_INLINE double vm_sigmoid_double(double x)
     return x == x ? s : x;
 }
 
-/* -infinity gives NaN, as -infinity / infinity does. */
+/* Returns x / (1 + e^-x). -infinity gives NaN, as -infinity / infinity does. */
 GRD_INLINE double vm_silu_double(double x)
 {
     const double y = vm_logistic_double(x < -760 ? -760 : x, vm_between(-40, 760, -x));
@@ -408,7 +426,7 @@ GRD_INLINE double vm_softplus_double(double x)
 }
 
 /* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
-/* e^(b^2) erfc(b) = p(u) / (b + 4), u = (b - 4) / (b + 4), b in [0, 27.5]. */
+/* Returns e^(b^2) erfc(b) for b in [0, 27.5]. It is p(u) / (b + 4) with a polynomial p and u = (b - 4) / (b + 4). */
 GRD_INLINE double vm_erfcx(double b)
 {
     static const double c[] = {1.095995661000491,       -0.9765487290808821,     0.7732087022652375,      -0.5408538313132207,
@@ -421,7 +439,8 @@ GRD_INLINE double vm_erfcx(double b)
     return vm_fma(vm_poly(c + 12, 11, u), u4 * u4 * u4, vm_poly(c, 12, u)) / (b + 4);
 }
 
-/* The same for floats: p(u) / (b + 3), u = (b - 3) / (b + 3), b in [0, 14.5]. */
+/* Returns e^(b^2) erfc(b) for b in [0, 14.5] with the accuracy that float results need. It is p(u) / (b + 3) with a polynomial p and u = (b - 3) / (b
+ * + 3). */
 GRD_INLINE double vm_erfcx_short(double b)
 {
     static const double c[] = {1.0740069070899243,     -0.8833944533017201,     0.5902283577293508,     -0.31046724544195786,
@@ -431,7 +450,7 @@ GRD_INLINE double vm_erfcx_short(double b)
     return vm_poly(c, 12, (b - 3) * inverse) * inverse;
 }
 
-/* erf for |x| <= 1. */
+/* Returns erf(x) for |x| <= 1. */
 GRD_INLINE double vm_erf_near_double(double x)
 {
     static const double c[] = {1.1283791670955126,     -0.3761263890318375,     0.11283791670954879,    -0.026866170645076792,
@@ -441,7 +460,7 @@ GRD_INLINE double vm_erf_near_double(double x)
     return x * vm_poly(c, 13, x * x);
 }
 
-/* erf for x in [1, 6.1]: 1 - e^(-x^2) p(u) / (x + 5), u = (x - 5) / (x + 5). From 5.93 on it rounds to 1. */
+/* Returns erf(x) for x in [1, 6.1]. It is 1 - e^(-x^2) p(u) / (x + 5) with a polynomial p and u = (x - 5) / (x + 5). From 5.93 on it rounds to 1. */
 GRD_INLINE double vm_erf_far(double x)
 {
     static const double c[] = {1.1070463773306862,    -1.0262325991519283,     0.8811773333025705,     -0.6996919595878245,
@@ -458,8 +477,9 @@ GRD_INLINE double vm_erf_double(double x)
     return vm_signed(a < 1 ? small : large, x);
 }
 
-/* x Phi(x) = max(x, 0) - a Phi(-a) for a = |x|, and Phi(-a) = e^(-a^2 / 2) p(u) / (a + 4), u = (a - 4) / (a + 4); a^2 and the inverse of
- * a + 4 in two parts. -infinity gives NaN, as the formula with erf does. */
+/* Returns x Phi(x), where Phi is the normal distribution function. With a = |x| this is max(x, 0) - a Phi(-a), and Phi(-a) = e^(-a^2 / 2) p(u) / (a +
+ * 4) with a polynomial p and u = (a - 4) / (a + 4). a^2 and 1 / (a + 4) are computed as sums of two numbers. -infinity gives NaN, as the formula with
+ * erf does. */
 GRD_INLINE double vm_gelu_double(double x)
 {
     static const double c[] = {0.7552851304157515,     -0.6078966419718921,     0.38713740074221453,     -0.1865218579596572,
@@ -479,7 +499,8 @@ GRD_INLINE double vm_gelu_double(double x)
     return x > -INFINITY ? (x >= 0 ? x : -0.0) - tail : NAN;
 }
 
-/* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = x v, v = 2 sqrt(2 / pi) (1 + 0.044715 x^2), each with what rounding took off. */
+/* Returns x (1 + tanh(u / 2)) / 2 as x / (1 + e^-u) with u = x v and v = 2 sqrt(2 / pi) (1 + 0.044715 x^2). The rounding errors of u and v are
+ * computed too and taken into account. */
 GRD_INLINE double vm_gelu_tanh_double(double x)
 {
     const double first = 0x1.9884533d43651p+0, first_low = -0x1.cbc0d30ebfd15p-54;
@@ -494,8 +515,8 @@ GRD_INLINE double vm_gelu_tanh_double(double x)
     return x > -INFINITY ? y : NAN;
 }
 
-/* x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = e^x. e is a product of which the second factor comes last: so a subnormal result is
- * rounded once. */
+/* Returns x tanh(log(1 + e)) as x n / (n + 2) with n = e (e + 2) and e = e^x. e is stored as two factors; the second factor is multiplied last, so
+ * that a subnormal result is rounded only once. */
 GRD_INLINE double vm_mish_double(double x)
 {
     const struct vm_product e = vm_exp_product(x < 20 ? x : 20, 0);
@@ -506,7 +527,8 @@ GRD_INLINE double vm_mish_double(double x)
 }
 
 #ifndef HAS_FMA
-/* gelu and mish for floats where products in two parts would cost more than doubles. */
+/* gelu, gelu_tanh and mish for floats, at instruction-set levels without fused multiply-add. There, computing in double costs less than float
+ * products with their rounding errors. */
 GRD_INLINE float vm_gelu_float(float x)
 {
     const double a = vm_clamp(vm_abs(x), 0, 14.5);

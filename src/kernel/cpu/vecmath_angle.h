@@ -1,13 +1,15 @@
-/* tan, the inverse trigonometric and the hyperbolic functions; like the rest of vecmath.h branch-free and inline, in the precision of their
- * argument. float32: at most 1.6 ulp (`make accuracy`); float64, on random arguments: at most 2.
- * The coefficients are fits as those of vecmath_float.h. Special values are the C standard's. */
+/* Defines tan, inverse trigonometric and hyperbolic functions. Like the functions of vecmath.h, they are inline, without branches, and in the
+ * precision of the argument. Errors are at most 1.6 ulp for float32 (`make accuracy`) and, on random arguments, at most 2 ulp for float64. For
+ * infinities, NaN and zeros the results are those that the C standard requires. The float coefficients are minimax fits made as for
+ * vecmath_float.h. */
 #ifndef GRD_KERNEL_VECMATH_ANGLE_H
 #define GRD_KERNEL_VECMATH_ANGLE_H
 
 #include "kernel/cpu/vecmath.h"
 
 /* ---- tan ----------------------------------------------------------------------------------------------------------------- */
-/* x = n pi/2 + r + low, in double and then rounded to float; |x| <= VM_TRIG_LIMIT. tan is r + r^3 p(r^2), or -1 over it. */
+/* Returns tan(x) for |x| <= VM_TRIG_LIMIT. x = n pi/2 + r + low is computed in double, and r and low are then rounded to floats. For even n the
+ * result is r + r^3 p(r^2) with a polynomial p, for odd n it is -1 divided by this sum. */
 GRD_INLINE float vm_tan_float(float x)
 {
     static const float c[] = {0x1.55556p-2f, 0x1.110da2p-3f,  0x1.bad8c2p-5f, 0x1.5ccca4p-6f,
@@ -17,7 +19,7 @@ GRD_INLINE float vm_tan_float(float x)
     const float r = (float)angle, low = (float)(angle - r), z = r * r;
     const float tail = vm_fma_float(r * z, vm_poly_float(c, 7, z), vm_fma_float(z, low, low));
     const float even = r + tail, even_low = (r - even) + tail;
-    /* -1 / (even + even_low): a step of Newton's gives back what the quotient lost. */
+    /* Computes -1 / (even + even_low). One Newton step corrects the rounding error of the quotient. */
     const float inverse = -1 / even, error = vm_fma_float(inverse, even_low, vm_fma_float(inverse, even, 1));
     const float y = ((uint32_t)vm_bits(t) & 1) != 0 ? vm_fma_float(inverse, error, inverse) : even;
     return x == 0 ? x : y;
@@ -29,12 +31,14 @@ GRD_INLINE double vm_tan_double(double x)
 }
 
 /* ---- asin, acos ---------------------------------------------------------------------------------------------------------- */
-/* asin(a) = a + a^3 p(a^2) for a <= 1/2; above, pi/2 - 2 asin(s), s = sqrt((1 - a) / 2). The arc of a, or of s, is s + tail. */
+/* The arcsine of a number a in [0, 1] in parts. For a <= 1/2, s + tail is asin(a). For a > 1/2 (`above`), s + tail is asin(s) with s = sqrt((1 - a) /
+ * 2), and asin(a) is pi/2 - 2 asin(s). The polynomial used is asin(s) = s + s^3 p(s^2). */
 struct vm_arc_float {
     float s, tail;
     bool above;
 };
 
+/* Returns the parts of asin(a) for a in [0, 1]. */
 GRD_INLINE struct vm_arc_float vm_arc_float(float a)
 {
     static const float c[] = {0x1.5555c8p-3f, 0x1.33020ap-4f, 0x1.747a46p-5f, 0x1.8c561p-6f, 0x1.594094p-5f};
@@ -44,6 +48,8 @@ GRD_INLINE struct vm_arc_float vm_arc_float(float a)
     return (struct vm_arc_float){s, vm_fma_float(s * z, vm_poly_float(c, 5, z), lost), above};
 }
 
+/* The arcsine of a double a in [0, 1] in parts. For a <= 1/2, s + tail is asin(a). For a > 1/2 (`above`), s + tail is asin(s) with s = sqrt((1 - a) /
+ * 2), and asin(a) is pi/2 - 2 asin(s). */
 struct vm_arc {
     double s, tail;
     bool above;
@@ -99,7 +105,7 @@ GRD_INLINE double vm_acos_double(double x)
 }
 
 /* ---- atan -------------------------------------------------------------------------------------------------------------------- */
-/* p for u^2 up to 1. */
+/* Returns p(z) for z up to 1, where p is the polynomial with atan(u) = u + u^3 p(u^2). */
 GRD_INLINE float vm_atan_series_float(float z)
 {
     static const float c[] = {-0x1.55553ep-2f, 0x1.9991e6p-3f,  -0x1.2420b4p-3f, 0x1.c08f52p-4f,  -0x1.58156ap-4f,
@@ -107,7 +113,7 @@ GRD_INLINE float vm_atan_series_float(float z)
     return vm_poly_float(c, 9, z);
 }
 
-/* u + u^3 p(u^2), for u = |x|; pi/2 + atan(-1 / |x|) where that is above 1. */
+/* Returns atan(x). For a = |x| <= 1, atan(a) is u + u^3 p(u^2) with u = a. For larger a it is pi/2 + atan(-1 / a). The result has the sign of x. */
 GRD_INLINE float vm_atan_float(float x)
 {
     const float a = vm_abs_float(x), u = a > 1 ? -1 / a : a, z = u * u, tail = u * z * vm_atan_series_float(z);
@@ -115,7 +121,8 @@ GRD_INLINE float vm_atan_float(float x)
     return vm_copysign_float(a > 1 ? above : u + tail, x);
 }
 
-/* The same beyond tan(3 pi/8); between that and tan(pi/8), pi/4 + atan((|x| - 1) / (|x| + 1)). */
+/* Returns atan(x). Uses pi/2 + atan(-1 / |x|) for |x| > tan(3 pi/8), and pi/4 + atan((|x| - 1) / (|x| + 1)) for |x| between tan(pi/8) and tan(3
+ * pi/8). */
 GRD_INLINE double vm_atan_double(double x)
 {
     static const double c[] = {-0x1.555555555553dp-2, 0x1.999999999586dp-3, -0x1.24924922ad6ap-3,  0x1.c71c70e60fc66p-4,
@@ -130,7 +137,7 @@ GRD_INLINE double vm_atan_double(double x)
 }
 
 /* ---- sinh, cosh --------------------------------------------------------------------------------------------------------------------- */
-/* e^a / 2 = value + low, which overflows only where sinh and cosh do. */
+/* e^a / 2 as the sum value + low, as vm_half_exp_float(a) returns it. It overflows only if sinh(a) and cosh(a) do. */
 struct vm_half_exp_float {
     float value, low;
 };
@@ -149,7 +156,7 @@ GRD_INLINE double vm_half_exp_double(double a)
     return 0.5 * e.a * e.b;
 }
 
-/* x + x^3 p(x^2) below 1, (e^x - e^-x) / 2 above. */
+/* Returns sinh(x), which is x + x^3 p(x^2) with a polynomial p for |x| < 1, otherwise (e^x - e^-x) / 2. */
 GRD_INLINE float vm_sinh_float(float x)
 {
     static const float c[] = {0x1.555556p-3f, 0x1.1110ep-7f, 0x1.a022bap-13f, 0x1.756c5cp-19f};
@@ -182,15 +189,16 @@ GRD_INLINE double vm_cosh_double(double x)
 }
 
 /* ---- asinh, acosh, atanh ------------------------------------------------------------------------------------------------------------ */
-/* Floats compute in double, as logarithms of 1 + f with an f that has lost nothing, and round once; doubles are left to libm.
- * asinh(a) = log(a + r), r = sqrt(a^2 + 1), and r - 1 = a^2 / (r + 1). */
+/* The float functions below compute in double, as log(1 + f) with an f that is computed without cancellation, and round once. Doubles use libm.
+ *
+ * Returns asinh(x) = log(a + r) for a = |x|, with the sign of x; r = sqrt(a^2 + 1), and r - 1 = a^2 / (r + 1). */
 GRD_INLINE float vm_asinh_float(float x)
 {
     const double a = vm_abs(x), square = a * a, y = vm_log1p_short(a + square / (1 + sqrt(square + 1)));
     return vm_or_nan(x, vm_copysign_float(a < INFINITY ? (float)y : INFINITY, x));
 }
 
-/* acosh(x) = log(x + sqrt(x^2 - 1)), x = 1 + d. */
+/* Returns acosh(x) = log(x + sqrt(x^2 - 1)). With d = x - 1, this is log(1 + d + sqrt(d (d + 2))). */
 GRD_INLINE float vm_acosh_float(float x)
 {
     const double d = (double)x - 1, y = vm_log1p_short(d + sqrt(d * (d + 2)));
@@ -198,7 +206,7 @@ GRD_INLINE float vm_acosh_float(float x)
     return x >= 1 ? inside : NAN;
 }
 
-/* 2 atanh(x) = log((1 + x) / (1 - x)); where that is near 1, x is the argument of its series. */
+/* Returns atanh(x) = log((1 + x) / (1 - x)) / 2. If the quotient is near 1, |x| itself is the argument s of the series log((1 + s) / (1 - s)). */
 GRD_INLINE float vm_atanh_float(float x)
 {
     const double a = vm_abs(x);

@@ -1,5 +1,5 @@
-/* The bits of a REAL, float or double, as a WORD, and arithmetic on it. The includer defines both, what is FUSED, and the NAME of a function:
- * vecmath_float.h and vecmath.h include this once each. */
+/* Defines operations on the bits of a REAL (float or double), which are read as a WORD, and polynomials. The including file defines REAL, WORD, FUSED
+ * (the fused multiply-add) and NAME, which makes the name of a function for this type. vecmath_float.h and vecmath.h include this file once each. */
 
 GRD_INLINE WORD NAME(vm_bits)(REAL x)
 {
@@ -15,7 +15,7 @@ GRD_INLINE REAL NAME(vm_from_bits)(WORD u)
     return x;
 }
 
-/* a * b + c, fused where that is one instruction. */
+/* Returns a * b + c, fused if the processor has an instruction for it. */
 GRD_INLINE REAL NAME(vm_fma)(REAL a, REAL b, REAL c)
 {
 #ifdef HAS_FMA
@@ -32,7 +32,7 @@ GRD_INLINE REAL NAME(vm_abs)(REAL x)
     return NAME(vm_from_bits)(NAME(vm_bits)(x) & ~SIGN);
 }
 
-/* x, whose bit of the sign is not set, with that of another number. */
+/* Returns x, which must not be negative, with the sign of `sign`. */
 GRD_INLINE REAL NAME(vm_signed)(REAL x, REAL sign)
 {
     return NAME(vm_from_bits)(NAME(vm_bits)(x) | (NAME(vm_bits)(sign) & SIGN));
@@ -45,7 +45,7 @@ GRD_INLINE REAL NAME(vm_copysign)(REAL x, REAL sign)
 
 #undef SIGN
 
-/* c[0] + c[1] x + … */
+/* Returns c[0] + c[1] x + ... + c[n - 1] x^(n - 1). */
 GRD_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
 {
     REAL p = c[n - 1];
@@ -53,7 +53,7 @@ GRD_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
     return p;
 }
 
-/* The same in two chains, of even and of odd powers, which do not wait for each other. */
+/* Returns what vm_poly() returns except for rounding errors, but computes even and odd powers in two chains of operations, which run in parallel. */
 GRD_INLINE REAL NAME(vm_poly_abreast)(const REAL *c, int n, REAL x)
 {
     const REAL square = x * x;

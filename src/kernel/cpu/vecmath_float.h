@@ -1,10 +1,11 @@
-/* The float bodies of vecmath.h that compute in float, so that a vector holds twice as many of them as of doubles.
+/* Defines those functions of vecmath.h that compute results for floats in float instead of double, so that a vector has twice as many lanes as with
+ * doubles.
  *
- * Branch-free and inline, like all of vecmath.h. Where one rounding too many would show, what it lost is carried along in a second float
- * (x_low of x). Checked on all 2^32 values with fused multiply-add, on a sample without: exp, log, log2, log10, exp2, erf and mish err by
- * at most 1.2 ulp, tanh, expm1, log1p and softplus by 1.7, sigmoid, silu and gelu_tanh by 2, gelu by 4.1; subnormal results included:
- * `make accuracy`. gelu and mish need exact products and are here only where there is a fused multiply-add.
- * The coefficients are minimax fits computed with 40 digits, rounded to float one by one, each time fitting the others again. */
+ * They are inline and without branches. Where one more rounding would show in the result, the rounding error is carried along in a second float
+ * (x_low for x). Errors were measured on all 2^32 floats with fused multiply-add, and on a sample without (`make accuracy`): at most 1.2 ulp for exp,
+ * log, log2, log10, exp2, erf and mish; 1.7 for tanh, expm1, log1p and softplus; 2 for sigmoid, silu and gelu_tanh; 4.1 for gelu; subnormal results
+ * included. gelu and mish need exact products and are in this file only for instruction-set levels with fused multiply-add.
+ * The coefficients are minimax fits, computed with 40 digits and rounded to float one by one; after each rounding the others were fitted again. */
 #ifndef GRD_KERNEL_VECMATH_FLOAT_H
 #define GRD_KERNEL_VECMATH_FLOAT_H
 
@@ -20,8 +21,9 @@
 #define NAME(name) name##_float
 #include "kernel/cpu/vecmath_bits.h"
 
-/* As integers, floats are in order above 0, and below it in the reverse order when unsigned: a minimum of integers is one instruction where
- * one that heeds NaN is not. A NaN may become the limit. */
+/* The two functions below return max(negative, x) and min(positive, x). They compare bits as integers, because positive floats order like their bits,
+ * and negative ones in reverse if the bits are unsigned. An integer minimum is one instruction; a float minimum that treats NaN correctly is more. If
+ * x is NaN, the result may be the limit. */
 GRD_INLINE float vm_at_least(float negative, float x)
 {
     const uint32_t a = vm_bits_float(negative), b = vm_bits_float(x);
@@ -34,24 +36,24 @@ GRD_INLINE float vm_at_most(float positive, float x)
     return vm_from_bits_float((uint32_t)(a < b ? a : b));
 }
 
-/* y, and x where it is NaN: the bits of what comes out of arithmetic with two NaNs depend on the order of the operands. */
+/* Returns y, or x if x is NaN. Without this the bits of a NaN result would depend on the order of operands. */
 GRD_INLINE float vm_or_nan(float x, float y)
 {
     return x == x ? y : x;
 }
 
 /* ---- exp ----------------------------------------------------------------------------------------------------------------- */
-/* Adding 1.5 * 2^23 rounds to an integer (|x| < 2^22) and leaves it, in two's complement, in the low bits. */
+/* Adding 1.5 * 2^23 to x with |x| < 2^22 rounds x to an integer and leaves that integer in two's complement in the low bits of the sum. */
 #define VM_ROUNDER_FLOAT 0x1.8p23f
-#define VM_LN2_HIGH_FLOAT 0x1.62e400p-1f /* times an integer below 512: exact */
+#define VM_LN2_HIGH_FLOAT 0x1.62e400p-1f /* its product with an integer below 512 is exact */
 #define VM_LN2_LOW_FLOAT 0x1.7f7d1cp-20f
 
-/* e^x = 2^n (1 + w + w_low), n = t - VM_ROUNDER_FLOAT. */
+/* e^x in parts: e^x = 2^n (1 + w + w_low), where n = t - VM_ROUNDER_FLOAT is an integer. */
 struct vm_power {
     float t, w, w_low;
 };
 
-/* Of x + low; |x| < 200. w = r + r^2 q(r), |r| <= ln2 / 2. */
+/* Returns the parts of e^(x + low) for |x| < 200. With r = x + low - n log(2), so |r| <= ln2 / 2, w + w_low is r + r^2 q(r) with a polynomial q. */
 GRD_INLINE struct vm_power vm_power_float(float x, float low)
 {
     const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
@@ -62,13 +64,13 @@ GRD_INLINE struct vm_power vm_power_float(float x, float low)
     return (struct vm_power){t, w, vm_fma_float(square, q, r - w)};
 }
 
-/* 2^(n + more) for n = t - VM_ROUNDER_FLOAT, n + more in [-126, 127]. */
+/* Returns 2^(n + more) for n = t - VM_ROUNDER_FLOAT and n + more in [-126, 127]. */
 GRD_INLINE float vm_scale_float(float t, int more)
 {
     return vm_from_bits_float((vm_bits_float(t) + (uint32_t)(127 + more)) << 23);
 }
 
-/* 2^n as two factors, for n in [-254, 254]: a * b * x rounds once, also to a subnormal result. */
+/* 2^n as a product of two factors, for n in [-254, 254]. If x is multiplied by a and then by b, a subnormal result is rounded only once. */
 struct vm_factors {
     float a, b;
 };
@@ -79,11 +81,12 @@ GRD_INLINE struct vm_factors vm_factors_float(float t)
     return (struct vm_factors){vm_from_bits_float(half << 23), vm_from_bits_float((sum - half) << 23)};
 }
 
-/* e^x = 2^n p, n = t - VM_ROUNDER_FLOAT. */
+/* e^x in two parts: e^x = 2^n p, where n = t - VM_ROUNDER_FLOAT is an integer. */
 struct vm_scaled {
     float t, p;
 };
 
+/* Returns e^x in two parts t and p, with e^x = 2^n p, where n = t - VM_ROUNDER_FLOAT is an integer. */
 GRD_INLINE struct vm_scaled vm_scaled_exp_float(float x)
 {
     static const float c[] = {0x1p-1f, 0x1.55548cp-3f, 0x1.5554d8p-5f, 0x1.123d6cp-7f, 0x1.6d5f78p-10f};
@@ -92,7 +95,7 @@ GRD_INLINE struct vm_scaled vm_scaled_exp_float(float x)
     return (struct vm_scaled){t, 1 + vm_fma_float(r * r, vm_poly_float(c, 5, r), r)};
 }
 
-/* For x of which neither e^x nor 1 / e^x is subnormal: in [-87, 88]. */
+/* Returns e^x for x in [-87, 88], where neither e^x nor 1 / e^x is subnormal. */
 GRD_INLINE float vm_exp_normal_float(float x)
 {
     const struct vm_scaled e = vm_scaled_exp_float(x);
@@ -117,19 +120,20 @@ GRD_INLINE float vm_exp2_float(float x)
 GRD_INLINE float vm_expm1_float(float x)
 {
     const struct vm_power e = vm_power_float(vm_at_least(-18, vm_at_most(89, x)), -0.0f);
-    const float half = vm_scale_float(e.t, -1), high = half - 0.5f; /* 2^n itself may overflow */
+    const float half = vm_scale_float(e.t, -1), high = half - 0.5f; /* 2^n / 2, because 2^n may overflow */
     const float sum = vm_fma_float(half, e.w, high), lost = vm_fma_float(half, e.w, high - sum);
     const float y = 2 * (sum + vm_fma_float(half, e.w_low, lost));
     return vm_abs_float(x) >= 0x1p-25f ? y : x;
 }
 
 /* ---- log ------------------------------------------------------------------------------------------------------------------- */
-/* x = 2^exponent (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); x positive. */
+/* A positive number x in two parts: x = 2^exponent (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). */
 struct vm_split_float {
     float f, exponent;
     uint32_t biased; /* exponent + 127, for normal x */
 };
 
+/* Returns a positive normal x in the parts f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). */
 GRD_INLINE struct vm_split_float vm_split_float(float x)
 {
     const uint32_t sqrt_half = 0x3f3504f3, u = vm_bits_float(x) - sqrt_half;
@@ -138,7 +142,8 @@ GRD_INLINE struct vm_split_float vm_split_float(float x)
         .biased = (uint32_t)exponent + 127, .exponent = (float)exponent, .f = vm_from_bits_float((u & 0x007fffff) + sqrt_half) - 1};
 }
 
-/* Subnormal numbers are scaled to normal ones. */
+/* Returns any positive x in the parts f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). A subnormal x is first scaled to
+ * a normal number. */
 GRD_INLINE struct vm_split_float vm_split_any_float(float x)
 {
     const float up = x < 0x1p-126f ? 0x1p25f : 1, down = x < 0x1p-126f ? 25 : 0;
@@ -147,7 +152,7 @@ GRD_INLINE struct vm_split_float vm_split_any_float(float x)
     return s;
 }
 
-/* Returns log of arguments outside of (0, infinity); y elsewhere. */
+/* Returns y for x in (0, infinity), where y is the logarithm that the caller computed, and log(x) for all other x. */
 GRD_INLINE float vm_log_special_float(float x, float y)
 {
     const float outside = x == 0 ? -INFINITY : NAN;
@@ -155,7 +160,7 @@ GRD_INLINE float vm_log_special_float(float x, float y)
     return x > 0 ? y : outside;
 }
 
-/* log(1 + f) - f = -f^2 / 2 + f^3 p(f) */
+/* Returns log(1 + f) - f, which is -f^2 / 2 + f^3 p(f) with a polynomial p. */
 GRD_INLINE float vm_log_tail_float(float f)
 {
     static const float c[] = {-0.5f,          0x1.555554p-2f,  -0x1.000228p-2f, 0x1.99a01ap-3f, -0x1.547210p-3f,
@@ -163,14 +168,14 @@ GRD_INLINE float vm_log_tail_float(float f)
     return f * f * vm_poly_abreast_float(c, 9, f);
 }
 
-/* log(1 + f + f_low) + exponent log 2 */
+/* Returns log(1 + f + f_low) + exponent * log(2). */
 GRD_INLINE float vm_log_sum_float(float f, float f_low, float exponent)
 {
     const float tail = vm_fma_float(exponent, VM_LN2_LOW_FLOAT, vm_log_tail_float(f)) + f_low;
     return vm_fma_float(exponent, VM_LN2_HIGH_FLOAT, f + tail);
 }
 
-/* For positive x that is neither subnormal nor infinite. */
+/* Returns log(x) for positive x that is neither subnormal nor infinite. */
 GRD_INLINE float vm_log_normal_float(float x)
 {
     const struct vm_split_float s = vm_split_float(x);
@@ -183,7 +188,7 @@ GRD_INLINE float vm_log_float(float x)
     return vm_log_special_float(x, vm_log_sum_float(s.f, -0.0f, s.exponent));
 }
 
-/* With the rounding error of 1 + x put back into f. */
+/* Returns log(1 + x). The rounding error of the sum 1 + x is added to f. */
 GRD_INLINE float vm_log1p_float(float x)
 {
     const float y = 1 + x, x_part = y - 1;
@@ -195,7 +200,8 @@ GRD_INLINE float vm_log1p_float(float x)
     return x == 0 ? x : result;
 }
 
-/* log to another base: f and 1 / log(base) in two parts, of which the high ones have 12 bits; two: log of 2 to the base. */
+/* Returns the logarithm of x = 2^exponent (1 + f) to a base other than e. f and 1 / log(base) are each split into two numbers, whose high parts have
+ * 12 bits, so that the product of the high parts is exact. two_high + two_low is the logarithm of 2 to this base. */
 GRD_INLINE float vm_log_base_float(float x, float inverse_high, float inverse_low, float two_high, float two_low)
 {
     const struct vm_split_float s = vm_split_any_float(x);
@@ -217,7 +223,7 @@ GRD_INLINE float vm_log10_float(float x)
 }
 
 /* ---- tanh, sigmoid and what is made of exp ----------------------------------------------------------------------------------------- */
-/* x + x^3 p(x^2) below 5/8, 1 - 2 / (e^2x + 1) above. */
+/* Returns tanh(x), which is x + x^3 p(x^2) with a polynomial p for |x| < 5/8, otherwise 1 - 2 / (e^(2 |x|) + 1) with the sign of x. */
 GRD_INLINE float vm_tanh_float(float x)
 {
     static const float c[] = {-0x1.555534p-2f, 0x1.110762p-3f, -0x1.b8439ap-5f, 0x1.52532p-6f, -0x1.769de4p-8f};
@@ -228,7 +234,8 @@ GRD_INLINE float vm_tanh_float(float x)
     return vm_signed_float(a >= 0.625f ? large : small, x);
 }
 
-/* x / (1 + e^y) for e^(y + low) = e; y in [-40, 112]. Divided by 2^-64 (1 + e), which does not overflow. */
+/* Returns x / (1 + e^y) for y in [-40, 112], where `e` holds e^y in parts (see struct vm_power). Divides by 2^-64 (1 + e^y), which does not
+ * overflow. */
 GRD_INLINE float vm_logistic_float(float x, struct vm_power e)
 {
     const float small = 0x1p-64f, scale = vm_scale_float(e.t, -64), one = small + scale, one_low = small - (one - scale);
@@ -240,7 +247,7 @@ GRD_INLINE float vm_sigmoid_float(float x)
     return vm_or_nan(x, vm_logistic_float(1, vm_power_float(vm_at_least(-40, vm_at_most(104, -x)), -0.0f)));
 }
 
-/* -infinity gives NaN, as -infinity / infinity does. */
+/* Returns x / (1 + e^-x). -infinity gives NaN, as -infinity / infinity does. */
 GRD_INLINE float vm_silu_float(float x)
 {
     const float a = vm_at_least(-110, x);
@@ -249,7 +256,7 @@ GRD_INLINE float vm_silu_float(float x)
     return x > -INFINITY ? right : NAN;
 }
 
-/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); 1 + e = 1 + f or 2 (1 + f), with its rounding error in f. */
+/* Returns log(1 + e^x) = max(x, 0) + log(1 + e^-|x|). 1 + e^-|x| is written as 1 + f or 2 (1 + f), and f_low has the rounding error of f. */
 GRD_INLINE float vm_softplus_float(float x)
 {
     const struct vm_power power = vm_power_float(vm_at_least(-104, -vm_abs_float(x)), -0.0f);
@@ -262,7 +269,7 @@ GRD_INLINE float vm_softplus_float(float x)
 }
 
 /* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
-/* erf for |x| < 1: x + x p(x^2). */
+/* Returns erf(x) for |x| < 1, as x + x p(x^2) with a polynomial p. */
 GRD_INLINE float vm_erf_near_float(float x)
 {
     static const float c[] = {0x1.06eba8p-3f, -0x1.812740p-2f,  0x1.ce2d52p-4f, -0x1.b7fec4p-6f,
@@ -270,7 +277,7 @@ GRD_INLINE float vm_erf_near_float(float x)
     return vm_fma_float(x, vm_poly_float(c, 7, x * x), x);
 }
 
-/* 1 - e^p(|x|) from 1 on. */
+/* Returns erf(x). For |x| >= 1 it is 1 - e^(p(|x|)) with a polynomial p, with the sign of x. */
 GRD_INLINE float vm_erf_float(float x)
 {
     static const float c[] = {-0x1.723a4p-12f, -0x1.2085ep0f,   -0x1.46c4e4p-1f, -0x1.a60f18p-4f,
@@ -282,8 +289,8 @@ GRD_INLINE float vm_erf_float(float x)
 }
 
 #ifdef HAS_FMA
-/* x tanh(log(1 + e)) = x n / (n + 2) with n = e (e + 2), e = e^x. e and n are scaled by 2^64 until the end, which keeps what rounding took off normal.
- * -infinity gives NaN, as -infinity * 0 does. */
+/* Returns x tanh(log(1 + e)) as x n / (n + 2) with n = e (e + 2) and e = e^x. e and n are scaled by 2^64 until the end, so that their rounding
+ * errors are not subnormal. -infinity gives NaN, as -infinity * 0 does. */
 GRD_INLINE float vm_mish_float(float x)
 {
     const float down = 0x1p-64f, a = vm_at_least(-125, vm_at_most(20, x));
@@ -299,8 +306,9 @@ GRD_INLINE float vm_mish_float(float x)
     return x > -INFINITY ? right : NAN;
 }
 
-/* x Phi(x) = max(x, 0) - a Phi(-a) for a = |x|, and a Phi(-a) = e^(-a^2 / 2) v p(u), v = a / (a + 4), u = 2 v - 1: u hardly adds to the error of v.
- * -infinity gives NaN, as the formula with erf does. */
+/* Returns x Phi(x), where Phi is the normal distribution function. With a = |x| this is max(x, 0) - a Phi(-a), and a Phi(-a) = e^(-a^2 / 2) v p(u)
+ * with a polynomial p, v = a / (a + 4) and u = 2 v - 1. Computing u from v adds hardly any error. -infinity gives NaN, as the formula with erf
+ * does. */
 GRD_INLINE float vm_gelu_float(float x)
 {
     static const float c[] = {0x1.82b4bcp-1f,  -0x1.373e38p-1f, 0x1.8c6d9ep-2f,  -0x1.7e0030p-3f, 0x1.eed37ep-5f,
@@ -314,7 +322,7 @@ GRD_INLINE float vm_gelu_float(float x)
     return x > -INFINITY ? result : NAN;
 }
 
-/* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = x (2 sqrt(2 / pi) + w), w = 2 sqrt(2 / pi) 0.044715 x^2. */
+/* Returns x (1 + tanh(u / 2)) / 2 as x / (1 + e^-u) with u = x (2 sqrt(2 / pi) + w) and w = 2 sqrt(2 / pi) 0.044715 x^2. */
 GRD_INLINE float vm_gelu_tanh_float(float x)
 {
     const float first = 0x1.988454p0f, first_low = -0x1.857936p-25f, third = 0x1.2444f2p-4f, third_low = 0x1.49b16ap-29f;

@@ -1,5 +1,6 @@
-/* The length and the angle of the point (x, y); like the rest of vecmath.h branch-free and inline. Floats: at most 0.501 ulp for hypot, which computes in double, 1 for atan2.
- * Doubles have what rounding took off the squares, the root and the quotient put back: at most 1 ulp. Special values are the C standard's. */
+/* Defines hypot and atan2. Like the functions of vecmath.h, they are inline and without branches. For floats, hypot computes in double, with an error
+ * of at most 0.501 ulp, and atan2 has an error of at most 1 ulp. For doubles, the rounding errors of squares, roots and quotients are added to the
+ * result, so the error is at most 1 ulp. For infinities, NaN and zeros the results are those that the C standard requires. */
 #ifndef GRD_KERNEL_VECMATH_PLANE_H
 #define GRD_KERNEL_VECMATH_PLANE_H
 
@@ -13,7 +14,8 @@ GRD_INLINE float vm_hypot_float(float x, float y)
     return infinite ? INFINITY : (float)sqrt(a * a + b * b);
 }
 
-/* Numbers near the ends of the range are scaled by a power of two. */
+/* Returns sqrt(x^2 + y^2). Numbers close to the largest or smallest doubles are scaled by a power of two, so that their squares neither overflow nor
+ * vanish. */
 GRD_INLINE double vm_hypot_double(double x, double y)
 {
     const double ax = vm_abs(x), ay = vm_abs(y), unscaled = ax > ay ? ax : ay;
@@ -28,8 +30,9 @@ GRD_INLINE double vm_hypot_double(double x, double y)
 }
 
 /* ---- atan2 --------------------------------------------------------------------------------------------------------------------------- */
-/* With t = min / max of |x| and |y|, atan(t) is u + u^3 p(u^2) for u = t, or pi/4 more for u = (t - 1) / (t + 1) where that is nearer to 0; the angle is a multiple of
- * pi/4, and that added or taken away. `exact`: the rounding errors of u and of the multiple are put back. */
+/* Returns atan2(y, x). Let t be the smaller of |x| and |y| divided by the larger. Then atan(t) is u + u^3 p(u^2) for u = t, or pi/4 + u + u^3 p(u^2)
+ * for u = (t - 1) / (t + 1) if this u is nearer to 0. The angle is a multiple of pi/4 plus or minus atan(u). If `exact`, the rounding errors of u and
+ * of the multiple are added. */
 GRD_INLINE double vm_angle(double y, double x, bool exact)
 {
     static const double c[] = {-0x1.555555555553dp-2, 0x1.999999999586dp-3, -0x1.24924922ad6ap-3,  0x1.c71c70e60fc66p-4,
@@ -47,9 +50,10 @@ GRD_INLINE double vm_angle(double y, double x, bool exact)
     if (exact) {
         const double product = u * bottom, top_error = middle ? (near - (top + far)) : 0, bottom_error = middle ? near - (bottom - far) : 0;
         const double error = ((top - product) - vm_product_error(u, bottom, product) + top_error - u * bottom_error) / bottom;
-        low = near > 0x1p-960 ? error : 0; /* of less, the parts of the product would be lost */
+        /* If `near` is smaller, vm_product_error() is wrong, because the exact parts of the product underflow. */
+        low = near > 0x1p-960 ? error : 0;
     }
-    /* Of pi/4: 0, 1 or 2 to the right, 4, 3 or 2 to the left. */
+    /* `part` is the multiple of pi/4 from which the angle differs by atan(u), 0, 1 or 2 for x > 0, and 4, 3 or 2 for x < 0 */
     const double right_part = middle ? 1 : steep ? 2 : 0, part = left ? 4 - right_part : right_part;
     const double multiple = part == 3 ? 0x1.2d97c7f3321d2p+1 : part * 0x1.921fb54442d18p-1,
                  rest = part == 3 ? 0x1.a79394c9e8a0ap-54 : part * 0x1.1a62633145c07p-55;
@@ -58,14 +62,15 @@ GRD_INLINE double vm_angle(double y, double x, bool exact)
     return (x == x) & (y == y) ? vm_copysign(angle, y) : NAN;
 }
 
-/* With fused multiply-add in float: atan(t) for t up to 1, and what rounding took off t put back. */
+/* Returns atan2(y, x). With fused multiply-add it computes atan(t) in float, where t is the smaller of |x| and |y| divided by the larger, and adds
+ * the rounding error of t. Otherwise it computes in double. */
 GRD_INLINE float vm_atan2_float(float y, float x)
 {
 #ifdef HAS_FMA
     const float ax = vm_abs_float(x), ay = vm_abs_float(y);
     const bool steep = ay > ax, left = vm_copysign_float(1, x) < 0;
     const float large = steep ? ay : ax, small = steep ? ax : ay, infinite = small == INFINITY ? 1 : 0;
-    const float scale = (small < 0x1p-80f) & (large < 0x1p60f) ? 0x1p64f : 1; /* of less, `low` would be lost */
+    const float scale = (small < 0x1p-80f) & (large < 0x1p60f) ? 0x1p64f : 1; /* scales small numbers up, because `low` would underflow */
     const float far = large == INFINITY ? 1 : large * scale, near = large == INFINITY ? infinite : small * scale;
     const float inverse = 1 / (far == 0 ? 1 : far), t = near * inverse, low = vm_fma_float(-t, far, near) * inverse;
     const float z = t * t, tail = vm_fma_float(t * z, vm_atan_series_float(z), vm_fma_float(low * z, -0.5f, low));

@@ -1,18 +1,20 @@
-/* pow of doubles; like the rest of vecmath.h branch-free and inline: at most 0.8 ulp. Special values are the C standard's. */
+/* Defines pow for doubles, inline and without branches like the functions of vecmath.h. The error is at most 0.8 ulp. For infinities, NaN and zeros
+ * the results are those that the C standard requires. */
 #ifndef GRD_KERNEL_VECMATH_POWER_H
 #define GRD_KERNEL_VECMATH_POWER_H
 
 #include "kernel/cpu/vecmath.h"
 
-#define VM_LN2_SHORT 0x1.62e42fefa2000p-1 /* times an integer below 2048: exact */
+#define VM_LN2_SHORT 0x1.62e42fefa2000p-1 /* its product with an integer below 2048 is exact */
 #define VM_LN2_AFTER 0x1.9ef35793c7673p-41
 
-/* value + low, with twice the digits of a double. */
+/* A logarithm as the sum value + low, which has twice the digits of a double. */
 struct vm_double_log {
     double value, low;
 };
 
-/* log of a positive number. 1 + f = (1 + s) / (1 - s), and log(1 + f) = 2 s + s^3 (2/3 + z p(z)), z = s^2; what rounding takes off s, z and the sums is kept. */
+/* Returns the logarithm of a positive number a = 2^exponent (1 + f). With 1 + f = (1 + s) / (1 - s), log(1 + f) is 2 s + s^3 (2/3 + z p(z)), where z
+ * = s^2 and p is a polynomial. The rounding errors of s, z and the sums are carried along. */
 GRD_INLINE struct vm_double_log vm_log_in_two(double a)
 {
     static const double c[] = {0x1.999999999999ap-2, 0x1.2492492492492p-2, 0x1.c71c71c71c71cp-3, 0x1.745d1745d1746p-3,
@@ -32,7 +34,8 @@ GRD_INLINE struct vm_double_log vm_log_in_two(double a)
     return (struct vm_double_log){value, low};
 }
 
-/* e^(x + low), as vm_exp_product gives it, with what rounding takes off the rest of x and off 1 + r. */
+/* Returns e^(x + low) as the product of the two members of the result. The rounding errors of the reduced argument r and of the sum 1 + r are added,
+ * too. */
 GRD_INLINE struct vm_product vm_exp_in_two(double x, double low)
 {
     x = vm_clamp(x, -1400, 711);
@@ -45,17 +48,18 @@ GRD_INLINE struct vm_product vm_exp_in_two(double x, double low)
 
 GRD_INLINE double vm_pow_double(double x, double y)
 {
-    const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * size, most = 0x1p70; /* more overflows, or vanishes, whatever x is but 1 */
+    /* If |y| is above `most`, the result overflows or vanishes unless |x| = 1. */
+    const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * size, most = 0x1p70;
     const struct vm_double_log log = vm_log_in_two(a);
     const double power = vm_clamp(y, -most, most), product = power * log.value;
     const double low = vm_product_error(power, log.value, product) + power * log.low;
-    const double infinite = a == 0 ? -y : y; /* times infinity, the logarithm */
+    const double infinite = a == 0 ? -y : y; /* if log(a) is infinite, this has the sign of y * log(a) */
     const bool finite = (a > 0) & (a < INFINITY), bounded = (product > -1500) & (product < 1500);
     const struct vm_product e = vm_exp_in_two(product, bounded ? low : 0);
     double result = finite ? e.a * e.b : infinite > 0 ? INFINITY : 0;
     result = a == 1 ? 1 : result;
 
-    /* Doubles from 2^52 on are integers, from 2^53 on even ones. */
+    /* doubles from 2^52 on are integers, from 2^53 on even integers */
     const bool whole = (size >= 0x1p52) | ((size + 0x1p52) - 0x1p52 == size);
     const bool odd = (size < 0x1p53) & whole & ((half + 0x1p52) - 0x1p52 != half);
     const bool undefined = ((x < 0) & (a != INFINITY) & !whole) | ((y != y) & (x != 1));

@@ -1,12 +1,14 @@
-/* Special functions that libm lacks, branch-free and inline like the rest of vecmath.h. They compute in double, also for floats, which they give rounded
- * once; doubles err by about 4 ulp, digamma by that much of its largest term. Formulas by number: NIST Digital Library of Mathematical Functions,
- * https://dlmf.nist.gov. Polynomials are interpolations at Chebyshev nodes, computed with 45 digits. */
+/* Defines special functions that libm lacks, inline and without branches like the functions of vecmath.h. They compute in double; float results are
+ * rounded once. Double results have an error of about 4 ulp. digamma is a sum whose terms cancel near its zeros, so there the error is about 4 ulp of
+ * the largest term. Formula numbers refer to the NIST Digital Library of Mathematical Functions (DLMF), https://dlmf.nist.gov. Polynomials
+ * interpolate at Chebyshev nodes; their coefficients were computed with 45 digits. */
 #ifndef GRD_KERNEL_VECMATH_SPECIAL_H
 #define GRD_KERNEL_VECMATH_SPECIAL_H
 
 #include "kernel/cpu/vecmath_angle.h"
 
-/* c[0] + c[1] x + …, by even and odd powers: the compiler unrolls loops of at most 16 steps. n is even. */
+/* Returns c[0] + c[1] x + ... + c[n - 1] x^(n - 1) for an even n. Even and odd powers are computed in separate chains of operations, because GCC's
+ * unroll pragma here allows at most 16 steps, and a single chain would have more. */
 GRD_INLINE double vm_poly_long(const double *c, int n, double x)
 {
     const double z = x * x;
@@ -20,7 +22,7 @@ GRD_INLINE double vm_poly_long(const double *c, int n, double x)
 }
 
 /* ---- sinc ---------------------------------------------------------------------------------------------------------------- */
-/* sin(pi r) / (pi r) for |r| <= 1/2. */
+/* Returns sin(pi r) / (pi r) for |r| <= 1/2. */
 GRD_INLINE double vm_sinc_near(double r)
 {
     static const double c[] = {1.0,
@@ -35,7 +37,7 @@ GRD_INLINE double vm_sinc_near(double r)
     return vm_poly(c, 9, r * r);
 }
 
-/* sin(pi x) / (pi x), by the distance r from the nearest integer; the sign changes at every integer. */
+/* Returns sin(pi x) / (pi x), computed from the distance r of x to the nearest integer; the sign of sin(pi x) alternates from integer to integer. */
 GRD_INLINE double vm_sinc(double x)
 {
     const double n = rint(x), r = x - n, half = 0.5 * n;
@@ -44,7 +46,7 @@ GRD_INLINE double vm_sinc(double x)
 }
 
 /* ---- The logarithm of gamma ------------------------------------------------------------------------------------------------------ */
-/* lgamma(t) / ((t - 1) (t - 2)), for t in [1, 2.5]. */
+/* Returns lgamma(t) / ((t - 1) (t - 2)) for t in [1, 2.5]. */
 GRD_INLINE double vm_lgamma_middle(double t)
 {
     static const double c[] = {0.45013931210708713,   -0.08961118996804693,    0.025042751826455885,  -0.008038388572783934,
@@ -54,15 +56,17 @@ GRD_INLINE double vm_lgamma_middle(double t)
     return vm_poly(c, 16, (t - 1.75) * (4. / 3));
 }
 
-/* log of a positive normal number */
+/* Returns the logarithm of a positive normal number. */
 GRD_INLINE double vm_log_normal(double x)
 {
     const struct vm_split split = vm_split(x);
     return vm_log_of_split(split.f, split.exponent);
 }
 
-/* lgamma(z) = base(z) - log(divisor): for z <= 2.5 from [1, 2.5] by 5.5.1, up to 8 from beyond 8 by that six times, and there 5.11.1; for negative x by
- * 5.5.3 of z = 1 - x. Doubles are left to libm, which has the zeros below -2 to their last digits. */
+/* Returns lgamma(x), which is base - log(divisor) for x >= 0. Below 1.5, base is lgamma(x + 1) and the divisor is x; from 1.5 to 2.5, base is
+ * lgamma(x). From 2.5 to 8, base is lgamma(x + 6) and the divisor is x (x + 1) ... (x + 5); these shifts are formula 5.5.1 of the DLMF. From 2.5 on,
+ * base is computed by the series 5.11.1. A negative x uses the reflection 5.5.3 with z = 1 - x. Doubles use libm, because it has all digits near the
+ * zeros below -2. */
 GRD_INLINE float vm_lgamma_float(float number)
 {
     static const double stirling[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360};
@@ -82,7 +86,7 @@ GRD_INLINE float vm_lgamma_float(float number)
 #define vm_lgamma(x) _Generic((x), float : vm_lgamma_float, double : lgamma)(x)
 
 /* ---- Digamma --------------------------------------------------------------------------------------------------------------- */
-/* pi / tan(pi r) for |r| <= 1/2. */
+/* Returns pi / tan(pi r) for |r| <= 1/2. */
 GRD_INLINE double vm_cotangent(double r)
 {
     static const double c[] = {1.0,
@@ -97,10 +101,11 @@ GRD_INLINE double vm_cotangent(double r)
     return vm_poly(c, 9, r * r) / (r * vm_sinc_near(r));
 }
 
-/* 5.11.2 from 8 on; 5.5.2 eight times below, of which the terms but the first are one fraction; 5.5.4 for negative numbers. */
+/* Returns digamma(x). From 8 on it uses formula 5.11.2 of the DLMF. Below 8 it applies 5.5.2 eight times; all terms but the first are added as one
+ * fraction. For negative x it uses 5.5.4. */
 GRD_INLINE double vm_digamma(double x)
 {
-    /* B(2k) / (2k), k = 1 to 9 */
+    /* B(2k) / (2k) for k = 1 to 9, where B are the Bernoulli numbers */
     static const double bernoulli[] = {1. / 12,       -1. / 120, 1. / 252,      -1. / 240,     1. / 132,
                                        -691. / 32760, 1. / 12,   -3617. / 8160, 43867. / 14364};
     const double z = x < 0 ? 1 - x : x, low = z < 8 ? z : 8;
@@ -118,7 +123,8 @@ GRD_INLINE double vm_digamma(double x)
 }
 
 /* ---- Modified Bessel functions ------------------------------------------------------------------------------------------------- */
-/* 10.25.2: I0(a) = 1 + z p(z), I1(a) = a / 2 (1 + z p(z)), z = (a / 2)^2, for a <= 8. */
+/* The two functions below return I0(a) = 1 + z p(z) and I1(a) = a / 2 (1 + z p(z)) for a <= 8, where z = (a / 2)^2 and each function has its own
+ * polynomial p (10.25.2 of the DLMF). */
 GRD_INLINE double vm_i0_near(double a)
 {
     static const double c[] = {1.0,
@@ -162,7 +168,8 @@ GRD_INLINE double vm_i1_near(double a)
     return vm_fma(half * z, vm_poly(c, 15, z), half);
 }
 
-/* 10.40.1: sqrt(a) e^-a I0(a) and that of I1 are smooth in 1 / a; here polynomials in t = 16 / a - 1, for a >= 8. */
+/* The two functions below return e^-a I0(a) and e^-a I1(a) for a >= 8. Multiplied by sqrt(a), these are smooth functions of 1 / a (10.40.1 of the
+ * DLMF), and are computed as polynomials in t = 16 / a - 1. */
 GRD_INLINE double vm_i0_far(double a)
 {
     static const double c[] = {0.4021765094450081,      0.0033605519836678944,  0.00013621607439186705, 1.1143033787545386e-05,
@@ -187,7 +194,7 @@ GRD_INLINE double vm_i1_far(double a)
     return vm_poly_long(c, 26, 16 / a - 1) / sqrt(a);
 }
 
-#define VM_E16 0x1.0f2ebd0a80020p+23 /* e^16; e^a overflows before I0 and I1 do */
+#define VM_E16 0x1.0f2ebd0a80020p+23 /* e^16, a factor taken out because e^a overflows before I0 and I1 do */
 
 GRD_INLINE double vm_i0(double x)
 {
@@ -205,12 +212,14 @@ GRD_INLINE double vm_i1(double x)
     return vm_copysign(a <= 8 ? vm_i1_near(a) : a < 720 ? far : a + INFINITY, x);
 }
 
+/* Returns e^-|x| I0(x). */
 GRD_INLINE double vm_i0e(double x)
 {
     const double a = vm_abs(x), near = vm_exp_double(-a) * vm_i0_near(a);
     return a <= 8 ? near : vm_i0_far(a);
 }
 
+/* Returns e^-|x| I1(x). */
 GRD_INLINE double vm_i1e(double x)
 {
     const double a = vm_abs(x), near = vm_exp_double(-a) * vm_i1_near(a);
@@ -218,7 +227,7 @@ GRD_INLINE double vm_i1e(double x)
 }
 
 /* ---- The normal distribution ------------------------------------------------------------------------------------------------------- */
-/* e^(a^2) erfc(a) for a >= 0; 7.12.1 where the polynomial ends. */
+/* Returns e^(a^2) erfc(a) for a >= 0. From 27.5 on, beyond the range of vm_erfcx, it uses 7.12.1 of the DLMF. */
 GRD_INLINE double vm_erfcx_positive(double a)
 {
     static const double c[] = {1, -1. / 2, 3. / 4, -15. / 8, 105. / 16, -945. / 32, 10395. / 64, -135135. / 128};
@@ -227,7 +236,7 @@ GRD_INLINE double vm_erfcx_positive(double a)
     return a < 27.5 ? near : far;
 }
 
-/* e^z for z = factor * a^2, with the square in two parts. */
+/* Returns e^(factor * a^2). The rounding error of a^2 is taken into account. */
 GRD_INLINE double vm_exp_square(double factor, double a)
 {
     const double b = a < 0x1p500 ? a : 0x1p500, z = b * b;
@@ -250,18 +259,21 @@ GRD_INLINE double vm_erfcx_any(double x)
     return x < 0 ? left : y;
 }
 
-/* P(X < -a) of a normal X, for a >= 0. */
+/* Returns P(X < -a) for a standard normal X and a >= 0. */
 GRD_INLINE double vm_normal_tail(double a)
 {
     return 0.5 * vm_exp_square(-0.5, a) * vm_erfcx_positive(a * 0x1.6a09e667f3bcdp-1);
 }
 
+/* Returns P(X < x) for a standard normal X. */
 GRD_INLINE double vm_ndtr(double x)
 {
     const double tail = vm_normal_tail(vm_abs(x));
     return x < 0 ? tail : 1 - tail;
 }
 
+/* Returns log(P(X < x)) for a standard normal X. For x < 0 it uses the logarithm of the ratio of the tail probability and the density, because this
+ * ratio does not underflow. */
 GRD_INLINE double vm_log_ndtr(double x)
 {
     const double a = vm_abs(x), mills = 0.5 * vm_erfcx_positive(a * 0x1.6a09e667f3bcdp-1);
@@ -269,7 +281,7 @@ GRD_INLINE double vm_log_ndtr(double x)
     return x < 0 ? left : right;
 }
 
-/* The normal quantile of 1/2 + y, |y| <= 0.3647: y times a polynomial in y^2, with t = -1 to 1 for y^2 = 0 to 0.1332. */
+/* Returns the normal quantile of 1/2 + y for |y| <= 0.3647. It is y times a polynomial in t, which goes from -1 to 1 as y^2 goes from 0 to 0.1332. */
 GRD_INLINE double vm_quantile_middle(double y)
 {
     static const double c[] = {2.7128595245069795,    0.2449510409487426,     0.047951906054690775,  0.011698028193374524,
@@ -281,7 +293,8 @@ GRD_INLINE double vm_quantile_middle(double y)
     return y * vm_poly_long(c, 24, vm_fma(y * y, 1 / 0.0666, -1));
 }
 
-/* x with P(X < -x) = p, for p <= 0.138. With z = sqrt(-2 log p), x / z is smooth in log z: a polynomial, with t = -1 to 1 for z = 1.99 to 38.65. */
+/* Returns x with P(X < -x) = p for a standard normal X and p <= 0.138. With z = sqrt(-2 log p), x / z is a smooth function of log z, and is computed
+ * as a polynomial in t, which goes from -1 to 1 as z goes from 1.99 to 38.65. */
 GRD_INLINE double vm_quantile_tail(double p)
 {
     static const double c[] = {0.9593573196146874,      0.10214243533765002,     -0.1248834435005684,     0.09817633520226476,
@@ -296,13 +309,14 @@ GRD_INLINE double vm_quantile_tail(double p)
     return p > 0 ? x : p == 0 ? INFINITY : NAN;
 }
 
+/* Returns x with P(X < x) = p for a standard normal X. */
 GRD_INLINE double vm_ndtri(double p)
 {
     const double y = p - 0.5, middle = vm_quantile_middle(y), tail = vm_quantile_tail(p < 0.5 ? p : 1 - p);
     return vm_abs(y) <= 0.3645 ? middle : vm_copysign(tail, y);
 }
 
-/* erfinv(x) sqrt(2) is the normal quantile of (1 + x) / 2. */
+/* Returns erfinv(x), which is the normal quantile of (1 + x) / 2 divided by sqrt(2). */
 GRD_INLINE double vm_erfinv(double x)
 {
     const double a = vm_abs(x), middle = vm_quantile_middle(0.5 * x), tail = vm_quantile_tail(0.5 * (1 - a));

@@ -1,4 +1,5 @@
-/* Included first, makes GCC vectorise the file's loops with registers of 512 bits where the level has them (its default is half of that). */
+/* Makes GCC vectorise the loops of a file with 512-bit registers if the instruction-set level has them; by default GCC uses 256 bits. A file must
+ * include this header before all others, because the pragma holds only for the code after it. */
 #ifndef GRD_KERNEL_WIDEST_H
 #define GRD_KERNEL_WIDEST_H
 

@@ -8,7 +8,8 @@ from oracle import torch
 
 
 def of(module, value):
-    """Returns a leaf of the module with the tensor's values, dtype and strides. Returns a value that is no tensor unchanged."""
+    """Returns a leaf tensor of the library `module` with the elements, dtype and strides of the PyTorch tensor `value`. Returns a value that is no
+    tensor unchanged."""
     if not isinstance(value, torch.Tensor):
         return value
     t = value.detach().clone()
@@ -20,7 +21,7 @@ def of(module, value):
 
 
 def outcome(module, function, arguments, keywords):
-    """Returns ("raises", class, text), or ("gives", what must be equal, [arrays that must be close])."""
+    """Returns ("raises", class, text), or ("gives", sizes, strides and dtypes, which must be equal, [arrays of elements, which must be close])."""
     given, named = [of(module, value) for value in arguments], {name: of(module, value) for name, value in keywords.items()}
     module.manual_seed(0)
     with warnings.catch_warnings():
@@ -41,8 +42,8 @@ def outcome(module, function, arguments, keywords):
 
 
 def agree(function, *arguments, tolerance=1e-5, **keywords):
-    """Asserts that function(module) gives the same in both: sizes, dtypes, strides of results, values, gradients, what it writes to its arguments;
-    or the same class of error."""
+    """Asserts that function(module) gives the same results with PyTorch and with Gradus: sizes, dtypes, strides, elements and gradients of the
+    results, and the elements that it writes to its arguments. If one library raises an error, the other must raise an error of the same class."""
     ours, theirs = outcome(gradus, function, arguments, keywords), outcome(torch, function, arguments, keywords)
     what = [tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in arguments], keywords
     assert ours[:2] == theirs[:2], (what, ours[:3], theirs[:3])

@@ -11,7 +11,7 @@ import gradus
 from oracle import torch
 
 
-def plain(text):
+def normalized(text):
     """Returns an error text or a repr without addresses and with PyTorch's module names."""
     text = re.sub(r"0x[0-9a-f]+", "0x", text)
     text = re.sub(r"\n\s+didn't match because.*", "", text).strip()
@@ -24,7 +24,7 @@ def plain(text):
 
 
 def outcome(module, expression):
-    """Returns ("is", repr, type) or ("raises", class, text)."""
+    """Returns ("is", repr, type) of the value of `expression`, or ("raises", class, text) if it raises an exception."""
     names = {"torch": module, "pickle": pickle, "copy": copy, "np": numpy, "zeros": module.zeros, "ones": module.ones, "tensor": module.tensor}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -33,13 +33,14 @@ def outcome(module, expression):
             for statement in statements:
                 exec(statement, names)
             value = eval(last, names)
-            return "is", plain(repr(value)), type(value).__name__
+            return "is", normalized(repr(value)), type(value).__name__
         except Exception as error:
-            return "raises", type(error).__name__, plain(str(error))
+            return "raises", type(error).__name__, normalized(str(error))
 
 
 def check(expression):
-    """Fails unless both give the same value or the same error. The text of Gradus's error may also list the strings that are allowed."""
+    """Fails unless both libraries give the same value or the same error. The text of Gradus's error may end with a list of the allowed strings, which
+    PyTorch's lacks."""
     expected, found = outcome(torch, expression), outcome(gradus, expression)
     if expected[0] == found[0] == "raises" and found[2].startswith(expected[2] + ': "'):
         found = (*found[:2], expected[2])

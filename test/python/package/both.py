@@ -7,19 +7,20 @@ import gradus
 from oracle import needs_torch, torch
 
 
-def plain(value):
+def without_tensors(value):
     """Replaces tensors by lists, so that results of both libraries can be compared."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (tuple, list)):
-        return type(value)(plain(item) for item in value)
+        return type(value)(without_tensors(item) for item in value)
     return value
 
 
 def same(program, *args):
-    """Runs program(module, *args) with both libraries, checks that the results are equal, and returns them without tensors."""
+    """Runs program(module, *args) with both libraries and checks that the results are equal. Returns the result, in which tensors are replaced by
+    lists."""
     needs_torch()
-    ours, theirs = plain(program(gradus, *args)), plain(program(torch, *args))
+    ours, theirs = without_tensors(program(gradus, *args)), without_tensors(program(torch, *args))
     assert ours == theirs, f"gradus: {ours}\ntorch:  {theirs}"
     return ours
 
@@ -31,13 +32,13 @@ def caught(call, *args, **kwargs):
     return type(info.value).__name__, str(info.value)
 
 
-def part(module, name):
-    """Returns a submodule of gradus or torch, for example part(torch, "utils.hooks")."""
+def submodule(module, name):
+    """Returns a submodule of gradus or torch, for example submodule(torch, "utils.hooks")."""
     return importlib.import_module(f"{module.__name__}.{name}")
 
 
 def saving_function(torch, reads=True):
-    """Returns a custom function that doubles its argument and saves it; its backward reads the saved tensor or does not."""
+    """Returns a custom function that doubles its argument and saves it. If `reads` is true, backward reads the saved tensor."""
 
     class Double(torch.autograd.Function):
         @staticmethod

@@ -1,4 +1,4 @@
-"""Distributions with parameters, over which the tests of distributions are parametrized."""
+"""Defines distributions with parameters, over which the tests of distributions are parametrized."""
 import numpy as np
 
 
@@ -31,7 +31,8 @@ def counts(*shape, most=20):
     return lambda seed: np.floor(numbers(seed, shape, 1, most)).tolist()
 
 
-# Each case has a class, and for each keyword a function that makes a tensor from a seed. The shapes broadcast.
+# Each case is a class and, for each keyword of its constructor, a function that makes the parameter, a tensor, from a seed. The shapes of the
+# parameters of a case broadcast.
 CASES = [
     ("Bernoulli", {"probs": unit(3)}), ("Bernoulli", {"logits": real(2, 3)}),
     ("Beta", {"concentration1": positive(3), "concentration0": positive(2, 1)}),
@@ -88,12 +89,12 @@ def parameters(module, case, seed=0, dtype="float64", requires_grad=False):
 
 
 def build(module, case, **options):
-    """Returns the distribution of a case and its parameters."""
+    """Returns (distribution, parameters) of a case."""
     made = parameters(module, case, **options)
     return getattr(module.distributions, case[0])(**FIXED.get(case[0], {}), **made), made
 
 
-# Attributes, functions without an argument, and functions of a value.
+# Names of attributes, of functions without an argument, and of functions of a value that the tests compare.
 FACTS = ["mean", "mode", "variance", "stddev"]
 FUNCTIONS = ["entropy", "perplexity"]
 OF_VALUES = ["log_prob", "cdf"]

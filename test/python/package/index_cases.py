@@ -1,4 +1,5 @@
-"""Random indices. Each is a list of parts, from which the index for Gradus, for PyTorch and for NumPy is made."""
+"""Makes random indices. An index such as x[0, :, [1, 2]] is a list of parts (0, a slice and a list), from which the index for Gradus, for PyTorch and
+for NumPy is made."""
 import math
 
 import numpy as np
@@ -7,8 +8,9 @@ import gradus
 from oracle import torch
 
 
-class Names:
-    """A part of an index that lists elements: an array of integers or bools, and the form (list, tensor, …) in which it is given."""
+class ElementIndex:
+    """A list of elements or a mask as part of an index, e.g. [1, 2] in x[0, [1, 2]]. `array` has the integers or bools, and `form` says whether they
+    are given as a list, a tensor, ..."""
 
     def __init__(self, array, form):
         self.array = array
@@ -49,8 +51,8 @@ def random_numbers(rng, size, shape):
     return numbers.astype(np.int32) if rng.random() < 0.2 else numbers
 
 
-class Maker:
-    """Makes the parts of one index. The arrays in it broadcast with each other."""
+class IndexMaker:
+    """Makes the parts of one index (integers, slices, arrays, ...). The arrays among them broadcast with each other."""
 
     def __init__(self, rng, steps, names):
         self.rng = rng
@@ -59,7 +61,8 @@ class Maker:
         self.shape = rng.choice([(2,), (3,), (2, 3), (1,), (3, 1)])
 
     def part(self, sizes):
-        """Returns a part that indexes the first dimension, several dimensions, or none, and the number of dimensions."""
+        """Returns (part, n). `part` is a random part of an index (an integer, a slice, None, an array, ...). It indexes the first n of the dimensions
+        whose sizes are `sizes`; n may be 0."""
         rng, kind = self.rng, self.rng.random()
         if kind < 0.25 and sizes[0] > 0:
             number = rng.randrange(-sizes[0], sizes[0])
@@ -73,14 +76,14 @@ class Maker:
             count = int(mask.sum())
             if self.shape == (1,) or self.shape == (count,) or count == 1:
                 self.shape = self.shape if count == 1 else (count,)
-                return Names(mask, rng.choice(["list", "numpy", "tensor"] if mask.size else ["numpy", "tensor"])), mask.ndim
+                return ElementIndex(mask, rng.choice(["list", "numpy", "tensor"] if mask.size else ["numpy", "tensor"])), mask.ndim
         if kind < 0.75 and self.names and sizes[0] > 0:
             numbers = random_numbers(rng, sizes[0], self.shape)
-            return Names(numbers, rng.choice(["list", "numpy", "tensor"] if numbers.dtype == np.int64 else ["numpy", "tensor"])), 1
+            return ElementIndex(numbers, rng.choice(["list", "numpy", "tensor"] if numbers.dtype == np.int64 else ["numpy", "tensor"])), 1
         return random_slice(rng, sizes[0], self.steps), 1
 
     def cover(self, sizes):
-        """Returns parts that index exactly these dimensions."""
+        """Returns random parts of an index (integers, slices, arrays, ...) that together index exactly the dimensions whose sizes are `sizes`."""
         parts = []
         while sizes:
             part, span = self.part(sizes)
@@ -90,8 +93,8 @@ class Maker:
 
 
 def random_index(rng, shape, steps=(None, 1, 2, 3, -1, -2), names=True):
-    """Returns the parts of an index for a tensor of that shape."""
-    maker = Maker(rng, steps, names)
+    """Returns a random index for a tensor of the shape `shape`, as a list of its parts (integers, slices, Ellipsis, arrays, ...)."""
+    maker = IndexMaker(rng, steps, names)
     end = rng.randint(0, len(shape))
     parts = maker.cover(shape[:end])
     if rng.random() < 0.3:
@@ -100,21 +103,22 @@ def random_index(rng, shape, steps=(None, 1, 2, 3, -1, -2), names=True):
 
 
 def as_index(parts, convert):
-    index = tuple(convert(part) if isinstance(part, Names) else part for part in parts)
+    index = tuple(convert(part) if isinstance(part, ElementIndex) else part for part in parts)
     return index[0] if len(index) == 1 else index
 
 
 def for_gradus(parts):
-    return as_index(parts, Names.for_gradus)
+    return as_index(parts, ElementIndex.for_gradus)
 
 
 def for_torch(parts):
-    """Returns the index for PyTorch, which does not know Gradus's tensors."""
-    return as_index([int(part) if isinstance(part, gradus.Tensor) else part for part in parts], Names.for_torch)
+    """Returns the index for PyTorch, in which Gradus tensors are replaced by ints, because PyTorch does not know them."""
+    return as_index([int(part) if isinstance(part, gradus.Tensor) else part for part in parts], ElementIndex.for_torch)
 
 
 def in_two_steps(array, parts):
-    """Computes the result of an index with NumPy: first the slices, integers and None as a view, then the arrays, with full slices between them."""
+    """Computes the result of an index with NumPy in two steps. First the slices, integers and None make a view. Then the arrays index the view, with
+    full slices between them."""
     views, places, dim = [], [], 0
     spans = [span_of(part) for part in parts]
     for i, part in enumerate(parts):
@@ -126,7 +130,7 @@ def in_two_steps(array, parts):
             views.append(None)
             places.append((dim, np.array([0])))
             dim += 1
-        elif isinstance(part, Names):
+        elif isinstance(part, ElementIndex):
             views += [slice(None)] * spans[i]
             places.append((dim, part.array))
             dim += spans[i]
@@ -141,7 +145,7 @@ def in_two_steps(array, parts):
 
 
 def span_of(part):
-    """Returns the number of dimensions that a part indexes."""
-    if isinstance(part, Names):
+    """Returns the number of dimensions that a part of an index (an integer, a slice, None, an array, ...) indexes."""
+    if isinstance(part, ElementIndex):
         return part.array.ndim if part.array.dtype == bool else 1
     return 0 if part is None or part is Ellipsis or part is True else 1

@@ -1,4 +1,4 @@
-"""Measures lost references and blocks of memory."""
+"""Measures references and blocks of memory that a call leaks."""
 import gc
 import sys
 
@@ -6,13 +6,13 @@ ROUNDS, CALLS = 4, 200
 
 
 def lost(call, *objects):
-    """Returns how many blocks of memory and references to the objects each call leaks. A leak grows in every round, whereas caches and free lists
-    grow in some rounds only, so the smallest growth is taken."""
+    """Returns what a call leaks: [number of memory blocks, number of references to each of `objects`]. Runs several rounds of calls and takes the
+    smallest growth of any round, because a leak grows in every round, whereas caches and free lists grow in some rounds only."""
     def measure():
         gc.collect()
         return [sys.getallocatedblocks(), *(sys.getrefcount(thing) for thing in objects)]
 
-    gc.freeze()  # The collector need not visit existing objects.
+    gc.freeze()  # garbage collections then skip all existing objects and are fast
     counts = [measure()]
     for _ in range(ROUNDS):
         for _ in range(CALLS):

@@ -1,7 +1,7 @@
-"""Programs that are run with PyTorch and with Gradus and must observe the same.
+"""Runs programs with PyTorch and with Gradus. Both must yield the same values.
 
-@same makes a test of a generator function: its argument is the framework, and the values that it yields are compared. attempt() replaces an
-exception by its class and text.
+@same makes a test of a generator function: its argument is the framework, and the values that it yields are compared. attempt() replaces an exception
+by its class and text.
 """
 import functools
 import numbers
@@ -14,7 +14,8 @@ from oracle import needs_torch, torch
 
 
 def attempt(function, *args, **kwargs):
-    """Returns the result of the call, or the class and text of its exception; with the classes of the warnings, if there are any."""
+    """Returns the result of a call, or (class, text) of its exception. If the call gives warnings, returns (result or exception, [class of each
+    warning])."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -24,15 +25,15 @@ def attempt(function, *args, **kwargs):
     return (result, [warning.category.__name__ for warning in caught]) if caught else result
 
 
-def plain(value):
+def comparable(value):
     """Returns the value as numbers, strings and lists, which can be compared between the libraries."""
     if isinstance(value, (gradus.Tensor, torch.Tensor)):
-        values = plain(value.detach().tolist())
+        values = comparable(value.detach().tolist())
         return [str(value.dtype).split(".")[-1], list(value.shape), value.requires_grad, values]
     if isinstance(value, dict):
-        return [[plain(key), plain(item)] for key, item in value.items()]
+        return [[comparable(key), comparable(item)] for key, item in value.items()]
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [comparable(item) for item in value]
     if value is None or isinstance(value, (bool, numbers.Number)):
         return value
     return str(value).replace("gradus", "torch").replace("Gradus", "Torch")
@@ -51,16 +52,17 @@ def assert_same(got, wanted, tolerance, path):
 
 def observations(program, framework, *args):
     framework.manual_seed(0)
-    return [plain(observation) for observation in program(framework, *args)]
+    return [comparable(observation) for observation in program(framework, *args)]
 
 
 def same(program=None, *, tolerance=1e-5):
-    """Decorator that compares the observations of a program. tolerance 0: they must have the same bits."""
+    """Decorator that turns a generator function program(framework) into a test. The test compares the values that the program yields with Gradus and
+    with PyTorch. With tolerance=0 numbers must have the same bits."""
     if program is None:
         return functools.partial(same, tolerance=tolerance)
 
     def test():
-        needs_torch()  # checked before the program begins: if it stopped midway it would leave hooks behind
+        needs_torch()  # checked before the program begins, because a program that stops midway leaves hooks behind
         got, wanted = observations(program, gradus), observations(program, torch)
         assert_same(got, wanted, tolerance, program.__name__)
 

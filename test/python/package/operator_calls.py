@@ -1,4 +1,5 @@
-"""Every operator that the schema offers to Python, as a Python callable, and the arguments of its samples as Gradus tensors."""
+"""Lists the Python functions and methods of all operators in the schema. Also makes Gradus tensors for the sample arguments that the schema gives for
+each operator."""
 import ast
 import random
 import sys
@@ -18,7 +19,8 @@ HOMES = {"function": _C, "nn": _C.nn, "linalg": _C.linalg, "special": _C.special
 
 
 def with_operators_arguments(function, one):
-    """Adapts a Python function to the operator's arguments, if its parameters have another order or are a subset (python.arguments of the entry)."""
+    """Returns a function that takes the operator's arguments in the operator's order and passes them to `function`. It is `function` itself unless
+    python.arguments in the schema gives the Python function another order of parameters or only some of them."""
     if one.order is None:
         return function
 
@@ -28,26 +30,30 @@ def with_operators_arguments(function, one):
         more = {name: value for name, value in by_name.items() if name not in names}
         given = {a.name: a.default for a in one.operator.args if a.has_default and not a.keyword} | given
         found = {p.name: given[names[i]] for p, i in zip(one.parameters, one.order) if i < len(names) and names[i] in given}
-        found |= {p.name: False for p, i in zip(one.parameters, one.order) if i >= len(names) and p.default is None}  # only PyTorch needs them
+        # Parameters without a default that only the Python function has, not the operator, are False.
+        found |= {p.name: False for p, i in zip(one.parameters, one.order) if i >= len(names) and p.default is None}
         for p in one.parameters:
             if p.kind == "PY_KIND_REDUCTION" and isinstance(found[p.name], str):
                 if found[p.name] not in REDUCTIONS:
                     raise RuntimeError(f"reduction={found[p.name]!r} has no number")
                 found[p.name] = REDUCTIONS[found[p.name]]
-        first = [found.pop("self")] if "self" in found else []  # the function is a method
+        # A method takes `self` by position only.
+        first = [found.pop("self")] if "self" in found else []
         return function(*first, **found, **more)
     call.like = lambda other: with_operators_arguments(other, one)
     return call
 
 
-def shown():
-    """Returns [(name, callable, operator, form)] with every signature that a call from Python can use."""
+def public_calls():
+    """Returns [(name, callable, operator, form)] with an item for each signature of each Python function and method. `form` is "functional",
+    "inplace" or "out"."""
     return [(f"{home}.{name}", with_operators_arguments(getattr(HOMES[home], name), one), one.operator, one.form)
             for (home, name), function in functions(OPERATORS).items() for one in function.signatures if hasattr(HOMES[home], name)]
 
 
 def tensor(call, domain, dtype, generator):
-    """Returns the tensor that T(…), C(…), I(…) or B(…) describes."""
+    """Returns the random tensor that `call`, an AST node of an argument in a sample of the schema, describes: B(sizes) is bool, I(sizes) is int64,
+    T(sizes) and C(sizes) have `dtype`."""
     sizes, kind = [ast.literal_eval(a) for a in call.args], call.func.id
     bounds = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
     if kind == "B":
@@ -61,7 +67,7 @@ def tensor(call, domain, dtype, generator):
 
 
 def arguments(operator, text, dtype=torch.float32, seed=0):
-    """Returns {name: value} for one sample."""
+    """Returns {name: value} for the arguments in `text`, a sample of the operator in the schema such as "T(2, 3), dim=1"."""
     generator = torch.Generator().manual_seed(seed)
     domain = operator.test.get("domain", [-2, 2])
     call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
@@ -79,7 +85,8 @@ def arguments(operator, text, dtype=torch.float32, seed=0):
 
 
 def call(function, operator, values, **more):
-    """Calls the function with arguments by position as far as they may be, and the others by keyword."""
+    """Returns function(*positional, **keywords). Arguments are passed by position up to the first one that `values` lacks or that is keyword-only,
+    and all later ones by keyword."""
     positional, by_name = [], {}
     for argument in operator.args:
         if argument.name not in values:
@@ -92,7 +99,7 @@ def call(function, operator, values, **more):
 
 
 class Mutations:
-    """Changes one argument of a call, or several, to an extreme, empty or aliased value or one of another type."""
+    """Changes one argument of a call, or several, to an extreme, empty or aliased value, or to a value of another type."""
 
     INTEGERS = [0, 1, -1, 2, -2, 3, 31, 64, -64, 2**15, 2**31 - 1, 2**31, -2**31, 2**32, 2**61, 2**62 - 1, 2**62, -2**62, 2**63 - 2, 2**63 - 1, -2**63, -2**63 + 1, 2**63, 2**64 - 1]
     NUMBERS = [0.0, -0.0, 1.5, -1.5, float("nan"), float("inf"), -float("inf"), 1e300, 1e-300, 9.3e18, -9.3e18, 1j, True, False]
@@ -173,7 +180,7 @@ class Mutations:
         return self.integer() if argument.kind == "int" or self.random.random() < 0.6 else self.random.choice(self.NUMBERS)
 
     def mutated(self, operator, values):
-        """Returns a copy of the arguments with changes."""
+        """Returns a copy of the arguments `values` in which one to three random arguments are changed."""
         values = dict(values)
         for _ in range(self.random.choice([1, 1, 1, 2, 3])):
             argument = self.random.choice(operator.args) if operator.args else None

@@ -1,4 +1,4 @@
-"""Runs parts of a test in processes of their own, so that a crash is detected. For tests that call the library with arbitrary arguments."""
+"""Runs parts of a test in processes of their own, so that a crash is detected. Tests that call the library with arbitrary arguments use this file."""
 import os
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def attempt(function, *arguments, **keywords):
 
 
 def check_part(file, part):
-    """Runs the file as a program with the number of the part as its argument."""
+    """Runs the test file `file` as a program, with the number of the part as its argument, and checks that it succeeds."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run([sys.executable, "-X", "faulthandler", file, str(part)], cwd=Path(file).resolve().parent, env=environment, capture_output=True,
                             text=True, errors="replace")

@@ -1,18 +1,18 @@
-"""Every function of the extension, and random arguments for them, most of which are wrong."""
+"""Lists every function of the extension, and makes random arguments for them, most of which are wrong."""
 import random
 from contextlib import contextmanager
 
 import gradus as torch
 from gradus import _C
 
-# Functions that change the process or block are left out by name.
+# Functions that change the process or block. They are left out.
 OUTSIDE = {"_set_function_class", "set_num_threads", "_memory_set_limit", "_memory_set_cache_limit", "set_num_interop_threads", "set_default_dtype", "load_library", "set_printoptions", "_push_on_torch_function_stack", "_pop_torch_function_stack",
            "set_grad_enabled", "_set_grad_enabled", "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cache_enabled", "set_autocast_cpu_enabled", "set_autocast_cpu_dtype", "set_autocast_gpu_dtype",
            "autocast_increment_nesting", "autocast_decrement_nesting", "set_anomaly_enabled", "data_ptr", "_from_storage", "_batch_begin", "_batch_end", "_enter_dual_level", "_exit_dual_level", "set_default_device", "set_default_tensor_type"}
 
 
 def functions():
-    """Returns [(name, callable)] of the extension module, its nn, and the methods and properties of Tensor."""
+    """Returns [(name, callable)] of the functions of the extension module, its submodule nn, and the methods and properties of Tensor."""
     found = [(name, value) for name, value in vars(_C).items() if callable(value) and not isinstance(value, type)]
     found += [(f"nn.{name}", value) for name, value in vars(_C.nn).items() if callable(value)]
     for name, value in vars(torch.Tensor).items():
@@ -23,12 +23,13 @@ def functions():
     return [(name, value) for name, value in found if name.split(".")[-1] not in OUTSIDE]
 
 
-BATCH = 3  # number of elements
+BATCH = 3  # size of the dimension that vmap hides
 
 
 @contextmanager
 def levels():
-    """Enters a dual level and a batch level, in which arguments may also be dual tensors and batch tensors."""
+    """Context manager that enters a level of forward-mode AD and a level of vmap. Inside of it Arguments also makes dual tensors and tensors with a
+    hidden vmap dimension."""
     _C._enter_dual_level()
     _C._batch_begin(BATCH, "different")
     try:
@@ -48,7 +49,7 @@ class Strange:
 
 
 class Arguments:
-    """Makes random arguments from a seed."""
+    """Makes random arguments, which depend only on a seed."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -69,7 +70,8 @@ class Arguments:
         return self.transformed(t) if _C._batch_size() == BATCH else t
 
     def transformed(self, t):
-        """Makes a tensor a dual tensor, a batch tensor, or both, if possible. A random tensor made inside a level is a batch tensor already."""
+        """Returns `t` itself, or at random a dual tensor of `t`. If its first dimension has the size BATCH, hides that dimension as vmap does. A
+        random tensor made inside of vmap has a hidden dimension already."""
         if (t.dtype.is_floating_point or t.dtype.is_complex) and self.random.random() < 0.5:
             t = _C._make_dual(t, torch.ones_like(t))
         return _C._batch(t) if not _C._is_batched(t) and t.dim() > 0 and t.size(0) == BATCH else t

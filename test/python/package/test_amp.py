@@ -1,4 +1,4 @@
-"""Mixed precision compared with PyTorch: the dtype of every operator's result under autocast, casts and their cache, GradScaler."""
+"""Compares mixed precision with PyTorch: the dtype of every operator's result under autocast, casts and their cache, GradScaler."""
 import copy
 import pickle
 
@@ -55,7 +55,8 @@ CALLS = {
 
 
 def result_of(library, call, dtypes, autocast):
-    """Returns the result for arguments of these dtypes in turn, the last dtype for the remaining ones; or the class of the error."""
+    """Returns the result of a call under autocast, or the class of its error. Argument i has dtypes[i]; all arguments beyond the list have the last
+    of the dtypes."""
     name, *arguments = call
     function = library
     for part in name.split("."):
@@ -85,17 +86,17 @@ def result_of(library, call, dtypes, autocast):
 @pytest.mark.parametrize("autocast", [{}, {"dtype": "float16"}], ids=str)
 @pytest.mark.parametrize("dtypes", [["float32"], ["bfloat16"], ["float64"], ["bfloat16", "float32"], ["float32", "bfloat16"]], ids=str)
 @pytest.mark.parametrize("name", CALLS)
-def test_the_dtype_of_a_result_is_pytorchs(name, dtypes, autocast):
+def test_results_under_autocast_have_the_dtype_of_pytorch(name, dtypes, autocast):
     ours, theirs = (result_of(library, CALLS[name], list(dtypes), {key: getattr(library, value) if key == "dtype" else value for key, value in autocast.items()})
                     for library in (gradus, torch))
-    if isinstance(theirs, type):  # PyTorch raises an error: Gradus may promote the dtypes instead, but nothing else
+    if isinstance(theirs, type):  # where PyTorch raises an error, Gradus may promote the dtypes instead
         return
     assert not isinstance(ours, type)
     assert str(ours.dtype) == str(theirs.dtype)
     assert torch.allclose(torch.tensor(ours.double().tolist(), dtype=torch.float64), theirs.double(), rtol=0.03, atol=0.03)
 
 
-def test_settings_and_nesting():
+def test_autocast_settings_and_nesting():
     for library in (gradus, torch):
         assert (library.is_autocast_enabled("cpu"), library.get_autocast_dtype("cpu"), library.get_autocast_dtype("cuda")) == (False, library.bfloat16, library.float16)
         with library.autocast("cpu", dtype=library.float16):
@@ -110,7 +111,7 @@ def test_settings_and_nesting():
         assert not library.is_autocast_enabled("cpu")
 
 
-def test_errors_and_warnings():
+def test_autocast_errors_and_warnings():
     for library in (gradus, torch):
         with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
             library.autocast(0)
@@ -124,14 +125,14 @@ def test_errors_and_warnings():
             library.autocast("cpu")(3)
 
 
-def test_as_a_decorator():
+def test_autocast_as_a_decorator():
     @gradus.autocast("cpu")
     def product(x):
-        """Its own."""
+        """Returns x @ x."""
         return x @ x
 
     assert product(gradus.ones(2, 2)).dtype == gradus.bfloat16
-    assert product.__doc__ == "Its own."
+    assert product.__doc__ == "Returns x @ x."
 
 
 def train(library, steps=5):
@@ -151,11 +152,11 @@ def train(library, steps=5):
     return losses
 
 
-def test_training_is_pytorchs():
+def test_training_under_autocast_gives_the_losses_of_pytorch():
     assert train(gradus) == pytest.approx(train(torch), rel=0.01)
 
 
-def test_parameters_are_cast_once():
+def test_autocast_casts_a_parameter_once():
     weight = gradus.ones(2, 2, requires_grad=True)
     with gradus.autocast("cpu"):
         first, second = weight @ gradus.ones(2, 2), weight @ gradus.ones(2, 2)
@@ -171,7 +172,7 @@ def test_parameters_are_cast_once():
     assert first.grad_fn.next_functions[0][0] is not second.grad_fn.next_functions[0][0]
 
 
-def test_custom_functions():
+def test_custom_fwd_and_custom_bwd():
     from gradus.amp import custom_bwd, custom_fwd
 
     class Product(gradus.autograd.Function):
@@ -212,7 +213,7 @@ def test_custom_functions():
 
 
 def scaled(library, grads):
-    """Returns the scale, the parameter after steps with these gradients, and the scaler's state."""
+    """Returns the scale, the parameter after steps with the given gradients, and the state of the scaler."""
     weight = library.ones(2, requires_grad=True)
     optimizer = library.optim.SGD([weight], lr=0.5)
     scaler = library.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2, growth_factor=4.0)
@@ -227,11 +228,11 @@ def scaled(library, grads):
 
 
 @pytest.mark.parametrize("grads", [[[1.0, 2.0]] * 5, [[1.0, float("inf")], [1.0, 1.0], [float("nan"), 1.0], [1.0, 0.0], [1.0, 0.0]]])
-def test_scaler_is_pytorchs(grads):
+def test_grad_scaler_steps_as_in_pytorch(grads):
     assert scaled(gradus, grads) == scaled(torch, grads)
 
 
-def test_scaler_states_are_exchanged():
+def test_grad_scaler_states_are_exchanged_with_pytorch():
     state = scaled(torch, [[1.0, 2.0]] * 3)[1]
     scaler = gradus.amp.GradScaler("cpu")
     scaler.load_state_dict(state)
@@ -271,7 +272,7 @@ def scaler_errors(library):
 
 
 @pytest.mark.parametrize("what", scaler_errors(gradus))
-def test_scaler_errors_are_pytorchs(what):
+def test_grad_scaler_errors_are_those_of_pytorch(what):
     with pytest.raises(Exception) as theirs:  # noqa: PT011 (the class is compared)
         scaler_errors(torch)[what]()
     with pytest.raises(type(theirs.value)) as ours:
@@ -279,7 +280,7 @@ def test_scaler_errors_are_pytorchs(what):
     assert str(ours.value).split(".")[0] == str(theirs.value).split(".")[0]
 
 
-def test_disabled_scaler():
+def test_disabled_grad_scaler():
     for library in (gradus, torch):
         scaler = library.amp.GradScaler("cpu", enabled=False)
         weight = library.ones(1, requires_grad=True)
@@ -291,7 +292,7 @@ def test_disabled_scaler():
         assert (weight.item(), scaler.get_scale(), scaler.state_dict(), scaler.is_enabled()) == (0.5, 1.0, {}, False)
 
 
-def test_older_names():
+def test_deprecated_names_of_autocast_and_grad_scaler():
     for library in (gradus, torch):
         with pytest.warns(FutureWarning, match="torch.cpu.amp.autocast"), library.cpu.amp.autocast():
             assert (library.ones(2, 2) @ library.ones(2, 2)).dtype == library.bfloat16

@@ -1,4 +1,5 @@
-"""Anomaly mode: an error in a backward pass shows the forward call, and NaN is an error. The programs behave the same with gradus and PyTorch."""
+"""Tests anomaly mode: an error in a backward pass shows the forward call, and a NaN is an error. The programs give the same results with Gradus and
+PyTorch."""
 import threading
 import warnings
 
@@ -7,7 +8,7 @@ from both import caught, gradus, same
 
 
 def outcome(torch, program, **mode):
-    """Returns the exception of the program in anomaly mode, and the first line and the last source line of each warning."""
+    """Returns the exception of a program in anomaly mode, and the first line and the last source line of each warning."""
     with warnings.catch_warnings(record=True) as seen, torch.autograd.set_detect_anomaly(True, **mode):
         warnings.simplefilter("always")
         try:
@@ -37,13 +38,13 @@ def square_root(torch):
     (y * 0).sum().backward()
 
 
-def hook_makes_nan(torch):
+def hook_returning_nan(torch):
     y = negative(torch) * 1
     y.register_hook(lambda grad: grad * float("nan"))
     y.sum().backward()
 
 
-def hook_takes_nan_away(torch):
+def hook_replacing_nan(torch):
     y = negative(torch).sqrt()
     y.grad_fn.register_hook(lambda inputs, outputs: (torch.zeros(2),))
     (y * 0).sum().backward()
@@ -78,7 +79,7 @@ def second_derivative(torch):
     (slope.sqrt() * float("nan")).sum().backward()
 
 
-def own_function(torch):
+def failing_custom_function(torch):
     class Mine(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -91,7 +92,7 @@ def own_function(torch):
     Mine.apply(negative(torch)).sum().backward()
 
 
-def not_a_number_of_my_own(torch):
+def custom_function_returning_nan(torch):
     class Mine(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x, y):
@@ -104,24 +105,24 @@ def not_a_number_of_my_own(torch):
     Mine.apply(negative(torch), negative(torch)).sum().backward()
 
 
-def fine(torch):
+def program_without_error(torch):
     x = torch.ones(3, requires_grad=True)
     a, b = (x * 2).split([1, 2])
     (a.sum() * b.exp().sum() + x.sum()).backward()
     assert x.grad.isfinite().all()
 
 
-PROGRAMS = [square_root, hook_makes_nan, hook_takes_nan_away, one_of_a_list, in_place, through_a_view, of_grad, second_derivative, own_function,
-            not_a_number_of_my_own, fine]
+PROGRAMS = [square_root, hook_returning_nan, hook_replacing_nan, one_of_a_list, in_place, through_a_view, of_grad, second_derivative,
+            failing_custom_function, custom_function_returning_nan, program_without_error]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("check_nan", [True, False])
-def test_programs(program, check_nan):
+def test_errors_and_warnings_are_those_of_pytorch(program, check_nan):
     same(outcome, program) if check_nan else same(lambda torch: outcome(torch, program, check_nan=False))
 
 
-def test_an_overwritten_value():
+def test_an_overwritten_saved_tensor_shows_the_forward_call():
     def program(torch):
         y = negative(torch).exp()
         y.add_(1)
@@ -132,7 +133,7 @@ def test_an_overwritten_value():
     assert warned == [("Error detected in ExpBackward0. Traceback of forward call that caused the error:", ["    y = negative(torch).exp()"])]
 
 
-def test_the_node_was_recorded_before():
+def test_a_node_recorded_before_the_mode_has_no_forward_call():
     def program(torch):
         y = negative(torch).sqrt()
         return outcome(torch, lambda torch: (y * 0).sum().backward())
@@ -141,7 +142,7 @@ def test_the_node_was_recorded_before():
     assert "SqrtBackward0" in raised[1] and "No forward pass information available" in warned[0][0]
 
 
-def test_modes_nest_and_come_back():
+def test_anomaly_modes_nest_and_are_restored():
     def program(torch):
         def now():
             return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
@@ -165,7 +166,7 @@ def test_modes_nest_and_come_back():
     same(program)
 
 
-def test_off_again_nothing_is_looked_at():
+def test_nothing_is_checked_after_the_mode_is_left():
     with gradus.autograd.set_detect_anomaly(True):
         pass
     with warnings.catch_warnings():
@@ -173,24 +174,24 @@ def test_off_again_nothing_is_looked_at():
         square_root(gradus)
 
 
-def test_a_warning_that_is_an_error_is_what_is_raised():
+def test_a_warning_turned_into_an_error_is_raised():
     with gradus.autograd.set_detect_anomaly(True), warnings.catch_warnings():
         warnings.simplefilter("error")
         kind, text = caught(square_root, gradus)
     assert kind == "UserWarning" and text.startswith("Error detected in SqrtBackward0.")
 
 
-def test_the_error_outlives_who_shows_the_warning(monkeypatch):
+def test_the_error_survives_an_error_in_showwarning(monkeypatch):
     def show(*args, **kwargs):
         assert caught(gradus.ones(2).view, 3)[0] == "RuntimeError"
 
     monkeypatch.setattr(warnings, "showwarning", show)
     with gradus.autograd.set_detect_anomaly(True), warnings.catch_warnings():
         warnings.simplefilter("always")
-        assert caught(own_function, gradus) == ("ValueError", "mine")
+        assert caught(failing_custom_function, gradus) == ("ValueError", "mine")
 
 
-def test_threads_share_the_mode():
+def test_the_mode_applies_to_all_threads():
     results = []
     with gradus.autograd.set_detect_anomaly(True), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,8 +1,8 @@
-"""The namespace of the Python array API standard: names and signatures (test/data/array_api.json), types, special cases and functions that are no
-operators.
+"""Tests the namespace of the Python array API standard: names and signatures (test/data/array_api.json), types, special cases and functions that are
+no operators.
 
 The standard's own test suite (data-apis/array-api-tests) is run by hand: ARRAY_API_TESTS_MODULE=gradus.array_api ARRAY_API_TESTS_VERSION=2025.12
-pytest array_api_tests --xfails-file=…/test/data/array_api_exceptions.txt. That file lists where the operators of a tensor deviate, and why.
+pytest array_api_tests --xfails-file=.../test/data/array_api_exceptions.txt. That file lists where the operators of a tensor deviate, and why.
 """
 import inspect
 import json
@@ -28,7 +28,7 @@ def find(name):
 
 
 @pytest.mark.parametrize("name", sorted(SIGNATURES))
-def test_signatures(name):
+def test_signatures_are_those_of_the_standard(name):
     """The parameters have the names, order and kinds of the standard. A parameter may have a default where the standard has none."""
     wanted = inspect.signature(eval(f"lambda {SIGNATURES[name]}: None"))
     ours = inspect.signature(find(name))
@@ -39,7 +39,7 @@ def test_signatures(name):
     assert find(name).__doc__
 
 
-def test_a_tensor_knows_the_namespace():
+def test_methods_array_namespace_and_to_device():
     x = gradus.ones(2)
     assert x.__array_namespace__() is xp and x.__array_namespace__(api_version="2024.12") is xp
     assert caught(x.__array_namespace__, api_version="1999.1")[0] == "ValueError"
@@ -48,7 +48,7 @@ def test_a_tensor_knows_the_namespace():
 
 @pytest.mark.parametrize("a", INTEGERS)
 @pytest.mark.parametrize("b", INTEGERS)
-def test_integers_promote_to_what_holds_both(a, b):
+def test_integers_promote_to_a_dtype_that_represents_both(a, b):
     signed, bits = [name for name in (a, b) if name[0] == "i"], {name: int(name.lstrip("uint")) for name in (a, b)}
     x, y = xp.ones(2, dtype=getattr(xp, a)), xp.ones((), dtype=getattr(xp, b))
     if len(signed) == 1:
@@ -69,7 +69,7 @@ def gradus_name(name):
 
 
 @pytest.mark.parametrize("dtype,number,expected", [("bool", 1, "int64"), ("int8", 2, "int8"), ("int8", 2.0, "float32"), ("float64", 1, "float64"), ("float64", 1j, "complex128"), ("uint16", 1j, "complex64")])
-def test_numbers_take_the_arrays_kind(dtype, number, expected):
+def test_python_numbers_promote_within_the_kind_of_the_array(dtype, number, expected):
     assert xp.result_type(xp.ones(2, dtype=getattr(xp, dtype)), number) == getattr(xp, expected)
 
 
@@ -78,20 +78,20 @@ def test_numbers_take_the_arrays_kind(dtype, number, expected):
     ("remainder", 0.0, -2.0, -0.0), ("remainder", 5.0, -3.0, -1.0), ("pow", -8.0, 1 / 3, NAN), ("atan2", 0.0, -0.0, math.pi), ("hypot", INF, NAN, INF), ("logaddexp", -INF, -INF, -INF),
     ("copysign", 1.0, -0.0, -1.0), ("maximum", NAN, 1.0, NAN), ("nextafter", 0.0, 1.0, 5e-324),
 ])
-def test_special_cases(function, x1, x2, expected):
+def test_special_values_of_binary_functions(function, x1, x2, expected):
     made = float(getattr(xp, function)(xp.asarray(x1, dtype=xp.float64), xp.asarray(x2, dtype=xp.float64)))
     assert math.isnan(made) and math.isnan(expected) or made == expected and math.copysign(1, made) == math.copysign(1, expected)
 
 
 @pytest.mark.parametrize("z,expected", [(complex(-0.0, 0.0), 0j), (complex(INF, 0.0), complex(INF, 0.0)), (complex(-INF, INF), complex(-1, 0)), (complex(INF, INF), complex(INF, NAN)),
                                         (complex(NAN, 0.0), complex(NAN, 0.0))])
-def test_expm1_of_complex_numbers_without_a_value(z, expected):
+def test_expm1_of_complex_special_values(z, expected):
     for dtype in (xp.complex64, xp.complex128):
         made = complex(xp.expm1(xp.asarray(z, dtype=dtype)))
         assert str(made) == str(expected)
 
 
-def test_sums_are_of_the_widest_kind():
+def test_sum_and_prod_of_integers_have_64_bits():
     for name in INTEGERS:
         made = xp.sum(xp.ones(3, dtype=getattr(xp, name)))
         assert int(made) == 3 and made.dtype == (xp.uint64 if name[0] == "u" else xp.int64)
@@ -106,7 +106,7 @@ def test_sums_are_of_the_widest_kind():
     assert float(xp.std(xp.asarray([1.0, 2.0, 3.0]), correction=1.0)) == 1.0
 
 
-def test_sets_and_sorting():
+def test_set_functions_and_sorting():
     x = xp.asarray([[3, 1], [3, 2]])
     every = xp.unique_all(x)
     assert every.values.tolist() == [1, 2, 3] and every.indices.tolist() == [1, 3, 0] and every.counts.tolist() == [1, 1, 2] and every.inverse_indices.tolist() == [[2, 0], [2, 1]]
@@ -119,7 +119,7 @@ def test_sets_and_sorting():
     assert xp.searchsorted(xp.asarray([1, 2, 4]), xp.asarray([2.0, 3.0]), side="right").tolist() == [2, 2]
 
 
-def test_shapes():
+def test_manipulation_and_creation_functions():
     x = xp.reshape(xp.arange(6), (2, 3))
     assert xp.take(x, xp.asarray([0, -1]), axis=1).tolist() == [[0, 2], [3, 5]] and xp.expand_dims(x, (0, -1)).shape == (1, 2, 3, 1)
     assert xp.concat([x, xp.ones((1,))], axis=None).dtype == xp.float32 and xp.eye(2, 3, k=1).tolist() == [[0, 1, 0], [0, 0, 1]]
@@ -128,7 +128,7 @@ def test_shapes():
     assert xp.clip(xp.asarray([1, 200], dtype=xp.uint8), -5, 1000).tolist() == [1, 200]
 
 
-def test_broadcasting():
+def test_broadcasting_functions_and_expand_dims():
     assert xp.broadcast_shapes((2, 1), (3,)) == (2, 3) and caught(xp.broadcast_shapes, (2,), (3,))[0] == "ValueError"
     x, y = xp.ones((2, 1)), xp.ones((3,))
     assert isinstance(xp.broadcast_arrays(x, y), tuple) and isinstance(xp.meshgrid(x[0], y), tuple) and [z.shape for z in xp.broadcast_arrays(x, y)] == [(2, 3)] * 2
@@ -137,7 +137,7 @@ def test_broadcasting():
     assert caught(xp.expand_dims, x, (0, 4))[0] == "IndexError"
 
 
-def test_linear_algebra_broadcasts_all_axes_but_that_of_the_vectors():
+def test_cross_vecdot_and_solve_broadcast():
     a, b = xp.reshape(xp.arange(6.0), (2, 3)), xp.asarray([1.0, 0.0, 2.0])
     assert xp.linalg.cross(a, b).tolist() == [[2, 2, -1], [8, -1, -4]] == (-xp.linalg.cross(b, a)).tolist() and xp.vecdot(a, b).tolist() == [4, 13]
     for function in (xp.vecdot, xp.linalg.vecdot, xp.linalg.cross):
@@ -149,7 +149,7 @@ def test_linear_algebra_broadcasts_all_axes_but_that_of_the_vectors():
 
 @pytest.mark.parametrize("z,expected", [(complex(INF, 2.0), complex(1, 0.0)), (complex(INF, -1.0), complex(1, -0.0)), (complex(-INF, 2.0), complex(-1, 0.0)), (complex(INF, INF), complex(1, 0.0)),
                                         (complex(0.0, 0.0), 0j)])
-def test_tanh_at_infinity(z, expected):
+def test_tanh_of_complex_infinities(z, expected):
     for dtype in (xp.complex64, xp.complex128):
         assert str(complex(xp.tanh(xp.asarray(z, dtype=dtype)))) == str(expected)
     x = xp.asarray([0.5j, 1.0])
@@ -157,7 +157,7 @@ def test_tanh_at_infinity(z, expected):
 
 
 @pytest.mark.parametrize("x1,x2", [(-4.0, 2.0), (4.0, -2.0), (-0.0, 3.0), (0.0, -INF)])
-def test_operators_have_the_standards_zeros(x1, x2):
+def test_zeros_of_the_remainder_have_the_sign_of_the_divisor(x1, x2):
     a, b = xp.asarray(x1), xp.asarray(x2)
     c = xp.asarray(x1, copy=True)
     c %= b
@@ -170,7 +170,7 @@ def test_array_api_compat_finds_the_namespace():
     assert compat.array_namespace(x, 1.0, None) is xp and compat.is_array_api_obj(x) and compat.device(x) == x.device and compat.to_device(x, "cpu") is x and compat.size(x) == 2
 
 
-def test_what_it_says_of_itself():
+def test_namespace_info_isdtype_can_cast_and_finfo():
     info = xp.__array_namespace_info__()
     assert info.dtypes(kind="signed integer") == {"int8": xp.int8, "int16": xp.int16, "int32": xp.int32, "int64": xp.int64} and info.default_dtypes()["integral"] == xp.int64
     assert xp.isdtype(xp.uint8, ("bool", "integral")) and not xp.isdtype(xp.float32, "integral") and caught(xp.isdtype, xp.int8, "numbers")[0] == "ValueError"

@@ -1,4 +1,4 @@
-"""Programs written for PyTorch, run by `python -m gradus.as_torch`, and the modules that stand in for absent parts of PyTorch."""
+"""Tests programs written for PyTorch that `python -m gradus.as_torch` runs, and the modules that stand in for absent parts of PyTorch."""
 import os
 import signal
 import subprocess
@@ -28,7 +28,7 @@ def program(tmp_path):
     return write
 
 
-def test_a_training_program(program):
+def test_a_training_program_runs(program):
     path = program("""
 import torch
 import torch.nn as nn
@@ -62,7 +62,7 @@ for epoch in range(3):
     assert out == theirs.stdout and len(out.split()) == 3
 
 
-def test_the_same_objects_under_both_names():
+def test_torch_and_gradus_name_the_same_objects():
     code, out, err = run("-c", """
 import torch, torch.nn.functional, torch.optim.lr_scheduler, torch.utils.data.dataloader
 import gradus
@@ -76,7 +76,7 @@ assert importlib.import_module("torch.nn") is gradus.nn
     assert (code, out, err) == (0, "", "")
 
 
-def test_what_is_missing_is_named():
+def test_importing_a_missing_module_names_it():
     code, out, err = run("-c", """
 import torch
 for name in ("torch.foo", "torch.utils.mobile_optimizer", "torch.nn.functional.bar"):
@@ -99,7 +99,7 @@ import torchvision
     assert code == 1 and err.endswith("ModuleNotFoundError: No module named 'torchvision'\n")
 
 
-def test_arguments_main_and_path(program, tmp_path):
+def test_argv_main_module_and_sys_path(program, tmp_path):
     program("value = 5", "neighbour.py")
     path = program("""
 import sys, neighbour
@@ -116,11 +116,11 @@ assert __file__ == __main__.__file__ and __spec__ is None and __doc__ is None
 
 @pytest.mark.parametrize(("text", "code"), [("raise SystemExit(7)", 7), ("import sys; sys.exit('no')", 1), ("pass", 0), ("1/0", 1),
                                             ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM)])
-def test_exit_codes(program, text, code):
+def test_exit_codes_are_those_of_python(program, text, code):
     assert run(program(text))[0] == run("-c", text)[0] == code
 
 
-def test_a_traceback_shows_the_program_alone(program):
+def test_a_traceback_shows_only_frames_of_the_program(program):
     path = program("def f():\n    raise ValueError('here')\n\nf()\n")
     code, out, err = run(path)
     expected = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
@@ -129,14 +129,14 @@ def test_a_traceback_shows_the_program_alone(program):
     assert run(broken)[2] == subprocess.run([sys.executable, str(broken)], capture_output=True, text=True).stderr
 
 
-def test_usage():
+def test_usage_message_and_errors_of_the_command_line():
     assert run()[0] == 2 and "usage" in run()[2]
     assert run("--help")[0] == 0 and "usage" in run("--help")[1]
     assert run("-x")[0] == 1 and run("-m")[0] == 1
     assert run("/absent.py")[0] == 2 and "can't open file" in run("/absent.py")[2]
 
 
-def test_without_numpy():
+def test_a_data_loader_works_without_numpy():
     code, out, err = run("-c", """
 import sys
 sys.modules["numpy"] = None
@@ -147,14 +147,14 @@ print([x.tolist() for x, in loader])
     assert (code, out) == (0, "[[0, 1], [2, 3]]\n"), err
 
 
-def test_install_refuses_when_pytorch_is_there():
+def test_install_is_an_error_after_pytorch_is_imported():
     needs_torch()
     result = subprocess.run([sys.executable, "-c", "import torch, gradus.as_torch; gradus.as_torch.install()"], capture_output=True, text=True,
                             env={**os.environ, "PYTHONPATH": PACKAGE})
     assert "RuntimeError: torch has been imported already" in result.stderr
 
 
-# Parts of PyTorch that are absent.
+# Functions for devices and other parts of PyTorch that Gradus lacks. They must return or raise what PyTorch does on a machine without such a device.
 
 ANSWERS = [
     "cuda.is_available()", "cuda.device_count()", "cuda.is_initialized()", "cuda.manual_seed(1)", "cuda.manual_seed_all(1)",
@@ -176,13 +176,13 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("question", ANSWERS)
-def test_answers_are_pytorchs_without_a_device(question):
+def test_device_queries_answer_as_pytorch_without_a_device(question):
     module = question.split(".")[0]
     assert eval(question, {module: getattr(gradus, module)}) == eval(question, {module: getattr(torch, module)})
 
 
 @pytest.mark.parametrize("call", REFUSALS)
-def test_refusals_have_pytorchs_class(call):
+def test_calls_for_absent_devices_raise_the_exception_class_of_pytorch(call):
     name = call.split(".")[0].split("(")[0]
     with pytest.raises(Exception) as expected:
         eval(call, {name: getattr(torch, name)})
@@ -190,7 +190,7 @@ def test_refusals_have_pytorchs_class(call):
         eval(call, {name: getattr(gradus, name)})
 
 
-def test_tensors_travel_from_processes():
+def test_a_forked_process_sends_a_tensor_through_a_queue():
     code, out, err = run("-c", """
 import torch
 import torch.multiprocessing as mp
@@ -210,14 +210,14 @@ process.join()
     assert (code, out) == (0, "[2.0, 2.0, 2.0] [1.0, 1.0, 1.0]\n"), err
 
 
-def test_what_pytorch_has_and_gradus_has_not():
+def test_absent_backends_are_not_available():
     assert not any(getattr(gradus.backends, name).is_available() for name in ("mkl", "mkldnn", "openmp"))
     with pytest.raises(AssertionError):
         gradus.cuda.set_device(0)
 
 
 @pytest.mark.filterwarnings("ignore:compile|jit")
-def test_compilation_is_the_function_itself():
+def test_compile_and_script_return_the_function_itself():
     def f(x):
         return x
 
@@ -240,13 +240,13 @@ def test_mixed_precision_works_on_the_cpu_and_is_disabled_for_absent_devices():
     assert context(len)([1]) == 1
 
 
-def test_switches_are_kept_for_a_block():
+def test_cudnn_flags_are_restored_after_a_block():
     with gradus.backends.cudnn.flags(deterministic=True):
         assert gradus.backends.cudnn.deterministic
     assert not gradus.backends.cudnn.deterministic
 
 
-def test_random_state_is_forked():
+def test_fork_rng_restores_the_random_state():
     gradus.manual_seed(0)
     first = gradus.rand(3).tolist()
     gradus.manual_seed(0)
@@ -259,7 +259,7 @@ def test_random_state_is_forked():
 
 
 @pytest.mark.parametrize("input_needs_grad", [False, True])
-def test_checkpointing_changes_no_gradient(input_needs_grad):
+def test_checkpoint_does_not_change_gradients(input_needs_grad):
     from gradus.utils.checkpoint import checkpoint, checkpoint_sequential
 
     gradus.manual_seed(0)
@@ -280,7 +280,7 @@ def test_checkpointing_changes_no_gradient(input_needs_grad):
     assert gradients(lambda t: checkpoint_sequential(model, 2, t)) == expected
 
 
-def test_checkpointing_with_autograd_grad_and_containers():
+def test_checkpoint_with_autograd_grad_and_containers():
     from gradus.utils.checkpoint import checkpoint
 
     w, x = gradus.tensor([2.0], requires_grad=True), gradus.tensor([3.0], requires_grad=True)

@@ -1,5 +1,5 @@
-"""scaled_dot_product_attention, multi_head_attention_forward and nn.attention: values, gradients, strides, random numbers and errors are
-PyTorch's."""
+"""Checks that values, gradients, strides, random numbers and errors of scaled_dot_product_attention, multi_head_attention_forward and nn.attention
+are PyTorch's."""
 import math
 import random
 
@@ -9,7 +9,8 @@ from nn_programs import attempt, same
 
 
 def cases(seed, count):
-    """Yields random sizes and options of calls: (batch, L, S, E, Ev, kind of mask, dropout, scale)."""
+    """Yields random sizes and options of scaled_dot_product_attention: (batch, L, S, E, Ev, kind of mask, dropout, scale). L, S, E and Ev are the
+    sizes in its documentation."""
     draw = random.Random(seed)
     for _ in range(count):
         batch = [draw.choice([1, 2, 3]) for _ in range(draw.choice([0, 1, 2, 2, 3]))]
@@ -33,7 +34,7 @@ def mask_of(t, kind, batch, rows, keys):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_cases(seed):
+def test_random_calls_give_values_and_gradients_of_pytorch(seed):
     @same(tolerance=1e-4)
     def program(t):
         for batch, rows, keys, width, value_width, kind, dropout, scale in cases(seed, 15):
@@ -51,7 +52,7 @@ def test_cases(seed):
 
 
 @same(tolerance=1e-4)
-def test_grouped_heads(t):
+def test_grouped_query_attention(t):
     attention = t.nn.functional.scaled_dot_product_attention
     for heads, key_heads, value_heads, rows in ((6, 3, 3, 5), (6, 1, 1, 5), (6, 2, 3, 4), (8, 2, 2, 1), (4, 4, 4, 3)):
         leaves = [t.randn(2, n, length, 8, requires_grad=True) for n, length in ((heads, rows), (key_heads, 7), (value_heads, 7))]
@@ -70,12 +71,12 @@ def test_dropout_draws_the_numbers_of_pytorch(t):
         for sizes in ((3, 4), (2, 3, 17, 4)):
             x = t.randn(*sizes).to(dtype)
             t.manual_seed(7)
-            zeros = t.nn.functional.scaled_dot_product_attention(x, x, t.ones_like(x), dropout_p=0.9) == 0  # in some rows dropout removes all weights
+            zeros = t.nn.functional.scaled_dot_product_attention(x, x, t.ones_like(x), dropout_p=0.9) == 0  # with dropout_p=0.9 some rows lose all weights
             yield zeros, t.rand(2)
 
 
 @same(tolerance=0)
-def test_strides(t):
+def test_strides_of_attention_results_and_gradients(t):
     attention = t.nn.functional.scaled_dot_product_attention
     joined = t.randn(2, 6, 36)
     query, key, value = (part.view(2, 6, 3, 4).transpose(1, 2) for part in joined.split(12, dim=2))
@@ -88,7 +89,7 @@ def test_strides(t):
 
 
 @same
-def test_rows_without_a_key(t):
+def test_rows_whose_keys_are_all_masked(t):
     x, mask = t.randn(4, 5, requires_grad=True), t.ones(4, 4, dtype=t.bool)
     mask[1] = False
     for seen in (mask, t.zeros(4, 4).masked_fill(~mask, -math.inf), mask & False):
@@ -100,7 +101,7 @@ def test_rows_without_a_key(t):
 
 
 @same
-def test_what_does_not_fit(t):
+def test_arguments_that_do_not_fit_are_refused(t):
     attention, x = t.nn.functional.scaled_dot_product_attention, t.randn(2, 3, 4, 5)
     yield attempt(attention, x[0, 0, 0], x, x), attempt(attention, x, x.double(), x), attempt(attention, x.int(), x.int(), x.int()), attempt(attention, x > 0, x > 0, x > 0)
     yield attempt(attention, *[t.complex(x, x)] * 3), attempt(attention, x, t.randn(3, 3, 4, 5), x), attempt(attention, x, t.randn(2, 3, 4, 6), x)
@@ -124,7 +125,7 @@ def test_half_types_are_computed_in_float32():
         assert biased.dtype is dtype
 
 
-def test_bits_do_not_depend_on_threads():
+def test_results_do_not_depend_on_the_number_of_threads():
     given = [gradus.randn(3, 2, 200, 16).requires_grad_() for _ in range(3)]
     before = gradus.get_num_threads()
     try:
@@ -138,7 +139,7 @@ def test_bits_do_not_depend_on_threads():
     assert all(gradus.equal(a, b) for one in found[1:] for a, b in zip(found[0], one))
 
 
-def test_derivatives_of_every_kind():
+def test_gradcheck_gradgradcheck_and_vmap_of_attention():
     given = [gradus.randn(2, 3, 4, dtype=gradus.float64).requires_grad_() for _ in range(3)]
     mask = gradus.randn(3, 3, dtype=gradus.float64).requires_grad_()
 
@@ -188,7 +189,7 @@ def test_causal_biases(t):
 
 
 @same
-def test_backends(t):
+def test_sdpa_kernel_and_backend_flags(t):
     import importlib
 
     attention, cuda, x = importlib.import_module(f"{t.__name__}.nn.attention"), t.backends.cuda, t.randn(1, 2, 3, 4)
@@ -204,7 +205,7 @@ def test_backends(t):
     yield attention.sdpa_kernel(attention.SDPBackend.MATH)(cuda.flash_sdp_enabled)(), cuda.flash_sdp_enabled()
 
 
-def test_dropout_of_batches():
+def test_dropout_under_vmap():
     x = gradus.randn(3, 4).expand(2, 3, 4)
 
     def attention(x):
@@ -218,7 +219,7 @@ def test_dropout_of_batches():
         gradus.vmap(attention)(x)
 
 
-def test_sizes_beyond_all_memory():
+def test_sizes_that_exceed_memory_are_refused():
     attention, one = gradus.nn.functional.scaled_dot_product_attention, gradus.zeros(1, 1, 1)
     few, many = gradus.zeros(2, 20, 1), one.expand(2, 2**61, 1)
     assert attempt(attention, few, many, many) == ("RuntimeError", f"attention of 20 queries and {2**61} keys is too large")

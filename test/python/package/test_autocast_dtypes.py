@@ -1,4 +1,4 @@
-"""Autocast compared with PyTorch: the dtypes of the results of every call that the schema offers to Python, and of all functions of nn.functional."""
+"""Compares autocast with PyTorch: the dtypes of the results of every call that the schema offers to Python, and of all functions of nn.functional."""
 import pytest
 
 import gradus
@@ -22,7 +22,8 @@ HOMES = {"function": (torch, torch._C._VariableFunctions), "nn": (torch._C._nn, 
 
 
 def theirs(path, function):
-    """Returns PyTorch's function of that home and name, with the call signature of Gradus's; None if there is none."""
+    """Returns PyTorch's function for `path`, a module or class and a name such as "nn.relu", adapted to the signature of Gradus's function. Returns
+    None if there is none."""
     home, name = path.split(".")
     found = next((getattr(place, name) for place in HOMES[home] if hasattr(place, name)), None)
     return function.like(found) if found is not None and hasattr(function, "like") else found
@@ -66,12 +67,12 @@ def arguments(operator):
         yield "bfloat16 and float32", mixed(single, gradus)
 
 
-SHOWN = [(path, function, operator) for path, function, operator, _ in operator_calls.shown()]
+SHOWN = [(path, function, operator) for path, function, operator, _ in operator_calls.public_calls()]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", sorted({path for path, _, operator in SHOWN if operator.name not in OTHERWISE}))
-def test_results_have_pytorchs_dtypes(path):
+def test_results_under_autocast_have_the_dtypes_of_pytorch(path):
     wrong = []
     for function, operator in [(function, operator) for other, function, operator in SHOWN if other == path]:
         other = theirs(path, function)
@@ -83,7 +84,7 @@ def test_results_have_pytorchs_dtypes(path):
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_pytorch_registers_is_cast():
+def test_operators_that_pytorch_registers_for_autocast_have_a_rule():
     registered = {name.removeprefix("aten::").split(".")[0] for name in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCPU")}
     ours = {operator.name: operator for operator in operator_calls.OPERATORS.values() if not operator.hidden}
     missing = [name for name in sorted(registered & ours.keys()) if ours[name].autocast is None]

@@ -1,8 +1,8 @@
-"""backward, grad and the nodes of the graph, compared with PyTorch."""
+"""Compares backward, grad and the nodes of the graph with PyTorch."""
 import sys
 
 import pytest
-from both import caught, gradus, part, same
+from both import caught, gradus, same, submodule
 from conftest import BUILD, ROOT, run
 
 
@@ -30,7 +30,7 @@ def test_backward_accumulates():
     lambda torch, y: torch.autograd.backward((y, y), grad_tensors=(torch.ones(3), torch.ones(3))),
 ])
 @pytest.mark.filterwarnings("ignore:Using backward")
-def test_ways_to_call_backward(call):
+def test_forms_of_calling_backward(call):
     def program(torch):
         x = leaf(torch)
         call(torch, x * x)
@@ -40,7 +40,7 @@ def test_ways_to_call_backward(call):
     same(program)
 
 
-def test_backward_into_inputs():
+def test_backward_with_inputs():
     def program(torch):
         x, w = leaf(torch), leaf(torch)
         h = x * w
@@ -65,7 +65,7 @@ assert len(caught) == 1 and "reference cycle" in str(caught[0].message)
 """
 
 
-def test_create_graph_warns_once_of_the_cycle_it_makes():
+def test_backward_with_create_graph_warns_once_of_a_reference_cycle():
     result = run([sys.executable, "-c", WARNS], ROOT, PYTHONPATH=str(BUILD / "python"))
     assert result.returncode == 0, result.stderr
 
@@ -83,7 +83,7 @@ def test_create_graph_warns_once_of_the_cycle_it_makes():
     lambda torch, x: torch.ones(2).retain_grad(),
     lambda torch, x: torch.autograd.graph.get_gradient_edge(torch.ones(1)),
 ])
-def test_errors(call):
+def test_errors_of_backward_are_those_of_pytorch(call):
     same(lambda torch: caught(call, torch, leaf(torch)))
 
 
@@ -102,11 +102,11 @@ def test_errors(call):
     (lambda x: gradus.autograd.grad(x.sum(), x, is_grads_batched=True),
      "ValueError: vmap: Expected at least one Tensor to vmap over"),
 ])
-def test_errors_of_our_own(call, error):
+def test_errors_of_backward_with_texts_of_gradus(call, error):
     assert "%s: %s" % caught(call, leaf(gradus)) == error
 
 
-def test_a_graph_is_run_once():
+def test_a_second_backward_through_a_freed_graph_is_an_error():
     def program(torch):
         x = leaf(torch)
         y = (x * x).sum()
@@ -128,7 +128,7 @@ def test_a_graph_is_run_once():
     lambda torch, x, w, u: torch.autograd.grad((x * w).sum(), [x, u], materialize_grads=True),
     lambda torch, x, w, u: torch.autograd.grad((x * w).sum(), [x, x, w, w, x, w]),
 ])
-def test_grad(call):
+def test_autograd_grad(call):
     def program(torch):
         x, w, u = leaf(torch), leaf(torch, 4.0, 5.0, 6.0), leaf(torch)
         grads = call(torch, x, w, u)
@@ -137,7 +137,7 @@ def test_grad(call):
     same(program)
 
 
-def test_a_leaf_frozen_since_takes_no_gradient():
+def test_a_leaf_whose_requires_grad_is_cleared_after_recording_gets_no_gradient():
     def program(torch):
         x, y, called = leaf(torch), leaf(torch), []
         x.register_post_accumulate_grad_hook(lambda x: called.append(x.grad))
@@ -148,7 +148,7 @@ def test_a_leaf_frozen_since_takes_no_gradient():
     same(program)
 
 
-def test_grad_of_grad():
+def test_autograd_grad_with_create_graph():
     def program(torch):
         x = leaf(torch)
         (g,) = torch.autograd.grad((x ** 3).sum(), x, create_graph=True)
@@ -169,7 +169,7 @@ def test_only_inputs_is_deprecated():
 
 
 # ---- Nodes -----------------------------------------------------------------------------------------------------------------------
-def test_nodes():
+def test_attributes_of_nodes():
     def program(torch):
         x = leaf(torch)
         y = x * 2
@@ -197,7 +197,7 @@ def test_a_node_outlives_its_tensor():
     same(program)
 
 
-def test_edges_of_gradients():
+def test_get_gradient_edge():
     def program(torch):
         x = leaf(torch)
         a, b = (x * 2)[:2].unbind()
@@ -207,7 +207,7 @@ def test_edges_of_gradients():
     same(program)
 
 
-def test_many_nodes_have_objects():
+def test_grad_fn_returns_the_same_object_for_each_of_many_nodes():
     x = leaf(gradus)
     tensors = [x * i for i in range(1000)]
     nodes = [t.grad_fn for t in tensors]
@@ -217,7 +217,7 @@ def test_many_nodes_have_objects():
     assert all(t.grad_fn is not None for t in tensors)
 
 
-def test_variable():
+def test_autograd_variable():
     def program(torch):
         Variable = torch.autograd.Variable
         v = Variable(torch.ones(2), requires_grad=True)
@@ -228,7 +228,7 @@ def test_variable():
     assert caught(gradus.autograd.graph.register_multi_grad_hook, [], print)[0] == "NotImplementedError"
 
 
-def test_a_deep_graph():
+def test_backward_through_a_graph_of_100000_nodes():
     x = leaf(gradus)
     y = x
     for _ in range(100000):
@@ -236,4 +236,4 @@ def test_a_deep_graph():
     y.sum().backward()
     assert x.grad.tolist() == [100001] * 3
     del y
-    assert part(gradus, "autograd.graph").get_gradient_edge(x).node.name() == "torch::autograd::AccumulateGrad"
+    assert submodule(gradus, "autograd.graph").get_gradient_edge(x).node.name() == "torch::autograd::AccumulateGrad"

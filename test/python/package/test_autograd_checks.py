@@ -1,6 +1,6 @@
-"""gradcheck, gradgradcheck and autograd.functional, compared with PyTorch."""
+"""Compares gradcheck, gradgradcheck and autograd.functional with PyTorch."""
 import pytest
-from both import caught, gradus, part, same, torch
+from both import caught, gradus, same, submodule, torch
 
 
 def double(torch, values):
@@ -21,7 +21,7 @@ def tripled(torch):
     lambda torch, a, b: a.detach() * 0,
     lambda torch, a, b: a[0:0],
 ])
-def test_right_gradients(function):
+def test_gradcheck_accepts_correct_gradients(function):
     def program(torch):
         a, b = double(torch, [[1.0, 2.0], [3.0, 4.0]]), double(torch, [0.5, 2.0])
         check = torch.autograd.gradcheck
@@ -30,7 +30,7 @@ def test_right_gradients(function):
     same(program)
 
 
-def test_complex_numbers():
+def test_gradcheck_of_complex_functions():
     def program(torch):
         c = torch.tensor([1 + 2j, 3 - 1j], dtype=torch.complex128, requires_grad=True)
         check, again = torch.autograd.gradcheck, torch.autograd.gradgradcheck
@@ -39,7 +39,7 @@ def test_complex_numbers():
     same(program)
 
 
-def test_second_order():
+def test_gradgradcheck():
     def program(torch):
         a, b = double(torch, [[1.0, 2.0], [3.0, 4.0]]), double(torch, [0.5, 2.0])
         check = torch.autograd.gradgradcheck
@@ -49,7 +49,7 @@ def test_second_order():
     assert gradus.autograd.gradgradcheck(lambda a: a ** 3, double(gradus, [[1.0, 2.0]]), gen_non_contig_grad_outputs=True)
 
 
-def test_wrong_gradients():
+def test_gradcheck_reports_wrong_gradients():
     def program(torch):
         Tripled, a = tripled(torch), double(torch, [1.0, 2.0])
         check = torch.autograd.gradcheck
@@ -58,18 +58,18 @@ def test_wrong_gradients():
 
     name, text, result = same(program)
     assert "Jacobian mismatch for output 0 with respect to input 0" in text and result is False
-    GradcheckError = part(gradus, "autograd.gradcheck").GradcheckError
+    GradcheckError = submodule(gradus, "autograd.gradcheck").GradcheckError
     assert issubclass(GradcheckError, RuntimeError)
 
 
-def test_a_function_that_is_not_constant():
-    """An output without gradient whose values depend on the input is an error."""
+def test_gradcheck_reports_an_output_without_gradient_that_depends_on_the_input():
+    """gradcheck reports an error for an output that requires no gradient but whose values depend on the input."""
     a = double(gradus, [1.0, 2.0])
     name, text = caught(gradus.autograd.gradcheck, lambda a: a.detach() * 2, a)
     assert (name, text) == ("GradcheckError", "Numerical gradient for function expected to be zero")
 
 
-def test_a_backward_that_changes():
+def test_gradcheck_reports_a_nondeterministic_backward():
     count = iter(range(1000))
     Changing = type("Changing", (gradus.autograd.Function,), {
         "forward": staticmethod(lambda ctx, x: x * 1), "backward": staticmethod(lambda ctx, grad: grad + 1e-7 * next(count))})
@@ -78,7 +78,7 @@ def test_a_backward_that_changes():
     assert gradus.autograd.gradcheck(Changing.apply, a, nondet_tol=1e-4, atol=1e-3)
 
 
-def test_inputs_that_cannot_be_checked():
+def test_gradcheck_refuses_inputs_that_cannot_be_checked():
     def program(torch):
         check = torch.autograd.gradcheck
         wide = torch.ones(1, dtype=torch.float64, requires_grad=True).expand(3)
@@ -91,7 +91,7 @@ def test_inputs_that_cannot_be_checked():
     assert caught(gradus.autograd.gradcheck, lambda a: a, a, check_batched_grad=True)[0] == "NotImplementedError"
 
 
-def test_forward_mode():
+def test_gradcheck_in_forward_mode():
     def program(torch):
         class Wrong(torch.autograd.Function):
             @staticmethod
@@ -142,7 +142,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_functional(name):
+def test_functions_of_autograd_functional(name):
     def program(module):
         a, b = double(module, [[1.0, 2.0], [3.0, 4.0]]), double(module, [0.5, 2.0])
         v = module.tensor([[1.0, 0.5], [2.0, -1.0]], dtype=module.float64)
@@ -155,14 +155,14 @@ def test_functional(name):
 
 
 def numbers(result):
-    """Returns shape and elements of every tensor, and checks that the tensors have no history."""
+    """Returns the shape and elements of every tensor in a result, and checks that the tensors have no autograd history."""
     if isinstance(result, tuple):
         return [item for part in result for item in numbers(part)]
     assert not result.requires_grad
     return [(tuple(result.shape), result.reshape(-1).tolist())]
 
 
-def test_functional_with_a_graph():
+def test_jacobian_with_create_graph():
     def program(module):
         a = double(module, [1.0, 2.0])
         J = module.autograd.functional.jacobian(lambda a: a ** 3, a, create_graph=True)
@@ -172,7 +172,7 @@ def test_functional_with_a_graph():
     same(program)
 
 
-def test_functional_errors():
+def test_errors_of_autograd_functional():
     f, a = gradus.autograd.functional, double(gradus, [1.0, 2.0])
     assert caught(f.jacobian, lambda a: 3, a)[0] == "TypeError"
     assert caught(f.vjp, lambda a: a, a)[0] == "RuntimeError"

@@ -1,5 +1,5 @@
-"""Backward passes from several roots, into chosen inputs and through nodes with many edges: every gradient is computed once, every hook is called
-once, and no tensor is written that somebody else can see."""
+"""Tests backward passes from several roots, into chosen inputs and through nodes with many edges. Every gradient is computed once, every hook is
+called once, and no tensor with other references is written."""
 import pytest
 
 import gradus as torch
@@ -9,7 +9,7 @@ def leaf(*values):
     return torch.tensor(values, requires_grad=True)
 
 
-def test_hooks_of_a_leaf_run_once_for_every_way_to_ask():
+def test_a_leaf_hook_runs_once_for_each_form_of_backward_and_grad():
     ways = [lambda x, y: y.backward(), lambda x, y: y.backward(inputs=[x]), lambda x, y: torch.autograd.backward([y], inputs=[x]),
             lambda x, y: torch.autograd.grad(y, x), lambda x, y: torch.autograd.backward([y, y.detach().requires_grad_()], [None, None], inputs=[x])]
     for way in ways:
@@ -19,7 +19,7 @@ def test_hooks_of_a_leaf_run_once_for_every_way_to_ask():
         assert calls == [[2.0, 4.0]]
 
 
-def test_a_root_given_twice_counts_twice():
+def test_a_root_given_twice_contributes_twice():
     x, w = leaf(1.0, 2.0), leaf(3.0)
     y = (x * w).sum()
     torch.autograd.backward([y, y, w], retain_graph=True)
@@ -31,8 +31,8 @@ def test_a_root_given_twice_counts_twice():
 
 @pytest.mark.parametrize("root", [lambda x: x * x, lambda x: x.sum(), lambda x: x.reshape(2, 1), lambda x: (x * x).sum(), lambda x: torch.cat([x, x]), lambda x: x.clone()])
 @pytest.mark.parametrize("times", [2, 3])
-def test_a_root_given_often_is_as_many_passes(root, times):
-    """A root that is given n times counts n times, whether the leaf is directly below it or further down the graph."""
+def test_a_root_given_n_times_equals_n_backward_passes(root, times):
+    """A root that is given n times has n times the gradient, whether the leaf is directly below it or further down the graph."""
     once, often = leaf(1.0, 2.0), leaf(1.0, 2.0)
     for _ in range(times):
         y = root(once)
@@ -44,7 +44,7 @@ def test_a_root_given_often_is_as_many_passes(root, times):
     assert (grad * times).tolist() == (often.grad * 2).tolist()
 
 
-def test_a_leaf_is_a_root():
+def test_backward_from_a_leaf():
     w = leaf(3.0)
     torch.autograd.backward([w, w], [torch.tensor([2.0]), torch.tensor([5.0])])
     assert w.grad.tolist() == [7.0]
@@ -54,9 +54,9 @@ LAYOUTS = {"one dimension": torch.ones(4), "rows": torch.ones(2, 3), "columns": 
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_gradient_that_somebody_holds_is_copied(layout):
-    """A gradient returned by a custom function is not written, whether it goes to a leaf or is added to another one. A detached tensor shares its
-    memory without being a view."""
+def test_a_gradient_with_other_references_is_copied(layout):
+    """A custom function's backward returns a gradient that the test also holds. The engine must not write that tensor, neither when it becomes the
+    .grad of a leaf nor when another gradient is added to it. The test also returns views and detached tensors, which share its memory."""
     kept = LAYOUTS[layout].clone()
 
     class Give(torch.autograd.Function):
@@ -82,8 +82,8 @@ def test_a_gradient_that_somebody_holds_is_copied(layout):
 
 
 @pytest.mark.parametrize("n", [1, 2, 62, 63, 64, 65, 66, 130])
-def test_many_edges(n):
-    """Each input of a node that requires a gradient gets one, the others get none, and hooks see the gradients."""
+def test_gradients_of_a_node_with_many_inputs(n):
+    """Each input of a node that requires a gradient gets one, and all others get none. autograd.grad can ask for the gradient of one input alone."""
     for wanted in ({n - 1}, {0, n - 1}, set(range(0, n, 2)), set(range(n))):
         inputs = [torch.full((2,), float(i), requires_grad=i in wanted) for i in range(n)]
         (torch.cat(inputs) * torch.arange(2.0 * n)).sum().backward()
@@ -93,14 +93,14 @@ def test_many_edges(n):
 
 
 @pytest.mark.parametrize("n", [63, 64, 65, 130])
-def test_a_node_alone_has_all_its_edges(n):
+def test_calling_a_node_with_many_inputs_returns_all_gradients(n):
     for wanted in ({n - 1}, {0, n - 1}, set(range(0, n, 2)), set(range(n))):
         y = torch.cat([torch.full((2,), float(i), requires_grad=i in wanted) for i in range(n)])
         grads = y.grad_fn(torch.arange(2.0 * n))
         assert [None if grad is None else grad.tolist() for grad in grads] == [[2.0 * i, 2.0 * i + 1] if i in wanted else None for i in range(n)]
 
 
-def test_custom_functions_are_told_which_of_many_inputs_need_gradients():
+def test_needs_input_grad_of_a_custom_function_with_many_inputs():
     class Many(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *tensors):
@@ -151,8 +151,8 @@ def test_a_tensor_with_a_live_view_is_not_resized():
 
 
 @pytest.mark.parametrize("written", [(), (0,), (1,), (0, 1), (1, 1)])
-def test_each_tensor_of_a_saved_list_has_a_version_of_its_own(written):
-    """Writing an index before it is saved is allowed; writing any of the indices after that is detected."""
+def test_in_place_changes_of_saved_index_tensors_are_detected(written):
+    """Writing an index tensor before the operator saves it is allowed. Writing any of the index tensors after that is detected in backward."""
     indices = [torch.tensor([0, 1]), torch.tensor([1, 0])]
     for i in written:
         indices[i].add_(0)
@@ -166,7 +166,7 @@ def test_each_tensor_of_a_saved_list_has_a_version_of_its_own(written):
             y.backward()
 
 
-def test_detaching_in_place_leaves_the_gradient_that_was_kept():
+def test_detaching_in_place_keeps_a_retained_gradient():
     y = leaf(1.0, 2.0) * 2
     y.retain_grad()
     y.sum().backward()
@@ -175,7 +175,7 @@ def test_detaching_in_place_leaves_the_gradient_that_was_kept():
     assert y.grad is grad and grad.tolist() == [1.0, 1.0] and y.is_leaf and not y.requires_grad and not y.retains_grad
 
 
-def test_a_leaf_that_got_other_data_has_gradients_of_its_sizes():
+def test_a_leaf_with_replaced_data_gets_gradients_of_the_new_sizes():
     x = leaf(1.0, 2.0)
     (x * 2).sum().backward()
     for data in (torch.ones(3), torch.ones(2, 2), torch.ones(())):
@@ -186,7 +186,7 @@ def test_a_leaf_that_got_other_data_has_gradients_of_its_sizes():
 
 
 @pytest.mark.parametrize("dtype, other", [("float32", "int32"), ("float16", "bfloat16"), ("float64", "complex64"), ("float32", "float64")])
-def test_a_gradient_has_the_dtype_of_its_tensor(dtype, other):
+def test_assigning_a_gradient_of_another_dtype_is_refused(dtype, other):
     x = torch.ones(2, dtype=getattr(torch, dtype), requires_grad=True)
     with pytest.raises(RuntimeError, match="assigned grad has data of a different type|with dtype"):
         x.grad = torch.ones(2, dtype=getattr(torch, other))

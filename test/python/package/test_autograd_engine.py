@@ -1,4 +1,5 @@
-"""The backward engine compared with PyTorch: several roots, many edges, gradients that others hold, functions whose graph was freed."""
+"""Compares the backward engine with PyTorch: several roots, nodes with many edges, gradients that the program also holds, functions whose graph was
+freed."""
 import itertools
 
 import pytest
@@ -10,7 +11,7 @@ def leaf(torch, value=1.0):
 
 
 @pytest.mark.parametrize("order", ["yyw", "ywy", "wyy", "yw", "ww", "xyx", "xx"])
-def test_roots_given_several_times(order):
+def test_backward_from_repeated_roots(order):
     def program(torch):
         x, v = leaf(torch), leaf(torch, 3.0)
         tensors = {"x": x, "y": x * 2, "w": x * v}
@@ -22,8 +23,9 @@ def test_roots_given_several_times(order):
 
 
 @pytest.mark.parametrize("wanted", [[0], [62], [63], [64], [69], [3, 66], [63, 69], range(70)])
-def test_each_of_many_edges(wanted):
-    """A node has a flag for each of its first 63 edges that says whether the gradient is wanted, and one flag for all edges from number 63 on."""
+def test_gradients_of_single_inputs_of_a_node_with_70_inputs(wanted):
+    """A node has one flag for each of its first 63 edges, which says whether the gradient of that edge is wanted, and a common flag for all edges
+    from number 63 on."""
 
     def program(torch):
         leaves = [leaf(torch, float(i)) for i in range(70)]
@@ -35,7 +37,7 @@ def test_each_of_many_edges(wanted):
 
 
 @pytest.mark.parametrize("wanted", [[0], [63], [65], [1, 68]])
-def test_each_of_many_arguments_of_a_function(wanted):
+def test_gradients_of_single_inputs_of_a_custom_function_with_70_inputs(wanted):
     def program(torch):
         class Sum(torch.autograd.Function):
             @staticmethod
@@ -56,7 +58,7 @@ def test_each_of_many_arguments_of_a_function(wanted):
     same(program)
 
 
-def test_a_gradient_that_others_hold_is_copied():
+def test_a_gradient_with_other_references_is_copied():
     held = gradus.ones(4)
 
     class Views(gradus.autograd.Function):
@@ -104,8 +106,8 @@ def test_a_gradient_that_others_hold_is_copied():
 
 
 @pytest.mark.parametrize("reads", [False, True])
-def test_a_function_whose_graph_is_gone(reads):
-    """After the graph is freed, only nodes that read saved tensors fail."""
+def test_a_second_backward_of_a_custom_function_after_its_graph_is_freed(reads):
+    """After the graph has been freed, a second backward fails only in nodes that read saved tensors."""
 
     def program(torch):
         x = leaf(torch)
@@ -120,7 +122,7 @@ def test_a_function_whose_graph_is_gone(reads):
     same(program)
 
 
-def test_functions_keep_subclasses():
+def test_custom_functions_preserve_tensor_subclasses():
     def program(torch):
         class Marked(torch.Tensor):
             pass
@@ -146,8 +148,8 @@ def test_functions_keep_subclasses():
     same(program)
 
 
-def test_gradients_of_products_lie_as_their_tensors():
-    """The gradient of a column-major factor is column-major, and a leaf takes it over without copying."""
+def test_gradients_of_matrix_products_have_the_strides_of_the_factors():
+    """The gradient of a column-major factor is column-major, and the leaf takes over that gradient without copying."""
 
     def program(torch):
         strides = []

@@ -1,8 +1,8 @@
-"""autograd.Function, compared with PyTorch."""
+"""Compares autograd.Function with PyTorch."""
 import doctest
 
 import pytest
-from both import caught, gradus, part, plain, same
+from both import caught, gradus, same, submodule, without_tensors
 
 
 def leaf(torch):
@@ -29,15 +29,15 @@ def square(torch):
     return Square
 
 
-def test_a_function_and_its_context():
+def test_attributes_of_the_context():
     def program(torch):
         Square = square(torch)
         x = leaf(torch)
         y = Square.apply(x, 3)
         ctx = y.grad_fn
-        seen = [plain(y.detach()), ctx.name(), type(ctx).__name__, ctx.factor, ctx.saved_tensors[0] is x, ctx.needs_input_grad]
+        seen = [without_tensors(y.detach()), ctx.name(), type(ctx).__name__, ctx.factor, ctx.saved_tensors[0] is x, ctx.needs_input_grad]
         seen += [[node.name() for node, _ in ctx.next_functions], ctx is y.grad_fn, isinstance(ctx, torch.autograd.graph.Node)]
-        seen += [isinstance(ctx, part(torch, "autograd.function").FunctionCtx), ctx.metadata]
+        seen += [isinstance(ctx, submodule(torch, "autograd.function").FunctionCtx), ctx.metadata]
         y.sum().backward()
         name, text = caught(lambda: ctx.saved_tensors)
         return seen, x.grad, name, text[: text.index(".")]
@@ -45,7 +45,7 @@ def test_a_function_and_its_context():
     same(program)
 
 
-def test_nothing_is_recorded_where_nothing_needs_a_gradient():
+def test_no_node_is_recorded_without_an_input_that_requires_grad():
     def program(torch):
         x = leaf(torch)
         with torch.no_grad():
@@ -56,7 +56,7 @@ def test_nothing_is_recorded_where_nothing_needs_a_gradient():
     same(program)
 
 
-def test_second_order():
+def test_second_order_gradients_of_a_custom_function():
     def program(torch):
         x = leaf(torch)
         (g,) = torch.autograd.grad(square(torch).apply(square(torch).apply(x)).sum(), x, create_graph=True)
@@ -66,7 +66,7 @@ def test_second_order():
     assert same(program)[1] == [12, 48, 108]
 
 
-def test_saved_output():
+def test_save_for_backward_of_an_output():
     def program(torch):
         def forward(ctx, x):
             y = x.exp()
@@ -85,7 +85,7 @@ def test_saved_output():
     same(program)
 
 
-def test_nothing_saved_and_none_saved():
+def test_saved_tensors_without_saving_and_with_none():
     def program(torch):
         seen = []
 
@@ -96,7 +96,7 @@ def test_nothing_saved_and_none_saved():
 
         def backward(ctx, grad):
             none, x, _ = ctx.saved_tensors
-            seen.append((none, plain(x)))
+            seen.append((none, without_tensors(x)))
             return grad
 
         function(torch, forward, backward).apply(leaf(torch)).sum().backward()
@@ -105,12 +105,12 @@ def test_nothing_saved_and_none_saved():
     same(program)
 
 
-def test_results_of_any_number_and_kind():
+def test_forward_returns_any_number_and_kind_of_values():
     def program(torch):
         seen = []
 
         def backward(ctx, *grads):
-            seen.append(plain(grads))
+            seen.append(without_tensors(grads))
             return grads[0]
 
         for result in (lambda x: (x * 2, 3, None, x * 3), lambda x: (x * 2,), lambda x: (x * 1,) * 12):
@@ -118,7 +118,7 @@ def test_results_of_any_number_and_kind():
             outputs = function(torch, lambda ctx, x: result(x), backward).apply(x)
             outputs[0].sum().backward()
             seen.append([type(output).__name__ for output in outputs])
-            seen.append(plain(x.grad))
+            seen.append(without_tensors(x.grad))
         nothing = function(torch, lambda ctx, x: None).apply(leaf(torch))
         return seen, nothing, function(torch, lambda ctx: 3).apply()
 
@@ -126,7 +126,7 @@ def test_results_of_any_number_and_kind():
 
 
 @pytest.mark.parametrize("materialize", [True, False])
-def test_materialized_gradients(materialize):
+def test_set_materialize_grads(materialize):
     def program(torch):
         seen = []
 
@@ -135,7 +135,7 @@ def test_materialized_gradients(materialize):
             return x * 2, x * 3, x.argmax(), x.sum()
 
         def backward(ctx, *grads):
-            seen.extend([plain(grad), getattr(grad, "shape", None) and tuple(grad.shape), str(getattr(grad, "dtype", "")).split(".")[-1]]
+            seen.extend([without_tensors(grad), getattr(grad, "shape", None) and tuple(grad.shape), str(getattr(grad, "dtype", "")).split(".")[-1]]
                         for grad in grads)
             return grads[1]
 
@@ -145,7 +145,7 @@ def test_materialized_gradients(materialize):
     same(program)
 
 
-def test_marks():
+def test_mark_non_differentiable():
     def program(torch):
         def forward(ctx, x):
             a, b = x * 2, x * 3
@@ -158,7 +158,7 @@ def test_marks():
     same(program)
 
 
-def test_dirty():
+def test_mark_dirty():
     def program(torch):
         def forward(ctx, x):
             ctx.mark_dirty(x)
@@ -180,7 +180,7 @@ def test_dirty():
     same(program)
 
 
-def test_an_input_handed_back():
+def test_forward_that_returns_its_input():
     def program(torch):
         Same = function(torch, lambda ctx, x: x, lambda ctx, grad: grad * 5)
         x, constant = leaf(torch), torch.ones(2)
@@ -201,7 +201,7 @@ def test_setup_context():
             @staticmethod
             def setup_context(ctx, inputs, output):
                 ctx.factor = inputs[1]
-                ctx.seen = len(inputs), plain(output.detach())
+                ctx.seen = len(inputs), without_tensors(output.detach())
                 ctx.save_for_backward(output)
 
             @staticmethod
@@ -213,13 +213,13 @@ def test_setup_context():
         for y in (Scaled.apply(x), Scaled.apply(x, 3), Scaled.apply(x, factor=4), Scaled.apply(factor=5, x=x)):
             seen.append((y.grad_fn.seen, y.grad_fn.needs_input_grad))
             y.sum().backward()
-            seen.append(plain(x.grad))
+            seen.append(without_tensors(x.grad))
         return seen
 
     same(program)
 
 
-def test_keywords_without_setup_context():
+def test_apply_with_keyword_arguments():
     def program(torch):
         x = leaf(torch)
         y = square(torch).apply(x, factor=3)
@@ -228,7 +228,7 @@ def test_keywords_without_setup_context():
     same(program)
 
 
-def test_parameters_by_keyword_only_are_refused():
+def test_keyword_only_parameters_of_forward_are_refused():
     class Scaled(gradus.autograd.Function):
         @staticmethod
         def forward(x, *, factor=2):
@@ -241,7 +241,7 @@ def test_parameters_by_keyword_only_are_refused():
     assert caught(Scaled.apply, leaf(gradus), factor=3)[0] == "TypeError"
 
 
-def test_vjp():
+def test_vjp_as_an_alternative_to_backward():
     def program(torch):
         x = leaf(torch)
         Vjp = type("Vjp", (torch.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 1), "vjp": staticmethod(lambda ctx, g: g * 7)})
@@ -255,7 +255,7 @@ def test_vjp():
 
 def test_once_differentiable():
     def program(torch):
-        once = part(torch, "autograd.function").once_differentiable
+        once = submodule(torch, "autograd.function").once_differentiable
         Square = square(torch)
         Square.backward = staticmethod(once(Square.backward))
         x = leaf(torch)
@@ -277,7 +277,7 @@ def test_once_differentiable():
     (lambda ctx, grad: [grad], 1),
     (lambda ctx, grad: 1 / 0, 1),
 ])
-def test_what_backward_returns(backward, arguments):
+def test_backward_that_returns_a_wrong_number_or_kind_of_gradients(backward, arguments):
     def program(torch):
         x = leaf(torch)
         inputs = (x, 3) if arguments == "number" else (x,) * arguments
@@ -291,7 +291,7 @@ def test_what_backward_returns(backward, arguments):
     same(program)
 
 
-def test_a_gradient_that_does_not_fit():
+def test_a_gradient_of_a_wrong_shape_is_refused():
     Custom = function(gradus, lambda ctx, x: x * 2, lambda ctx, grad: gradus.ones(7))
     assert caught(Custom.apply(leaf(gradus)).sum().backward) == (
         "RuntimeError",
@@ -314,29 +314,29 @@ def fails(torch, ctx, x):
     (lambda ctx, x: {}["key"], "KeyError: 'key'"),
     (lambda ctx, x: setattr(ctx, "to_save", [x]), "TypeError: save_for_backward of a context must be a tuple, not list"),
 ])
-def test_forwards_that_fail(forward, text):
+def test_errors_in_forward(forward, text):
     assert "%s: %s" % caught(function(gradus, forward).apply, leaf(gradus)) == text
 
 
-def test_misuse():
+def test_errors_of_using_function_and_context_directly():
     Function = gradus.autograd.Function
     with pytest.warns(DeprecationWarning, match="should not be instantiated"):
         instance = Function()
     assert caught(instance)[0] == "RuntimeError"
     assert caught(Function.apply.__func__)[0] == caught(Function.apply.__func__, int, 3)[0] == "TypeError"
-    ctx = part(gradus, "autograd.function").FunctionCtx()
+    ctx = submodule(gradus, "autograd.function").FunctionCtx()
     assert ctx.saved_tensors == ()
     assert caught(lambda: ctx.next_functions)[0] == caught(lambda: ctx.register_hook(print))[0] == "RuntimeError"
     assert caught(lambda: ctx.needs_input_grad)[0] == "AttributeError"
     assert caught(Function.jvp, None)[0] == "NotImplementedError"
 
 
-def test_hooks_on_the_context():
+def test_hooks_on_the_node_of_a_custom_function():
     def program(torch):
         log = []
         x = leaf(torch)
         y = square(torch).apply(x, 2)
-        y.grad_fn.register_hook(lambda inputs, outputs: log.append((plain(inputs), plain(outputs))))
+        y.grad_fn.register_hook(lambda inputs, outputs: log.append((without_tensors(inputs), without_tensors(outputs))))
         y.grad_fn.register_prehook(lambda outputs: (outputs[0] * 2,))
         y.sum().backward()
         return log, x.grad
@@ -344,7 +344,7 @@ def test_hooks_on_the_context():
     same(program)
 
 
-def test_backward_within_backward():
+def test_a_backward_pass_within_backward():
     def program(torch):
         def backward(ctx, grad):
             with torch.enable_grad():
@@ -363,6 +363,6 @@ def test_backward_within_backward():
     same(program)
 
 
-def test_the_example_of_the_docstring():
-    failed, tried = doctest.testmod(part(gradus, "autograd.function"), extraglobs={"gradus": gradus})
+def test_the_docstring_example_runs():
+    failed, tried = doctest.testmod(submodule(gradus, "autograd.function"), extraglobs={"gradus": gradus})
     assert tried > 0 and failed == 0

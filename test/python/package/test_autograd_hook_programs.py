@@ -1,9 +1,9 @@
-"""Random programs with hooks, run with gradus and with PyTorch: which hooks are called, in which order, and with which arguments."""
+"""Runs random programs with hooks in Gradus and in PyTorch, and compares which hooks are called, in which order, and with which arguments."""
 import random
 import warnings
 
 import pytest
-from both import plain, same
+from both import same, without_tensors
 
 
 class Program:
@@ -31,7 +31,7 @@ class Program:
         return a - b * 3
 
     def node(self):
-        """Returns the node of a random tensor, or one of the nodes below it."""
+        """Returns the node of a random tensor, or one of that node's next_functions."""
         t = self.choose.choice(self.tensors)
         node = t.grad_fn if t.grad_fn is not None else self.torch.autograd.graph.get_gradient_edge(t).node
         if self.choose.random() < 0.2:
@@ -41,17 +41,18 @@ class Program:
         return node
 
     def note(self, name, *values):
-        self.log.append((name, *(plain(value) for value in values)))
+        self.log.append((name, *(without_tensors(value) for value in values)))
 
     def behaviour(self):
-        """Returns what a hook does besides recording its call."""
+        """Returns the name of what a hook does besides recording its call."""
         return self.choose.choice(["nothing"] * 4 + ["replace", "remove", "register"])
 
     def react(self, behaviour, number):
         if behaviour == "remove" and self.handles:
             self.handles[number % len(self.handles)].remove()
         elif behaviour == "register" and len(self.handles) < 12:
-            # The tensor is no leaf: in Gradus a leaf without hooks is not queued, so a hook registered during the pass would miss it.
+            # The hook is registered on a tensor that is no leaf, because in Gradus a leaf without hooks is not queued, so a hook registered during
+            # the pass would miss it.
             results = self.tensors[len(self.leaves):]
             t = results[number % len(results)]
             name = f"late {len(self.handles)}"
@@ -115,12 +116,12 @@ class Program:
                 self.register()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self.log, [plain(t.grad) if t.grad is not None else None for t in self.tensors], [t.retains_grad for t in self.tensors]
+            return self.log, [without_tensors(t.grad) if t.grad is not None else None for t in self.tensors], [t.retains_grad for t in self.tensors]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("batch", range(10))
-def test_hooks_are_called_as_in_torch(batch):
+def test_hooks_are_called_as_in_pytorch(batch):
     for seed in range(batch * 100, batch * 100 + 100):
         try:
             same(lambda torch: Program(torch, seed).result())

@@ -1,35 +1,35 @@
-"""Hooks on tensors, leaves and nodes, compared with PyTorch."""
+"""Compares hooks on tensors, leaves and nodes with PyTorch."""
 import pickle
 import traceback
 
 import pytest
-from both import caught, gradus, part, plain, same
+from both import caught, gradus, same, submodule, without_tensors
 
 
 def leaf(torch):
     return torch.ones(3, requires_grad=True)
 
 
-def test_order():
+def test_order_of_hooks():
     def program(torch):
         log = []
         x = leaf(torch)
         y = x * 2
-        y.register_hook(lambda grad: log.append(("first", plain(grad))))
-        y.grad_fn.register_prehook(lambda grads: log.append(("before", plain(grads))))
-        y.grad_fn.register_hook(lambda inputs, outputs: log.append(("after", plain(inputs), plain(outputs))))
+        y.register_hook(lambda grad: log.append(("first", without_tensors(grad))))
+        y.grad_fn.register_prehook(lambda grads: log.append(("before", without_tensors(grads))))
+        y.grad_fn.register_hook(lambda inputs, outputs: log.append(("after", without_tensors(inputs), without_tensors(outputs))))
         y.retain_grad()
         y.register_hook(lambda grad: (log.append("second"), grad * 2)[1])
-        x.register_hook(lambda grad: log.append(("leaf", plain(grad))))
-        x.register_post_accumulate_grad_hook(lambda t: log.append(("accumulated", t is x, plain(t.grad))))
-        y.grad_fn.next_functions[0][0].register_hook(lambda inputs, outputs: log.append(("node of leaf", inputs, plain(outputs))))
+        x.register_hook(lambda grad: log.append(("leaf", without_tensors(grad))))
+        x.register_post_accumulate_grad_hook(lambda t: log.append(("accumulated", t is x, without_tensors(t.grad))))
+        y.grad_fn.next_functions[0][0].register_hook(lambda inputs, outputs: log.append(("node of leaf", inputs, without_tensors(outputs))))
         y.sum().backward()
         return log, y.grad, x.grad, y.retains_grad, x.retains_grad
 
     same(program)
 
 
-def test_replacing():
+def test_hooks_replace_gradients():
     def program(torch):
         x = leaf(torch)
         y = x * 2
@@ -43,7 +43,7 @@ def test_replacing():
     same(program)
 
 
-def test_a_gradient_taken_away():
+def test_a_prehook_replaces_a_gradient_by_none():
     def program(torch):
         x = leaf(torch)
         y = x * 2
@@ -54,7 +54,7 @@ def test_a_gradient_taken_away():
     same(program)
 
 
-def test_removing():
+def test_removing_hooks():
     def program(torch):
         log = []
         y = leaf(torch) * 2
@@ -64,7 +64,7 @@ def test_removing():
         with handles[2] as handle:
             assert handle is handles[2]
         y.sum().backward()
-        RemovableHandle = part(torch, "utils.hooks").RemovableHandle
+        RemovableHandle = submodule(torch, "utils.hooks").RemovableHandle
         return log, [isinstance(handle, RemovableHandle) for handle in handles], isinstance(handles[0].id, int)
 
     assert same(program)[0] == [0, 3]
@@ -83,25 +83,25 @@ def test_a_hook_removes_itself():
     assert same(program) == [1]
 
 
-def test_hooks_belong_to_the_value_they_were_put_on():
+def test_a_hook_registered_before_an_in_place_operation_stays_with_the_old_value():
     def program(torch):
         log = []
         y = leaf(torch) * 1
-        y.register_hook(lambda grad: log.append(("before", plain(grad))))
+        y.register_hook(lambda grad: log.append(("before", without_tensors(grad))))
         y.mul_(3)
-        y.register_hook(lambda grad: log.append(("after", plain(grad))))
+        y.register_hook(lambda grad: log.append(("after", without_tensors(grad))))
         (y * 2).sum().backward()
         return log
 
     same(program)
 
 
-def test_hooks_in_grad_and_twice():
+def test_hooks_run_in_autograd_grad_and_in_double_backward():
     def program(torch):
         log = []
         x = leaf(torch)
         y = x * x
-        y.register_hook(lambda grad: log.append((plain(grad.detach()), grad.requires_grad, torch.is_grad_enabled())))
+        y.register_hook(lambda grad: log.append((without_tensors(grad.detach()), grad.requires_grad, torch.is_grad_enabled())))
         (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
         (gg,) = torch.autograd.grad(g.sum(), x)
         return log, gg
@@ -109,7 +109,7 @@ def test_hooks_in_grad_and_twice():
     same(program)
 
 
-def test_backward_within_a_hook():
+def test_a_backward_pass_within_a_hook():
     def program(torch):
         x, w = leaf(torch), leaf(torch)
         y = x * 2
@@ -131,12 +131,12 @@ def test_backward_within_a_hook():
     lambda torch: (leaf(torch) * 2).register_post_accumulate_grad_hook(lambda t: None),
     lambda torch: torch.ones(2).register_post_accumulate_grad_hook(lambda t: None),
 ])
-def test_what_has_no_gradient_has_no_hook(call):
+def test_registering_a_hook_on_a_tensor_without_gradient_is_an_error(call):
     same(lambda torch: caught(call, torch))
 
 
 @pytest.mark.parametrize("result", [lambda torch: 3, lambda torch: "text", lambda torch: (torch.ones(3),)])
-def test_results_of_tensor_hooks(result):
+def test_tensor_hooks_that_return_no_tensor_are_errors(result):
     def program(torch):
         y = leaf(torch) * 2
         y.register_hook(lambda grad: result(torch))
@@ -149,7 +149,7 @@ def test_results_of_tensor_hooks(result):
     (gradus.ones(2), "RuntimeError: hook has changed the size of value"),
     (gradus.ones(3, dtype=gradus.float64), "RuntimeError: hook has changed the type of value (was float32 got float64)"),
 ])
-def test_replacements_that_do_not_fit(result, error):
+def test_tensor_hooks_that_change_size_or_dtype_are_errors(result, error):
     y = leaf(gradus) * 2
     y.register_hook(lambda grad: result)
     assert "%s: %s" % caught(y.sum().backward) == error
@@ -159,7 +159,7 @@ def test_replacements_that_do_not_fit(result, error):
     lambda torch: 3, lambda torch: torch.ones(3), lambda torch: [torch.ones(3)], lambda torch: (torch.ones(3),) * 3, lambda torch: (3, 3),
 ], ids=["number", "tensor", "list", "three", "numbers"])
 @pytest.mark.parametrize("pre", [True, False])
-def test_results_of_node_hooks(result, pre):
+def test_invalid_results_of_node_hooks(result, pre):
     def program(torch):
         y = leaf(torch) * leaf(torch)
 
@@ -172,7 +172,7 @@ def test_results_of_node_hooks(result, pre):
     same(program)
 
 
-def test_what_accumulated_hooks_return():
+def test_post_accumulate_grad_hooks_must_return_none():
     def program(torch):
         x, y = leaf(torch), leaf(torch)
         x.register_post_accumulate_grad_hook(lambda t: t)
@@ -184,13 +184,13 @@ def test_what_accumulated_hooks_return():
 
 
 @pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
-def test_a_hook_is_callable(register):
+def test_registering_a_hook_that_is_not_callable_is_an_error(register):
     name, text = caught(getattr(leaf(gradus), register), 3)
     assert (name, text) == ("TypeError", f"{register}(): argument 'hook' must be callable, not int")
 
 
 @pytest.mark.parametrize("place", ["tensor", "before", "after", "leaf", "accumulated"])
-def test_an_exception_comes_out_as_it_is(place):
+def test_an_exception_of_a_hook_is_propagated_unchanged(place):
     def program(torch):
         error = KeyError("of a hook")
 
@@ -218,7 +218,7 @@ def test_an_exception_comes_out_as_it_is(place):
 
 
 # ---- Other methods of nodes ----------------------------------------------------------------------------------------------------------
-def test_a_node_can_be_called():
+def test_calling_nodes():
     def program(torch):
         x = leaf(torch)
         y, parts = x * x, x.unbind()
@@ -235,7 +235,7 @@ def test_a_node_can_be_called():
     with pytest.raises(RuntimeError, match="invalid gradient at index 0"):
         node(gradus.ones(4))
     with pytest.raises(TypeError, match="not callable"):
-        part(gradus, "utils.checkpoint").checkpoint(lambda t: t * 2, leaf(gradus)).grad_fn(gradus.ones(3))
+        submodule(gradus, "utils.checkpoint").checkpoint(lambda t: t * 2, leaf(gradus)).grad_fn(gradus.ones(3))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -243,25 +243,25 @@ def test_checkpoint_calls_each_hook_once():
     def program(torch):
         log = []
         w, x = leaf(torch), leaf(torch)
-        w.register_hook(lambda grad: log.append(("w", plain(grad))))
-        x.register_hook(lambda grad: log.append(("x", plain(grad))))
+        w.register_hook(lambda grad: log.append(("w", without_tensors(grad))))
+        x.register_hook(lambda grad: log.append(("x", without_tensors(grad))))
 
         def function(x):
             y = x * w
-            y.register_hook(lambda grad: log.append(("y", plain(grad))))
+            y.register_hook(lambda grad: log.append(("y", without_tensors(grad))))
             return y * 2
 
-        part(torch, "utils.checkpoint").checkpoint(function, x, use_reentrant=False).sum().backward()
+        submodule(torch, "utils.checkpoint").checkpoint(function, x, use_reentrant=False).sum().backward()
         return sorted(log), w.grad, x.grad
 
     same(program)
 
 
-def test_a_leaf_that_is_an_input_calls_its_hooks_once():
+def test_a_leaf_given_as_inputs_runs_its_hooks_once():
     def program(torch):
         log = []
         x, w = leaf(torch), leaf(torch)
-        x.register_hook(lambda grad: (log.append(plain(grad)), grad * 2)[1])
+        x.register_hook(lambda grad: (log.append(without_tensors(grad)), grad * 2)[1])
         (x * w).sum().backward(inputs=[x])
         (x * w).sum().backward(inputs=[w])
         return log, x.grad, w.grad

@@ -1,4 +1,4 @@
-"""What hooks, contexts and graphs keep alive: the collector finds cycles, nothing leaks, and threads run in parallel."""
+"""Tests the lifetimes of hooks, contexts and graphs: the garbage collector finds cycles, nothing leaks, and threads run in parallel."""
 import gc
 import sys
 import threading
@@ -39,19 +39,19 @@ def through_a_leaf():
     return thing
 
 
-def through_an_accumulated_hook():
+def through_a_post_accumulate_grad_hook():
     x, thing = leaf(), Thing()
     x.register_post_accumulate_grad_hook(lambda t: (x, thing))
     return thing
 
 
-def through_a_result():
+def through_a_result_tensor():
     y, thing = leaf() * 2, Thing()
     y.register_hook(lambda grad: (y, thing))
     return thing
 
 
-def through_the_depth_of_a_graph():
+def through_a_graph_of_several_nodes():
     y, thing, held = leaf() * 2, Thing(), []
     y.register_hook(lambda grad: (held, thing))
     held.append((y * 3).exp().sum())
@@ -65,7 +65,7 @@ def through_a_node():
     return thing
 
 
-def through_metadata():
+def through_node_metadata():
     node, thing = (leaf() * 2).grad_fn, Thing()
     node.metadata["node"] = node, thing
     return thing
@@ -77,14 +77,14 @@ def through_a_context():
     return y.grad_fn.thing
 
 
-def through_a_context_below():
+def through_a_context_further_down_the_graph():
     y = Keep.apply(leaf())
     ctx, z = y.grad_fn, y.exp()
     ctx.z = z
     return ctx.thing
 
 
-def through_a_context_that_was_held():
+def through_a_context_that_outlives_its_tensor():
     y = Keep.apply(leaf())
     ctx = y.grad_fn
     del y
@@ -98,8 +98,9 @@ def through_an_attribute_of_a_tensor():
     return thing
 
 
-CYCLES = [through_a_leaf, through_an_accumulated_hook, through_a_result, through_the_depth_of_a_graph, through_a_node, through_metadata,
-          through_a_context, through_a_context_below, through_a_context_that_was_held, through_an_attribute_of_a_tensor]
+CYCLES = [through_a_leaf, through_a_post_accumulate_grad_hook, through_a_result_tensor, through_a_graph_of_several_nodes, through_a_node,
+          through_node_metadata, through_a_context, through_a_context_further_down_the_graph, through_a_context_that_outlives_its_tensor,
+          through_an_attribute_of_a_tensor]
 
 
 @pytest.fixture
@@ -111,14 +112,14 @@ def no_collector():
 
 
 @pytest.mark.parametrize("cycle", CYCLES, ids=lambda cycle: cycle.__name__)
-def test_cycles_are_found(cycle, no_collector):
+def test_reference_cycles_through_the_graph_are_collected(cycle, no_collector):
     thing = weakref.ref(cycle())
     assert thing() is not None
     gc.collect()
     assert thing() is None
 
 
-def test_what_somebody_holds_is_not_collected(no_collector):
+def test_a_context_with_references_is_not_collected(no_collector):
     x, log = leaf(), []
     y = Keep.apply(x * 2)
     y.register_hook(lambda grad: log.append(1))
@@ -131,7 +132,7 @@ def test_what_somebody_holds_is_not_collected(no_collector):
     assert log == [1] and x.grad.tolist() == [8] * 4
 
 
-def test_contexts_go_with_their_graph(no_collector):
+def test_contexts_are_freed_with_their_graph(no_collector):
     y = Keep.apply(leaf())
     thing, ctx = weakref.ref(y.grad_fn.thing), weakref.ref(y.grad_fn)
     y = y.exp().sum()
@@ -142,7 +143,7 @@ def test_contexts_go_with_their_graph(no_collector):
     assert thing() is None and ctx() is None
 
 
-def test_hooks_go_with_what_they_are_on(no_collector):
+def test_hooks_are_freed_with_the_object_they_are_registered_on(no_collector):
     def hook_with(thing):
         return lambda *args: thing and None
 
@@ -165,7 +166,7 @@ def test_hooks_go_with_what_they_are_on(no_collector):
     assert all(ref() is None for ref in refs)
 
 
-def test_a_context_sees_no_error_when_it_goes():
+def test_a_finalizer_uses_tensors_after_a_failed_backward_pass():
     """A finalizer that runs when a context is freed may use tensors, even if the backward pass has failed."""
     seen = []
 
@@ -242,7 +243,7 @@ def run_errors(x):
 
 @pytest.mark.parametrize("step", [run_backward, run_grad, run_hooks, run_failing_hook, run_function, run_failing_function, run_errors],
                          ids=lambda step: step.__name__)
-def test_nothing_is_left(step, no_collector):
+def test_backward_passes_leak_no_memory(step, no_collector):
     x = leaf()
     for _ in range(50):
         step(x)
@@ -271,7 +272,7 @@ def together(work, n):
     assert errors == []
 
 
-def test_threads_with_graphs_of_their_own():
+def test_backward_in_threads_with_separate_graphs():
     def work(i):
         for _ in range(100):
             x, log = leaf(), []
@@ -288,7 +289,7 @@ def test_threads_with_graphs_of_their_own():
     together(work, 6)
 
 
-def test_threads_with_one_graph():
+def test_backward_in_threads_through_one_graph():
     x, log = leaf(), []
     y = Keep.apply(x)
     y.register_hook(lambda grad: log.append(1))
@@ -301,7 +302,7 @@ def test_threads_with_one_graph():
     assert x.grad.tolist() == [800] * 4 and len(log) == 400
 
 
-def test_the_collector_beside_running_graphs():
+def test_garbage_collection_during_backward_passes():
     stop = threading.Event()
 
     def work(i):
@@ -319,6 +320,6 @@ def test_the_collector_beside_running_graphs():
         finally:
             stop.set()
 
-    gc.freeze()  # the collector holds the GIL while it visits objects, so existing objects are excluded
+    gc.freeze()  # excludes existing objects from collections, which hold the GIL so long that the threads would hardly overlap
     together(work, 3)
     gc.unfreeze()

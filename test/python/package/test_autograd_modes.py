@@ -1,4 +1,4 @@
-"""no_grad and the other modes, as context managers, decorators and functions, compared with PyTorch."""
+"""Compares no_grad and the other modes with PyTorch, as context managers, decorators and functions."""
 import threading
 
 import pytest
@@ -19,7 +19,7 @@ def unchanged():
 
 @pytest.mark.parametrize("outer", MODES)
 @pytest.mark.parametrize("inner", MODES)
-def test_nesting(outer, inner):
+def test_nested_grad_modes(outer, inner):
     def program(torch):
         seen = []
         with getattr(torch, outer)():
@@ -36,7 +36,7 @@ def test_nesting(outer, inner):
     same(program)
 
 
-def test_what_is_recorded():
+def test_operators_are_recorded_only_with_grad_mode_on():
     def program(torch):
         x = torch.ones(2, requires_grad=True)
         with torch.no_grad():
@@ -69,7 +69,7 @@ def test_set_grad_enabled():
     lambda torch: torch.no_grad(), lambda torch: torch.no_grad, lambda torch: torch.enable_grad(), lambda torch: torch.inference_mode,
     lambda torch: torch.inference_mode(), lambda torch: torch.inference_mode(False), lambda torch: torch.set_grad_enabled(False),
 ])
-def test_decorators(decorate):
+def test_grad_modes_as_decorators(decorate):
     def program(torch):
         @decorate(torch)
         def function(a, *, b=2):
@@ -86,7 +86,7 @@ def test_decorators(decorate):
     same(program)
 
 
-def test_a_decorated_function_calls_itself():
+def test_a_decorated_recursive_function():
     @gradus.no_grad()
     def count(n):
         assert modes(gradus) == (False, False)
@@ -95,7 +95,7 @@ def test_a_decorated_function_calls_itself():
     assert count(50) == 50
 
 
-def test_decorated_generators():
+def test_grad_modes_as_decorators_of_generators():
     def program(torch):
         closed = []
 
@@ -131,7 +131,7 @@ def range_of(torch):
 
 
 @pytest.mark.filterwarnings("ignore:Decorating classes")
-def test_decorated_classes():
+def test_grad_modes_as_decorators_of_classes():
     def program(torch):
         @torch.no_grad()
         class Holder:
@@ -149,7 +149,7 @@ def test_decorated_classes():
         gradus.no_grad()(type("Holder", (), {}))
 
 
-def test_exceptions_pass():
+def test_an_exception_leaves_the_mode_and_is_propagated():
     def program(torch):
         def fail():
             with torch.no_grad():
@@ -160,7 +160,7 @@ def test_exceptions_pass():
     same(program)
 
 
-def test_derived_modes():
+def test_subclasses_of_grad_modes():
     def program(torch):
         class Loud(torch.no_grad):
             def __enter__(self):
@@ -175,13 +175,13 @@ def test_derived_modes():
     same(program)
 
 
-def test_one_object_may_be_entered_again():
+def test_one_mode_object_may_be_entered_recursively():
     mode = gradus.no_grad()
     with mode, mode, mode:
         assert modes(gradus) == (False, False)
 
 
-def test_modes_are_of_a_thread():
+def test_grad_modes_are_thread_local():
     seen = []
     with gradus.inference_mode():
         thread = threading.Thread(target=lambda: seen.append(modes(gradus)))
@@ -194,5 +194,5 @@ def test_modes_are_of_a_thread():
     lambda: gradus.set_grad_enabled(), lambda: gradus.no_grad(1, 2), lambda: gradus.no_grad(mode=3), lambda: gradus.inference_mode(1, 2),
     lambda: gradus.no_grad()(), lambda: gradus.no_grad(3),
 ])
-def test_errors(call):
+def test_wrong_arguments_of_modes_are_type_errors(call):
     assert caught(call)[0] == "TypeError"

@@ -1,4 +1,5 @@
-"""Border values, thresholds and fill values that a dtype cannot hold: refused where PyTorch refuses them, and never wrapped silently."""
+"""Checks that border values, thresholds and fill values that a dtype cannot hold are refused where PyTorch refuses them, and never wrapped
+silently."""
 import re
 
 import pytest
@@ -23,9 +24,9 @@ def outcome(module, call):
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int64", "float32", "complex64"])
 @pytest.mark.parametrize("call", CALLS)
-def test_values(call, dtype):
+def test_values_that_a_dtype_cannot_hold_are_refused_as_in_pytorch(call, dtype):
     for value in VALUES:
         if value == "1j" and ("(0, 0)" in call or "(-1, 0)" in call or "threshold" in call):
-            continue  # no element gets the value; the error texts differ in where a conversion was tried
+            continue  # no element gets the value, and the libraries attempt the conversion at different points, so the error texts differ
         text = call.format(x=f"torch.ones(1, 2).to(torch.{dtype})", v=value)
         assert outcome(gradus, text) == outcome(torch, text), text

@@ -1,4 +1,5 @@
-"""Operators with a number on either side of each bound it may have: values, dtypes, sizes and classes of errors are PyTorch's."""
+"""Calls operators with a number on either side of each bound that the number may have, and checks that values, dtypes, sizes and classes of errors
+are PyTorch's."""
 import warnings
 
 import pytest
@@ -34,25 +35,25 @@ torch.unique(torch.tensor([{k}, float("nan"), 1, float("nan"), {k}]), return_cou
 OTHERWISE = {'F.pad(x, (0, -4), mode="reflect")', 'F.pad(x, (-2, -2), mode="replicate")'}
 
 
-def plain(value):
+def comparable(value):
     if hasattr(value, "tolist"):
         return str(value.dtype).split(".")[1], tuple(value.shape), str(value.double().round(decimals=4).add(0.0).tolist())
-    return [plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+    return [comparable(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
 def outcome(module, expression):
-    """Returns the value, or the class of the error."""
+    """Returns the value of `expression` in a form that can be compared, or the class of the error that it raises."""
     names = {"torch": module, "F": module.nn.functional, "x": module.tensor([[3.0, 1, 2, 2], [0, 5, 4, 1]])}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return plain(eval(expression, names))
+            return comparable(eval(expression, names))
         except Exception as error:
             return type(error).__name__
 
 
 @pytest.mark.parametrize("call", CALLS + BEYOND_MEMORY)
-def test_bounds(call):
+def test_arguments_at_and_beyond_their_bounds_behave_as_in_pytorch(call):
     needs_torch()
     for k in NUMBERS[1:-1] if call in BEYOND_MEMORY else NUMBERS:
         expression = call.replace("{k}", str(k))

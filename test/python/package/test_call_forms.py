@@ -1,4 +1,5 @@
-"""Gradus's functions and methods can be called in every way in which PyTorch's can: positions, keywords, numbers, None."""
+"""Checks that Gradus's functions and methods can be called in every way in which PyTorch's can: with positional and keyword arguments, numbers and
+None."""
 import re
 import threading
 import warnings
@@ -9,9 +10,10 @@ import pytest
 import gradus
 from oracle import torch
 
-# Texts with which the extension refuses arguments before an operator checks them.
+# Texts of errors about the form of a call (the number, names and types of its arguments), which the extension raises before an operator checks values
+# and shapes.
 REFUSAL = re.compile(r"must be |positional argument|unexpected keyword|invalid combination|missing|multiple values|takes one of")
-# Forms of PyTorch's schemas that its Python functions accept and Gradus does not, with the reason.
+# Operator -> reason why Gradus does not accept a form of call that PyTorch's schema allows.
 LEFT_OUT = {
     "cdist": "the C++ function takes compute_mode as a number, Python's as a word",
     "einsum": "the schema is that of the C++ function; Python's takes operands after the equation", "tensordot": "as einsum",
@@ -33,7 +35,8 @@ NAMED = {"dtype": lambda t: t.float32, "device": lambda t: "cpu", "layout": lamb
 
 
 def kind_of(argument):
-    """Returns the kind of an argument as a key of PLAIN, and whether it may be None."""
+    """Returns (kind, optional). `kind` names the type of the argument as a key of PLAIN, e.g. "int[]". `optional` is True if the argument may be
+    None."""
     text = str(argument.type)
     optional = text.startswith("Optional[")
     text = text[len("Optional["):-1] if optional else text
@@ -41,14 +44,16 @@ def kind_of(argument):
 
 
 def values_of(argument):
-    """Returns functions that make values for an argument, the usual value first; an empty list if there are none."""
+    """Returns a list of functions that each make a value for an argument, the usual value first. The list is empty if there are none."""
     kind, optional = kind_of(argument)
     found = [NAMED[argument.name]] if argument.name in NAMED else PLAIN.get(kind, [])
     return [*found, *([lambda t: None] if optional and found else [])]
 
 
 def forms(schema, is_method):
-    """Yields (positional, keyword arguments) for every form of a call; each argument is a function of the module that makes the value."""
+    """Yields (positional arguments, keyword arguments) for the forms in which `schema` allows a call: with and without optional arguments, by
+    position and by keyword, and with each type of value that an argument may have. Each argument is a function that takes the library and returns the
+    value."""
     arguments = [argument for argument in schema.arguments if argument.name != "out" and values_of(argument)]
     by_position = [argument for argument in arguments if not argument.kwarg_only]
     required = [argument for argument in by_position if not argument.has_default_value()]
@@ -73,7 +78,8 @@ def forms(schema, is_method):
 
 
 def accepted(module, name, is_method, form):
-    """Returns None, or the text of a TypeError. Errors of an operator about shapes and dtypes are not counted as a refusal of the form."""
+    """Returns None if a library accepts the form of a call (number, names and types of the arguments), otherwise the text of its TypeError. Errors of
+    an operator about shapes and dtypes do not count."""
     positional, keywords = [value(module) for value in form[0]], {word: value(module) for word, value in form[1].items()}
     try:
         if is_method:
@@ -101,7 +107,7 @@ def refused(torch, name, is_method):
 
 
 @pytest.mark.parametrize("is_method", [False, True], ids=["functions", "methods"])
-def test_what_pytorch_accepts(is_method):
+def test_every_call_form_of_pytorch_is_accepted(is_method):
     home, ours = (torch.Tensor, gradus.Tensor) if is_method else (torch._C._VariableFunctions, gradus)
     names = [name for name in dir(home) if not name.startswith("_") and hasattr(ours, name) and callable(getattr(home, name)) and name not in LEFT_OUT]
     with warnings.catch_warnings():
@@ -133,12 +139,12 @@ def run(call):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_forms_by_hand(call):
+def test_selected_call_forms(call):
     assert run(call) == CALLS[call]
 
 
 @pytest.mark.parametrize("call", DEPRECATED)
-def test_old_orders_warn(call):
+def test_deprecated_argument_orders_warn(call):
     with pytest.warns(UserWarning, match="This overload of [a-z_]+ is deprecated"):
         assert run(call) == DEPRECATED[call]
     with warnings.catch_warnings():
@@ -154,7 +160,7 @@ def test_old_orders_warn(call):
     ("t.zeros(np.array([3]))", "zeros(): argument 'size' (position 1) must be tuple of ints, not numpy.ndarray"),
     ("t.eq(1, x)", "eq(): argument 'input' (position 1) must be Tensor, not int"),
 ])
-def test_what_is_wrong_is_named(call, text):
+def test_type_errors_name_the_wrong_argument(call, text):
     with pytest.raises(TypeError) as caught:
         run(call)
     assert str(caught.value) == text
@@ -167,7 +173,7 @@ def test_sparse_gradients_are_refused():
         gradus.nn.functional.embedding(gradus.tensor([0]), gradus.ones(1, 2, requires_grad=True), sparse=True)
 
 
-def test_arrays_without_a_graph_of_tensors_that_have_one():
+def test_numpy_of_a_tensor_that_requires_grad_needs_no_grad():
     w = gradus.ones(2, requires_grad=True)
     with gradus.no_grad():
         array = w.numpy()
@@ -184,7 +190,7 @@ FACTORIES = ["ones(2)", "zeros(2)", "empty(2)", "full((2,), 1.0)", "eye(2)", "ar
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
-def test_a_block_of_a_default_device(factory):
+def test_factories_within_a_device_block(factory):
 
     def device(t):
         c = t.ones(2)
@@ -195,7 +201,7 @@ def test_a_block_of_a_default_device(factory):
     assert device(gradus) == device(torch)
 
 
-def test_the_default_device_is_the_threads_own():
+def test_the_default_device_is_thread_local():
     devices = []
     gradus.set_default_device("meta")
     try:
@@ -215,7 +221,7 @@ def test_the_default_device_is_the_threads_own():
         gradus.set_default_device([])
 
 
-def test_default_tensor_types():
+def test_set_default_tensor_type():
     try:
         gradus.set_default_tensor_type(gradus.DoubleTensor)
         assert gradus.ones(1).dtype is gradus.float64

@@ -1,4 +1,4 @@
-"""The gradient kernel of cdist compared with NumPy, which computes all differences in float64."""
+"""Compares the gradient kernel of cdist with NumPy, which computes all differences in float64."""
 import numpy
 import pytest
 
@@ -9,7 +9,7 @@ SIZES = [(1, 1, 1), (3, 5, 2), (16, 64, 4), (17, 65, 7), (33, 130, 129), (2, 3, 
 
 
 def wanted(a, b, grad, p):
-    """Returns the gradients of sum(grad * cdist(a, b, p)) by a and b, for float64 arrays."""
+    """Returns the gradients of sum(grad * cdist(a, b, p)) with respect to a and b, which are float64 arrays."""
     d = a[..., :, None, :] - b[..., None, :, :]
     far = numpy.abs(d).max(-1) if p == INF else (numpy.abs(d) ** p).sum(-1) ** (1 / p)
     far = far[..., None]
@@ -28,12 +28,12 @@ def gradients(a, b, grad, p):
 @pytest.mark.parametrize("p", [0.5, 1, 1.5, 2, 2.5, 3, INF])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_beside_all_differences(sizes, dtype, p):
+def test_gradients_of_cdist_agree_with_numpy(sizes, dtype, p):
     rows, others, width = sizes
     draw = numpy.random.default_rng(rows * width)
     kind = getattr(torch, dtype)
     a, b, grad = (torch.tensor(draw.standard_normal(s)).to(kind) for s in ((2, rows, width), (2, others, width), (2, rows, others)))
-    a, b = a / 16, b / 16  # so that no distance exceeds float16
+    a, b = a / 16, b / 16  # the division keeps all distances in the range of float16
     a[:, 0], grad[0, 0, 0] = b[:, 0], 0.0  # a distance of 0
     exact = wanted(*(each.double().numpy() for each in (a, b, grad)), p)
     eps, most = torch.finfo(kind).eps, numpy.abs(exact[0]).max() + numpy.abs(exact[1]).max()
@@ -42,7 +42,7 @@ def test_beside_all_differences(sizes, dtype, p):
         numpy.testing.assert_allclose(ours.double().numpy(), right, rtol=16 * eps, atol=8 * eps * max(most, 1))
 
 
-def test_batches_broadcast_and_strides():
+def test_gradients_of_cdist_with_broadcast_batches_and_strides():
     draw = numpy.random.default_rng(1)
     a, b = torch.tensor(draw.standard_normal((3, 1, 4, 20))).transpose(-1, -2), torch.tensor(draw.standard_normal((2, 9, 4)))
     grad = torch.tensor(draw.standard_normal((9, 20, 3, 2))).permute(2, 3, 1, 0)
@@ -54,26 +54,27 @@ def test_batches_broadcast_and_strides():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_distances_so_small_that_a_quotient_by_them_is_too_large(dtype):
+def test_gradients_of_cdist_at_tiny_distances(dtype):
     kind = getattr(torch, dtype)
     tiny = torch.finfo(kind).tiny
     a, b = torch.tensor([[0.0, 3 * tiny], [0.0, 0.0]], dtype=kind), torch.tensor([[4 * tiny, 0.0]], dtype=kind)
     far = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
-    assert torch.equal(far, torch.tensor([[5 * tiny], [4 * tiny]], dtype=kind)) or dtype == "float64"  # the squares of the differences underflow
+    # In float64 the squares of the differences underflow for p = 2, so the distances are checked for the other dtypes only.
+    assert torch.equal(far, torch.tensor([[5 * tiny], [4 * tiny]], dtype=kind)) or dtype == "float64"
     ours = gradients(a, b, torch.tensor([[1e5], [1e5]], dtype=kind), 2)[0]
     right = torch.tensor([[-8e4, 6e4], [-1e5, 0.0]], dtype=kind)
     assert torch.allclose(ours, right if dtype == "float32" else torch.zeros(2, 2, dtype=kind))
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3, INF])
-def test_nan_stays(p):
+def test_nan_propagates_to_gradients_of_cdist(p):
     a, b = torch.tensor([[float("nan"), 1.0], [0.0, 2.0]]), torch.tensor([[3.0, 0.5]])
     first, second = gradients(a, b, torch.ones(2, 1), p)
     assert torch.isnan(first).tolist() == [[True, p not in (1, INF)], [False, False]]
     assert torch.isnan(second)[0, 0].item()
 
 
-def test_threads_change_no_bit():
+def test_gradients_of_cdist_do_not_depend_on_the_number_of_threads():
     draw = numpy.random.default_rng(2)
     a, b, grad = (torch.tensor(draw.standard_normal(s)).float() for s in ((700, 9), (90, 9), (700, 90)))
     before = torch.get_num_threads()
@@ -87,7 +88,7 @@ def test_threads_change_no_bit():
     assert all(torch.equal(x, y) for other in found[1:] for x, y in zip(found[0], other))
 
 
-def test_of_other_sizes():
+def test_cdist_backward_refuses_wrong_sizes():
     x, y, grad = torch.ones(3, 2), torch.ones(4, 2), torch.ones(3, 4)
     assert torch._C.nn._cdist_backward(grad, x, y, 1.0, grad).tolist() == [[0.0, 0.0]] * 3
     for wrong in ((grad.T, x, y, 1.0, grad), (grad, x, y, 1.0, grad[:, :3])):

@@ -1,5 +1,5 @@
-"""complex32 compared with PyTorch: what PyTorch has on the CPU is the same; the other operators give the result of complex64, rounded once to
-halves."""
+"""Compares complex32 with PyTorch. Operators that PyTorch has on the CPU give PyTorch's results; all others give the result of complex64, rounded
+once to complex32."""
 import io
 import pickle
 import warnings
@@ -88,7 +88,7 @@ torch.linalg.svd(c)
 
 
 @pytest.mark.parametrize("expression", SAME)
-def test_what_pytorch_has(expression):
+def test_expressions_that_pytorch_computes_in_complex32(expression):
     *statements, last = expression.split("; ")
     check("; ".join([f"c = tensor({NUMBERS}, dtype=torch.complex32)", *statements, last]))
 
@@ -98,8 +98,8 @@ OTHERS = [dtype for dtype in "bool uint8 int8 int16 int32 int64 float16 bfloat16
 
 @pytest.mark.parametrize("dtype", OTHERS)
 @pytest.mark.parametrize("step", [1, 2])
-def test_conversions(dtype, step):
-    """Every dtype is converted to complex32 and back, contiguous and not, with more elements than a conversion buffer holds."""
+def test_conversions_to_and_from_complex32(dtype, step):
+    """Every dtype is converted to complex32 and back, from contiguous tensors and others, with more elements than a conversion buffer holds."""
     needs_torch()
     values = np.random.default_rng(5).normal(size=(700, 2)) * 40
     results = []
@@ -123,7 +123,7 @@ GRADIENTS = ["x.chalf().abs().float().sum()", "m.view_as_real(x.chalf()).float()
 
 
 @pytest.mark.parametrize("program", GRADIENTS)
-def test_gradients(program):
+def test_gradients_through_complex32(program):
     needs_torch()
     found = []
     for module in (gradus, torch):
@@ -133,7 +133,8 @@ def test_gradients(program):
     np.testing.assert_allclose(found[0], found[1], rtol=1e-3)
 
 
-# Operators that PyTorch does not have for complex32. The last ones convert their operands: products, convolutions, reductions of many elements.
+# Operators that PyTorch does not have for complex32. The last rows are operators that convert their operands: products, convolutions, reductions of
+# many elements.
 BEYOND = ["x.sgn()", "x / y", "x ** 2", "x.exp()", "x.sqrt()", "x.tanh()", "x.angle()", "x.sum()", "x.sum(1)", "x.mean(0)", "x.prod(0)", "x.cumsum(1)", "x.reciprocal()", "m.addcmul(x, x, y, value=0.3)",
           "m.lerp(x, y, 0.3)", "x @ y.mT", "m.matmul(x, y[0])", "m.dot(x[0], y[0])", "m.vdot(x[0], y[0])", "m.einsum('ij,kj->ik', x, y)", "m.outer(x[0], y[0])", "m.addmm(x[:, :3], x, y[:3].mT, beta=0.5)",
           "m.eye(3, dtype=x.dtype)", "m.linspace(0, 1, 5, dtype=x.dtype)", "m.logaddexp(x, y)", "m.var(x, 1)", "m.std(x)", "m.sinc(x)",
@@ -143,8 +144,8 @@ BEYOND = ["x.sgn()", "x / y", "x ** 2", "x.exp()", "x.sqrt()", "x.tanh()", "x.an
 
 
 @pytest.mark.parametrize("expression", BEYOND)
-def test_beyond_pytorch(expression):
-    """The result is close to that of complex64."""
+def test_operators_that_pytorch_lacks_are_close_to_complex64(expression):
+    """The result in complex32 is close to the result in complex64."""
     generator = np.random.default_rng(2)
     parts = [gradus.from_numpy(generator.normal(size=(4, 9, 2)).astype("float16")) for _ in range(2)]
     x, y = (gradus.view_as_complex(part) for part in parts)
@@ -155,8 +156,9 @@ def test_beyond_pytorch(expression):
     np.testing.assert_allclose(np.array(near.tolist()), wanted, rtol=4e-3, atol=4e-3 * np.abs(wanted).max())
 
 
-def test_sums_and_products_of_many_round_once():
-    """Sums of more elements than a conversion buffer holds, contiguous and transposed."""
+def test_sums_and_products_of_many_elements_are_rounded_once():
+    """Sums and matrix products are computed in complex64 and rounded to complex32 once. The tensors have more elements than are converted at a time,
+    and are contiguous or transposed."""
     generator = np.random.default_rng(4)
     numbers = generator.normal(size=(70, 1300, 2)).astype("float16")
     x = gradus.view_as_complex(gradus.from_numpy(numbers))
@@ -167,7 +169,7 @@ def test_sums_and_products_of_many_round_once():
         np.testing.assert_allclose(np.array(found.tolist()), rounded, rtol=2e-3, atol=2e-3 * np.abs(wanted).max())
 
 
-def test_saved_as_pytorch_saves_it(tmp_path):
+def test_complex32_files_are_exchanged_with_pytorch(tmp_path):
     needs_torch()
     values = [1 + 2j, 3 - 4.5j, 0.1j]
     ours, theirs = gradus.tensor(values, dtype=gradus.complex32), torch.tensor(values, dtype=torch.complex32)
@@ -187,7 +189,7 @@ def test_saved_as_pytorch_saves_it(tmp_path):
     assert gradus.load(buffer, weights_only=True).dtype == gradus.complex32
 
 
-def test_batches_and_forward_derivatives():
+def test_vmap_and_jvp_of_complex32():
     x = gradus.tensor([[1 + 2j, 3 - 1j], [0.5j, -2]], dtype=gradus.complex32)
     batched = gradus.vmap(lambda row: (row * row.conj()).sum() + row[0])(x)
     assert batched.dtype == gradus.complex32 and batched.tolist() == [(row * row.conj()).sum().item() + row[0].item() for row in x]
@@ -196,7 +198,7 @@ def test_batches_and_forward_derivatives():
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
-def test_optimizers(name):
+def test_optimizer_steps_in_complex32(name):
     """An optimizer step in complex32 is the step in complex64, rounded."""
     found = []
     for dtype in (gradus.complex32, gradus.complex64):
@@ -215,13 +217,13 @@ REFUSED = ["x.sort()", "x.max()", "gradus.linalg.inv(x)", "gradus.linalg.eigh(x)
 
 
 @pytest.mark.parametrize("expression", REFUSED)
-def test_refused(expression):
+def test_operators_without_complex32_support_are_refused(expression):
     x = gradus.ones(2, 2, dtype=gradus.complex32)
     with pytest.raises((RuntimeError, NotImplementedError, BufferError, ValueError, TypeError, gradus.safetensors.SafetensorError)):
         eval(expression, {"gradus": gradus, "x": x})
 
 
-def test_no_warning():
+def test_using_complex32_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (gradus.ones(2, dtype=gradus.chalf) * 2).tolist() == [2, 2]

@@ -1,5 +1,5 @@
-"""Random programs that write through real(), imag(), view_as_real() and view_as_complex() of a tensor with history: values and gradients of first
-and second order are PyTorch's."""
+"""Runs random programs that write through real(), imag(), view_as_real() and view_as_complex() of a tensor with autograd history. Values and
+gradients of first and second order must be PyTorch's."""
 import random
 import re
 
@@ -20,7 +20,8 @@ def view_of(module, draw, t):
 
 
 def write(draw, t, w):
-    """Makes one write. PyTorch has no gradient for a real tensor that is copied into a complex one, so that case is avoided."""
+    """Writes once to the tensor `t` in a random way. PyTorch has no gradient for a real tensor that is copied into a complex one, so that case is
+    avoided."""
     kind = draw.randrange(7)
     if kind == 0 or t.is_complex() and kind in (2, 5, 6):
         t.mul_(w)
@@ -71,7 +72,7 @@ def program(module, seed):
 
 
 @pytest.mark.parametrize("seed", range(400))
-def test_gradients_through_writes(seed):
+def test_gradients_through_writes_to_complex_views_are_those_of_pytorch(seed):
     ours, theirs = program(gradus, seed), program(torch, seed)
     if isinstance(theirs, str):
         assert ours == theirs
@@ -83,7 +84,7 @@ def test_gradients_through_writes(seed):
             torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10 * max(1.0, b.abs().max().item()))
 
 
-def test_a_leaf_is_refused():
+def test_in_place_writes_to_complex_views_of_a_leaf_are_refused():
     for module in (gradus, torch):
         x = module.ones(2, dtype=module.complex64, requires_grad=True)
         for view in (x.real, x.imag, module.view_as_real(x)):
@@ -91,7 +92,7 @@ def test_a_leaf_is_refused():
                 view.mul_(2)
 
 
-def test_another_dtype_is_another_tensor():
+def test_view_dtype_has_no_gradient_history():
     """view(dtype) has no gradient and no history, so writes through it are not recorded."""
     for module in (gradus, torch):
         x = module.ones(2, 4, requires_grad=True) * 1
@@ -104,7 +105,7 @@ def test_another_dtype_is_another_tensor():
 
 
 @pytest.mark.parametrize("name", ["real", "imag", "view_as_real", "view_as_complex"])
-def test_a_view_writes_no_out(name):
+def test_complex_views_have_no_out_argument(name):
     for module in (gradus, torch):
         given = module.zeros(3, 2) if name == "view_as_complex" else module.zeros(3, dtype=module.complex64)
         with pytest.raises(TypeError, match="out"):

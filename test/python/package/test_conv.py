@@ -1,4 +1,5 @@
-"""Convolutions: generated cases compared with PyTorch (values, dtypes, strides, gradients), second order, extreme arguments, error texts, modules."""
+"""Tests convolutions. Random cases are compared with PyTorch (values, dtypes, strides, gradients). Other tests are about second derivatives, extreme
+arguments, error texts and modules."""
 import math
 import random
 
@@ -14,7 +15,7 @@ def functions(t, n):
 
 
 def draw_case(draw, longest=40):
-    """Returns random sizes, strides and settings of a valid convolution, the same for both libraries. `longest` limits the size of a dimension."""
+    """Returns random sizes, strides and settings of a valid convolution, which both libraries then use. `longest` limits the size of a dimension."""
     n, transposed, groups = draw.choice((1, 2, 2, 3)), draw.random() < 0.4, draw.choice((1, 1, 1, 2, 3))
     depthwise = draw.random() < 0.15
     inner, outer = (1, draw.choice((1, 2))) if depthwise else (draw.choice((1, 2, 3, 5)), draw.choice((1, 2, 6, 9, 17, 33)))
@@ -37,7 +38,7 @@ def draw_case(draw, longest=40):
 
 
 def laid_out(t, x, how):
-    """Returns the same elements with other strides."""
+    """Returns a tensor with the elements of `x` in the memory layout `how`."""
     if how == "channels last" and x.ndim in (4, 5):
         return x.contiguous(memory_format=t.channels_last if x.ndim == 4 else t.channels_last_3d)
     if how == "turned":
@@ -78,19 +79,19 @@ def run_case(seed, dtype, how, tolerance, longest=40):
 
 
 @pytest.mark.parametrize("seed", range(160))
-def test_cases(seed):
+def test_random_convolutions_agree_with_pytorch(seed):
     run_case(seed, "float32", "", 3e-5)
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64", "bfloat16"))
 @pytest.mark.parametrize("seed", range(600, 660))
-def test_long_rows(seed, dtype):
+def test_convolutions_of_long_rows(seed, dtype):
     run_case(seed, dtype, "", {"float32": 1e-5, "float64": 1e-12, "bfloat16": 3e-2}[dtype], longest=180)
 
 
 @pytest.mark.parametrize("how", ("channels last", "turned", "every second", "expanded"))
 @pytest.mark.parametrize("seed", range(200, 230))
-def test_layouts(seed, how):
+def test_convolutions_of_strided_inputs(seed, how):
     got, wanted = run_case(seed, "float64", how, 1e-12)
     if how == "channels last" and wanted.ndim == 4 and wanted.numel() > 0:
         assert got.is_contiguous(memory_format=gradus.channels_last) == wanted.is_contiguous(memory_format=torch.channels_last)
@@ -98,30 +99,30 @@ def test_layouts(seed, how):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), (("float16", 4e-3), ("bfloat16", 3e-2), ("complex64", 3e-5), ("complex128", 1e-12)))
 @pytest.mark.parametrize("seed", range(300, 315))
-def test_dtypes(seed, dtype, tolerance):
+def test_convolutions_in_half_and_complex_dtypes(seed, dtype, tolerance):
     run_case(seed, dtype, "", tolerance)
 
 
 @pytest.mark.parametrize("dtype", ("complex64", "complex128"))
 @pytest.mark.parametrize("how", ("", "channels last", "turned", "every second"))
 @pytest.mark.parametrize("seed", range(700, 715))
-def test_complex_of_many_products(seed, how, dtype):
-    """Complex convolutions are computed by three real ones."""
+def test_large_complex_convolutions(seed, how, dtype):
+    """Complex convolutions, which are computed by three real convolutions, are accurate."""
     got, wanted = run_case(seed, dtype, how, {"complex64": 1e-5, "complex128": 2e-14}[dtype], longest=180)
     if how == "channels last" and wanted.ndim == 4 and wanted.numel() > 0:
         assert got.is_contiguous(memory_format=gradus.channels_last) == wanted.is_contiguous(memory_format=torch.channels_last)
 
 
 @pytest.mark.parametrize("dtype", ("uint8", "int8", "int16", "int32", "int64"))
-def test_integers(dtype):
-    """Integer convolutions wrap around as integer products do."""
+def test_integer_convolutions_wrap_around(dtype):
+    """Integer convolutions wrap around at the ends of the dtype, as integer products do."""
     x, weight = gradus.arange(96).reshape(2, 3, 4, 4), gradus.arange(54).reshape(2, 3, 3, 3)
     exact = gradus.nn.functional.conv2d(x.double(), weight.double(), padding=1).long()
     assert gradus.nn.functional.conv2d(x.to(getattr(gradus, dtype)), weight.to(getattr(gradus, dtype)), padding=1).equal(exact.to(getattr(gradus, dtype)))
 
 
 @pytest.mark.parametrize("seed", range(400, 420))
-def test_gradients_of_gradients(seed):
+def test_second_order_gradients_of_convolutions(seed):
     draw, pairs = random.Random(seed), 0
     while not 0 < pairs <= 2000:  # finite differences change one element at a time, so the case must be small
         n, transposed, sizes, weight_sizes, _, settings = draw_case(draw)
@@ -137,7 +138,7 @@ def test_gradients_of_gradients(seed):
 
 @pytest.mark.parametrize("dtype", ("float32", "complex64"))
 @pytest.mark.parametrize("seed", range(500, 540))
-def test_the_bits_do_not_depend_on_threads(seed, dtype):
+def test_convolutions_do_not_depend_on_the_number_of_threads(seed, dtype):
     n, transposed, sizes, weight_sizes, _, settings = draw_case(random.Random(seed), 40 if dtype == "float32" else 180)
     outcomes, threads = [], gradus.get_num_threads()
     try:
@@ -159,33 +160,33 @@ HUGE = 2**62
     {"padding": HUGE}, {"padding": 2**63 - 1}, {"dilation": HUGE}, {"stride": 0}, {"stride": -1}, {"padding": -1}, {"groups": 0}, {"groups": -1}, {"groups": HUGE},
     {"dilation": 0}, {"padding": 2**31, "dilation": 1}, {"padding": [1, 2, 3]}, {"stride": []}, {"padding": "some"}, {"padding": "same", "stride": 2},
     {"padding": "same", "dilation": HUGE}, {"padding": "same", "dilation": [1, 1, 1]}))
-def test_hostile_settings(settings):
-    """Extreme settings raise errors and never crash; a result too large for any memory is a MemoryError."""
+def test_extreme_settings_of_convolutions_are_errors(settings):
+    """Extreme settings raise errors and never crash. A result that is too large for any memory is a MemoryError."""
     with pytest.raises((RuntimeError, ValueError, MemoryError)):
         gradus.nn.functional.conv2d(gradus.ones(1, 1, 4, 4), gradus.ones(1, 1, 3, 3), **settings)
 
 
 @pytest.mark.parametrize("settings", ({"stride": HUGE}, {"padding": HUGE}, {"output_padding": HUGE, "stride": HUGE}, {"output_padding": 1}, {"dilation": HUGE},
                                       {"output_padding": -1}, {"stride": 2**40}))
-def test_hostile_settings_of_transposed_ones(settings):
+def test_extreme_settings_of_transposed_convolutions_are_errors(settings):
     with pytest.raises((RuntimeError, ValueError, MemoryError)):
         gradus.nn.functional.conv_transpose2d(gradus.ones(1, 1, 4, 4), gradus.ones(1, 1, 3, 3), **settings)
 
 
-def test_large_steps_are_right():
+def test_convolutions_with_huge_stride_padding_and_dilation():
     F, x, weight = gradus.nn.functional, gradus.arange(16.0).reshape(1, 1, 4, 4), gradus.ones(1, 1, 3, 3)
     assert F.conv2d(x, weight, stride=HUGE).tolist() == [[[[45.0]]]]
     assert F.conv2d(x, weight, padding=2**20, dilation=2**20, stride=2**20).shape == (1, 1, 1, 1)
     assert F.conv1d(x.reshape(1, 16), gradus.ones(1, 1, 1), stride=2**40).tolist() == [[0.0]]
 
 
-def test_meta_tensors_have_no_memory():
+def test_convolution_of_meta_tensors_allocates_no_memory():
     x, weight = gradus.empty(2**20, 3, 2**10, 2**10, device="meta"), gradus.empty(64, 3, 3, 3, device="meta")
     assert gradus.nn.functional.conv2d(x, weight, padding=1).shape == (2**20, 64, 2**10, 2**10)
 
 
 @same
-def test_errors(t):
+def test_errors_of_convolutions_are_those_of_pytorch(t):
     F, ones = t.nn.functional, t.ones
     yield attempt(F.conv2d, ones(4), ones(1, 1, 3, 3)), attempt(F.conv1d, ones(1, 1, 4, 4), ones(1, 1, 3))
     yield attempt(F.conv2d, ones(1, 2, 4, 4), ones(1, 3, 3, 3)), attempt(F.conv2d, ones(1, 3, 4, 4), ones(2, 3, 5, 5))
@@ -212,7 +213,7 @@ def modules(t):
 
 
 @same(tolerance=1e-4)
-def test_modules(t):
+def test_convolution_modules(t):
     for module, sizes in modules(t):
         x = t.randn(*sizes, dtype=module.weight.dtype, requires_grad=True)
         result = module(x)
@@ -221,7 +222,7 @@ def test_modules(t):
 
 
 @same(tolerance=1e-4)
-def test_output_size(t):
+def test_output_size_of_transposed_convolution_modules(t):
     layer, x = t.nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1), t.randn(1, 2, 5, 5)
     for size in ((9, 9), [10, 10], (1, 3, 9, 10)):
         yield layer(x, output_size=size)
@@ -229,14 +230,14 @@ def test_output_size(t):
 
 
 @same
-def test_modules_called_wrongly(t):
+def test_errors_of_convolution_modules(t):
     nn = t.nn
     yield attempt(nn.Conv2d, 3, 4, 3, groups=2), attempt(nn.Conv2d, 4, 3, 3, groups=2), attempt(nn.Conv2d, 4, 4, 3, groups=0)
     yield attempt(nn.Conv2d, 4, 4, 3, padding="same", stride=2), attempt(nn.Conv2d, 1, 2), attempt(nn.ConvTranspose2d, 1, 2, 3, padding_mode="circular")
     yield attempt(nn.Conv2d(3, 4, 3), t.ones(1, 2, 5, 5)), attempt(nn.Conv2d(3, 4, 3), t.ones(3, 2, 2))
 
 
-def test_batch_rules():
+def test_vmap_of_convolutions():
     gradus.manual_seed(0)
     F, x, weight = gradus.nn.functional, gradus.randn(3, 2, 4, 6, 5), gradus.randn(3, 6, 2, 3, 3)
     got = gradus.func.vmap(lambda a, w: F.conv2d(a, w, groups=2, padding=1))(x, weight)
@@ -246,13 +247,14 @@ def test_batch_rules():
     assert gradus.allclose(each[1], gradus.func.grad(lambda w: F.conv2d(x[1], w, groups=2).sin().sum())(weight[0]), atol=1e-4)
 
 
-def test_node_name():
+def test_name_of_the_convolution_node():
     x = gradus.ones(1, 1, 3, requires_grad=True)
     assert gradus.nn.functional.conv1d(x, gradus.ones(1, 1, 2)).grad_fn.name() == "ConvolutionBackward0"
 
 
-def test_long_sums_are_added_up_in_pieces():
-    """Each output is a sum of 4,608 products; added one after the other they would have an error of 9 roundings."""
+def test_long_sums_of_convolutions_lose_little_precision():
+    """Each output is a sum of 4,608 products. If the products were added one after the other, the relative error would be 9 eps; the limit is 4
+    eps."""
     gradus.manual_seed(0)
     for outer, size in ((16, 5), (1, 5), (1, 40), (3, 40)):
         x, weight = gradus.randn(1, 512, size, size), gradus.randn(outer, 512, 3, 3)

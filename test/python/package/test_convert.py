@@ -1,5 +1,5 @@
-"""Tensors made from Python objects: torch.tensor, as_tensor, asarray, frombuffer, Tensor(…) and others, compared with PyTorch where both accept the
-object."""
+"""Tests the functions that make tensors from Python objects: torch.tensor, as_tensor, asarray, frombuffer, Tensor(...) and others. The results are
+compared with PyTorch if it accepts the object."""
 import array
 import fractions
 import gc
@@ -47,7 +47,7 @@ def test_nested_sequences():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_dtype_is_obeyed(name):
+def test_tensor_with_a_given_dtype(name):
     kinds = [lambda rng: rng.random() < 0.5, lambda rng: rng.randint(0, 100), lambda rng: rng.uniform(0, 3)]
     if name.startswith("complex"):
         kinds.append(KINDS[3])
@@ -63,7 +63,7 @@ def test_dtype_is_obeyed(name):
     [], [[]], [[], []], [[[]]], (), range(3), [range(2), range(2)], array.array("f", [1, 2]), bytearray(b"ab"), memoryview(b"ab"), 3, 2.5, True,
     1j, -2**63, [True, 2], [1, 2.5], [1.5, 2j], float("nan"), [float("inf"), 1e300],
 ])
-def test_as_pytorch(data):
+def test_tensor_of_selected_data_agrees_with_pytorch(data):
     assert agrees(gradus.tensor(data), torch.tensor(data))
 
 
@@ -85,7 +85,7 @@ def test_tensors_in_sequences():
     assert gradus.tensor([gradus.ones(2, requires_grad=True), [3, 4]]).requires_grad is False
 
 
-def test_default_dtype():
+def test_tensor_uses_the_default_dtype():
     gradus.set_default_dtype(gradus.float64)
     try:
         assert gradus.tensor([1.5, 2]).dtype == gradus.float64
@@ -95,7 +95,7 @@ def test_default_dtype():
         gradus.set_default_dtype(gradus.float32)
 
 
-def test_large_integers():
+def test_integers_at_and_beyond_the_limits_of_dtypes():
     assert gradus.tensor([2**64 - 1], dtype=gradus.uint64).tolist() == [2**64 - 1]
     assert gradus.tensor([-1], dtype=gradus.uint8).tolist() == [255]
     assert gradus.tensor([2**70], dtype=gradus.float64).tolist() == [2.0**70]
@@ -175,7 +175,7 @@ def shrinking():
     (np.zeros(2, ">i4"), ValueError, "given numpy array has byte order different from the native byte order."),
     (np.zeros(2, "i1,i4")["f1"], ValueError, "given numpy array strides not a multiple of the element byte size."),
 ])
-def test_refused_data(data, error, text):
+def test_tensor_refuses_ragged_and_invalid_data(data, error, text):
     with pytest.raises(error) as caught:
         gradus.tensor(data)
     assert text in str(caught.value)
@@ -198,7 +198,7 @@ def test_refused_data(data, error, text):
     (growing(), "float32", ValueError, "expected sequence of length 1 at dim 0 (got 2)"),
     (shrinking(), "float32", ValueError, "expected sequence of length 2 at dim 0 (got 0)"),
 ])
-def test_refused_for_dtype(data, dtype, error, text):
+def test_tensor_refuses_values_that_overflow_the_dtype(data, dtype, error, text):
     with pytest.raises(error) as caught:
         gradus.tensor(data, dtype=getattr(gradus, dtype))
     assert text in str(caught.value)
@@ -207,7 +207,7 @@ def test_refused_for_dtype(data, dtype, error, text):
 # ---- Arguments of torch.tensor ------------------------------------------------------------------------------------------------------------------
 
 
-def test_arguments():
+def test_arguments_of_tensor():
     assert gradus.tensor(data=[1]).tolist() == [1]
     assert gradus.tensor([1.0], requires_grad=True).is_leaf
     assert gradus.tensor([1], dtype=float).dtype == gradus.float64
@@ -226,20 +226,20 @@ def test_arguments():
     (lambda: gradus.tensor([1], requires_grad=True), RuntimeError, "floating point and complex dtype can require gradients"),
     (lambda: gradus.tensor([1], device="foo"), RuntimeError, "foo"),
 ])
-def test_refused_call(call, error, text):
+def test_tensor_refuses_wrong_arguments(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
 
 
-def test_copying_a_tensor_warns():
+def test_tensor_of_a_tensor_warns():
     x = gradus.ones(2, requires_grad=True)
     with pytest.warns(UserWarning, match="To copy construct from a tensor, it is recommended to use sourceTensor.detach"):
         y = gradus.tensor(x, dtype=gradus.float64)
     assert y.dtype == gradus.float64 and not y.requires_grad and y.is_leaf
 
 
-def test_arrays_are_copied():
+def test_tensor_copies_arrays():
     a = np.arange(6.0).reshape(2, 3)
     for source in (a, a.T, a[::-1, ::2], np.broadcast_to(a, (2, 2, 3))):
         x = gradus.tensor(source)
@@ -283,7 +283,7 @@ def test_asarray():
     (lambda: gradus.asarray(bytearray(b"abcde"), dtype=gradus.int32),
      "buffer length (5 bytes) after offset (0 bytes) must be a multiple of element size (4)"),
 ])
-def test_refused_alias(call, text):
+def test_asarray_with_copy_false_refuses_what_it_cannot_alias(call, text):
     with pytest.raises(ValueError) as caught:
         call()
     assert text in str(caught.value)
@@ -297,7 +297,7 @@ class Interface:
         self.__array_interface__ = {**self.memory.__array_interface__, **changes}
 
 
-def test_array_interface():
+def test_asarray_uses_the_array_interface():
     owner = Interface()
     x = gradus.asarray(owner)
     x[0] = 9
@@ -317,12 +317,12 @@ def test_array_interface():
     ({"strides": (1,)}, ValueError), ({"strides": (4, 4)}, ValueError), ({"strides": ("a",)}, TypeError),
     ({"shape": (2**62, 2**62)}, (RuntimeError, ValueError)), ({"shape": (2**40, 1), "strides": (2**40, 4)}, (RuntimeError, ValueError)),
 ])
-def test_broken_array_interface(changes, error):
+def test_asarray_refuses_an_invalid_array_interface(changes, error):
     with pytest.raises(error):
         gradus.asarray(Interface(**changes))
 
 
-def test_array_interface_that_is_no_dict():
+def test_asarray_refuses_an_array_interface_that_is_no_dict():
     class Odd:
         __array_interface__ = 3
 
@@ -363,24 +363,24 @@ def test_frombuffer():
     (bytearray(8), {"count": 2**62, "dtype": "int64"}, "must not be greater than actual buffer length"),
     (bytearray(9), {"offset": 1, "count": 1, "dtype": "int64"}, "not aligned"),
 ])
-def test_refused_buffer(buffer, options, text):
+def test_frombuffer_refuses_invalid_buffers_and_ranges(buffer, options, text):
     dtype = getattr(gradus, options.pop("dtype", "uint8"))
     with pytest.raises(ValueError) as caught:
         gradus.frombuffer(buffer, dtype=dtype, **options)
     assert text in str(caught.value)
 
 
-def test_frombuffer_needs_a_dtype():
+def test_frombuffer_requires_a_dtype():
     with pytest.raises(TypeError, match="missing 1 required positional arguments"):
         gradus.frombuffer(bytearray(4))
     with pytest.raises(TypeError, match="argument 'count' must be int, not str"):
         gradus.frombuffer(bytearray(4), dtype=gradus.uint8, count="a")
 
 
-# ---- Tensor(…) and the other legacy constructors -------------------------------------------------------------------------------------------------
+# ---- Tensor(...) and the other legacy constructors -----------------------------------------------------------------------------------------------
 
 
-def test_tensor_class():
+def test_tensor_constructor():
     x = gradus.tensor([[1.0, 2.0]])
     assert gradus.Tensor().shape == (0,)
     assert gradus.Tensor(2, 3).shape == gradus.Tensor(gradus.Size([2, 3])).shape == gradus.Tensor(size=(2, 3)).shape == (2, 3)
@@ -401,13 +401,13 @@ def test_tensor_class():
     (lambda: gradus.Tensor(*range(70)), ValueError, "70"),
     (lambda: gradus.LongTensor(gradus.ones(2)), TypeError, "expected a torch.LongTensor"),
 ])
-def test_refused_by_tensor_class(call, error, text):
+def test_tensor_constructor_refuses_wrong_arguments(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
 
 
-def test_classes_by_dtype():
+def test_legacy_tensor_classes_of_dtypes():
     assert gradus.LongTensor([1.5]).tolist() == [1]
     assert gradus.LongTensor(2).dtype == gradus.int64 and gradus.BoolTensor(3).shape == (3,)
     assert gradus.DoubleTensor([1]).dtype == gradus.float64
@@ -423,7 +423,7 @@ def test_classes_by_dtype():
     [1.0, 2.0], [[1, 2], [3, 4]], [np.float32(1), 2], np.ones(3), [np.ones(2), np.ones(2)], Interface(), [[1, 2], [3]], [1, "a"], ["a"], nested(65),
     np.array(["a"]), np.zeros(2, ">i4"), Unwilling(), bytearray(b"abc"),
 ])
-def test_no_references_are_lost(data):
+def test_conversions_leak_no_references(data):
     def make():
         for function in (gradus.tensor, gradus.as_tensor, gradus.asarray):
             try:

@@ -1,4 +1,4 @@
-"""Data loading compared with PyTorch: the same batches in the same order from the same random numbers, with workers and without."""
+"""Compares data loading with PyTorch: the same batches in the same order from the same random numbers, with workers and without."""
 import gc
 import multiprocessing
 import os
@@ -21,7 +21,7 @@ Point = namedtuple("Point", "x y")
 
 
 class Drawing:
-    """A data set whose samples are random numbers from every generator that a worker has."""
+    """A dataset whose samples are random numbers from every generator that a worker process has."""
 
     def __init__(self, library):
         self.library = library
@@ -41,7 +41,7 @@ class Numbers:
         return gradus.tensor(i)
 
 
-def stream_of(library):
+def iterable_dataset(library):
     class Stream(library.utils.data.IterableDataset):
         def __iter__(self):
             info = library.utils.data.get_worker_info()
@@ -51,13 +51,13 @@ def stream_of(library):
     return Stream()
 
 
-def plain(value):
-    """Replaces tensors by lists, so that those of both libraries can be compared."""
+def without_tensors(value):
+    """Replaces tensors by lists, so that the values of both libraries can be compared."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: without_tensors(item) for key, item in value.items()}
+    return [without_tensors(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def two_passes(library, make_dataset, options):
@@ -69,7 +69,7 @@ def two_passes(library, make_dataset, options):
         generator.manual_seed(options["generator"])
         options = {**options, "generator": generator}
     loader = library.utils.data.DataLoader(make_dataset(library), **options)
-    return [[[plain(batch) for batch in loader], library.rand(1).tolist()] for _ in range(2)]
+    return [[[without_tensors(batch) for batch in loader], library.rand(1).tolist()] for _ in range(2)]
 
 
 @pytest.mark.parametrize("options", [
@@ -77,7 +77,7 @@ def two_passes(library, make_dataset, options):
     {"batch_size": 3, "shuffle": True, "num_workers": 2}, {"batch_size": 3, "shuffle": True, "num_workers": 2, "persistent_workers": True},
     {"num_workers": 3, "generator": 4, "prefetch_factor": 5}, {"batch_size": None, "num_workers": 1},
 ], ids=str)
-def test_batches_are_pytorchs(options):
+def test_batches_of_map_style_datasets_are_those_of_pytorch(options):
     assert two_passes(gradus, Drawing, options) == two_passes(torch, Drawing, options)
 
 
@@ -85,11 +85,11 @@ def test_batches_are_pytorchs(options):
     {"batch_size": 2}, {"batch_size": 2, "num_workers": 3}, {"batch_size": None, "num_workers": 3, "persistent_workers": True},
     {"batch_size": 2, "drop_last": True, "num_workers": 2},
 ], ids=str)
-def test_streams_are_pytorchs(options):
-    assert two_passes(gradus, stream_of, options) == two_passes(torch, stream_of, options)
+def test_batches_of_iterable_datasets_are_those_of_pytorch(options):
+    assert two_passes(gradus, iterable_dataset, options) == two_passes(torch, iterable_dataset, options)
 
 
-def test_numpy_is_seeded_in_workers_as_pytorch_does():
+def test_numpy_is_seeded_in_workers_as_in_pytorch():
     numpy = pytest.importorskip("numpy", reason="what is seeded")
 
     class Draws:
@@ -103,7 +103,7 @@ def test_numpy_is_seeded_in_workers_as_pytorch_does():
     assert two_passes(gradus, lambda library: Draws(), options) == two_passes(torch, lambda library: Draws(), options)
 
 
-def test_samplers_are_pytorchs():
+def test_samplers_draw_the_indices_of_pytorch():
     def draw(library):
         library.manual_seed(1)
         data = library.utils.data
@@ -118,7 +118,7 @@ def test_samplers_are_pytorchs():
     assert draw(gradus) == draw(torch)
 
 
-def test_random_split_is_pytorchs():
+def test_random_split_agrees_with_pytorch():
     def split(library):
         library.manual_seed(2)
         generator = library.Generator()
@@ -130,13 +130,13 @@ def test_random_split_is_pytorchs():
     assert split(gradus) == split(torch)
 
 
-def test_datasets():
+def test_dataset_classes():
     data = gradus.utils.data
     tensors = data.TensorDataset(gradus.arange(4), gradus.arange(4) * 10)
     assert len(tensors) == 4 and [x.item() for x in tensors[2]] == [2, 20]
     joined = tensors + tensors
     assert isinstance(joined, data.ConcatDataset) and len(joined) == 8 and joined[5][0].item() == 1 and joined[-1][1].item() == 30
-    assert list(stream_of(gradus) + stream_of(gradus)) == [*range(7), *range(7)]
+    assert list(iterable_dataset(gradus) + iterable_dataset(gradus)) == [*range(7), *range(7)]
     assert data.StackDataset([1, 2], [3, 4]).__getitems__([1, 0]) == [(2, 4), (1, 3)]
     assert data.StackDataset(a=[1, 2], b=data.Subset([5, 6, 7], [2, 0])).__getitems__([0]) == [{"a": 1, "b": 7}]
     assert data.Subset("abcd", [3, 1]).__getitems__([1]) == ["b"]
@@ -144,7 +144,7 @@ def test_datasets():
 
 def bad_calls(library):
     data = library.utils.data
-    DataLoader, stream = data.DataLoader, stream_of(library)
+    DataLoader, stream = data.DataLoader, iterable_dataset(library)
 
     class Half(data.Subset):
         def __getitem__(self, index):
@@ -194,7 +194,7 @@ def bad_calls(library):
 
 
 @pytest.mark.parametrize("what", bad_calls(gradus))
-def test_errors_have_pytorchs_class(what):
+def test_wrong_calls_raise_the_exception_class_of_pytorch(what):
     with pytest.raises(Exception) as expected:
         bad_calls(torch)[what]()
     with pytest.raises(type(expected.value)):
@@ -216,15 +216,15 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
-def test_collating_is_pytorchs(kind):
+def test_default_collate_and_default_convert_agree_with_pytorch(kind):
     for function in ("default_collate", "default_convert"):
         ours, theirs = (getattr(library.utils.data, function)(SAMPLES[kind](library)) for library in (gradus, torch))
-        assert type(ours).__name__ == type(theirs).__name__ and plain(ours) == plain(theirs)
+        assert type(ours).__name__ == type(theirs).__name__ and without_tensors(ours) == without_tensors(theirs)
     assert str(getattr(gradus.utils.data.default_collate(SAMPLES[kind](gradus)), "dtype", "")).split(".")[-1] == \
         str(getattr(torch.utils.data.default_collate(SAMPLES[kind](torch)), "dtype", "")).split(".")[-1]
 
 
-def test_collating_numpy():
+def test_default_collate_and_default_convert_of_numpy_arrays():
     numpy = pytest.importorskip("numpy", reason="what is collated")
     collate, convert = gradus.utils.data.default_collate, gradus.utils.data.default_convert
     batch = collate([numpy.ones(2, dtype="int16"), numpy.zeros(2, dtype="int16")])
@@ -236,7 +236,7 @@ def test_collating_numpy():
     assert convert(numpy.array(["a"])).dtype.kind == "U"
 
 
-# Tests of workers.
+# Tests of loaders with worker processes.
 
 
 def descriptors():
@@ -245,7 +245,7 @@ def descriptors():
 
 @pytest.fixture
 def nothing_is_left():
-    """Checks that no process and no file descriptor of the test remains."""
+    """Fails a test after which a child process or a file descriptor remains."""
     gc.collect()
     before = descriptors()
     yield
@@ -280,14 +280,14 @@ def raise_picky():
     raise Picky(1, 2)
 
 
-def test_a_whole_pass_and_a_broken_off_one(nothing_is_left):
+def test_a_complete_and_an_abandoned_pass_with_workers(nothing_is_left):
     assert [batch.tolist() for batch in loader(Numbers(), batch_size=4)] == [[0, 1, 2, 3], [4, 5]]
     for batch in loader(Numbers()):
         break
 
 
 @pytest.mark.parametrize(("fail", "kind"), [(raise_key_error, KeyError), (raise_picky, RuntimeError)])
-def test_an_exception_comes_out_with_its_traceback(nothing_is_left, fail, kind):
+def test_an_exception_in_a_worker_is_raised_with_its_traceback(nothing_is_left, fail, kind):
     batches = iter(loader(Failing(fail)))
     assert [next(batches).tolist() for _ in range(3)] == [[0], [1], [2]]
     with pytest.raises(kind) as found:
@@ -303,17 +303,17 @@ def test_a_worker_that_dies_is_an_error(nothing_is_left):
             list(loader(Failing(end)))
 
 
-def test_a_worker_that_takes_too_long(nothing_is_left):
+def test_a_slow_worker_is_a_timeout_error(nothing_is_left):
     with pytest.raises(RuntimeError, match="timed out after 0.1 seconds"):
         list(loader(Failing(lambda: time.sleep(1)), timeout=0.1))
 
 
-def test_a_batch_that_cannot_be_pickled(nothing_is_left):
+def test_a_batch_that_cannot_be_pickled_is_an_error(nothing_is_left):
     with pytest.raises(Exception, match="in DataLoader worker process"):
         list(loader([lambda: 1], batch_size=None))
 
 
-def test_an_initialization_that_fails(nothing_is_left):
+def test_an_exception_in_worker_init_fn_is_raised(nothing_is_left):
     def begin(worker):
         raise ValueError(f"worker {worker}")
 
@@ -321,7 +321,7 @@ def test_an_initialization_that_fails(nothing_is_left):
         list(loader(Numbers(), worker_init_fn=begin))
 
 
-def test_persistent_workers_stay_and_a_new_pass_forgets_the_last(nothing_is_left):
+def test_persistent_workers_serve_several_passes(nothing_is_left):
     class Pids(Numbers):
         def __getitem__(self, i):
             return os.getpid()
@@ -333,8 +333,9 @@ def test_persistent_workers_stay_and_a_new_pass_forgets_the_last(nothing_is_left
     del batches
 
 
-def test_large_indices_and_batches_do_not_block(nothing_is_left):
-    """The index lists and the samples are larger than a pipe's buffer, so the loader and the worker write at the same time without a deadlock."""
+def test_large_indices_and_batches_cause_no_deadlock(nothing_is_left):
+    """The lists of indices and the samples are larger than a pipe's buffer, so the loader and the worker write at the same time. This causes no
+    deadlock."""
     indices = [[i] * 100000 for i in range(8)]
 
     class Large:
@@ -347,12 +348,12 @@ def test_large_indices_and_batches_do_not_block(nothing_is_left):
     assert [batch[0, 0].item() for batch in loader(Large(), batch_sampler=indices, num_workers=1, prefetch_factor=4)] == [*range(8)]
 
 
-def test_out_of_order():
+def test_batches_out_of_order_with_in_order_false():
     class Uneven(Numbers):
         def __getitem__(self, i):
             if i == 0:
                 self.others.wait()
-            if i == 5:  # dispatched after batch 3 was received
+            if i == 5:  # the loader sends index 5 after it has received batch 3
                 self.others.set()
             return i
 
@@ -362,7 +363,7 @@ def test_out_of_order():
     assert sorted(batches) == [*range(6)] and batches.index(0) > batches.index(3)
 
 
-def test_what_a_worker_knows_of_itself():
+def test_get_worker_info():
     class Info(Numbers):
         def __getitem__(self, i):
             info = gradus.utils.data.get_worker_info()
@@ -375,13 +376,13 @@ def test_what_a_worker_knows_of_itself():
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_other_ways_to_start(method):
+def test_workers_started_by_spawn_and_forkserver(method):
     data = gradus.utils.data.TensorDataset(gradus.arange(3))
     batches = loader(data, num_workers=1, multiprocessing_context=method)
     assert [batch[0].tolist() for batch in batches] == [[0], [1], [2]]
 
 
-def test_in_a_thread_and_in_a_child(nothing_is_left):
+def test_loading_in_a_thread_and_in_a_forked_process(nothing_is_left):
     found = []
     thread = threading.Thread(target=lambda: found.extend(batch.item() for batch in loader(Numbers())))
     thread.start()
@@ -398,13 +399,13 @@ def test_in_a_thread_and_in_a_child(nothing_is_left):
     del batches
 
 
-def test_pinning_warns():
+def test_pin_memory_warns():
     with pytest.warns(UserWarning, match="pin_memory"):
         assert len(list(gradus.utils.data.DataLoader([1], pin_memory=True))) == 1
 
 
-def test_more_samples_than_the_stream_said():
-    stream = stream_of(gradus)
+def test_an_iterable_dataset_longer_than_its_length_warns():
+    stream = iterable_dataset(gradus)
     type(stream).__len__ = lambda self: 2
     batches = gradus.utils.data.DataLoader(stream)
     assert len(batches) == 2
@@ -416,7 +417,7 @@ def test_more_samples_than_the_stream_said():
             pass
 
 
-def test_workers_fetch_something_ahead():
-    """PyTorch raises the same class of error, and warns when its incomplete iterator is freed."""
+def test_a_prefetch_factor_of_0_is_refused():
+    """PyTorch raises an error of the same class, but it also warns when its incomplete iterator is freed."""
     with pytest.raises(AssertionError, match="prefetch_factor"):
         iter(gradus.utils.data.DataLoader([1], num_workers=1, prefetch_factor=0))

@@ -1,4 +1,4 @@
-"""len() of loaders and samplers, compared with the number of items they yield."""
+"""Compares len() of loaders and samplers with the number of items that they yield."""
 import math
 
 import pytest
@@ -20,7 +20,7 @@ class Stream(IterableDataset):
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 8, 9])
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_loaders(n, drop_last):
+def test_length_of_a_data_loader(n, drop_last):
     for size in (1, 2, 3, 8):
         for data in (Stream(n), list(range(n))):
             loader = DataLoader(data, batch_size=size, drop_last=drop_last)
@@ -30,7 +30,7 @@ def test_loaders(n, drop_last):
         assert len(loader) == len(list(loader)) == n
 
 
-def test_a_stream_without_a_length():
+def test_len_of_a_loader_of_an_iterable_dataset_without_length_is_an_error():
     class Endless(IterableDataset):
         def __iter__(self):
             return iter(range(3))
@@ -39,7 +39,7 @@ def test_a_stream_without_a_length():
         len(DataLoader(Endless(), batch_size=2))
 
 
-def test_a_stream_that_is_longer_than_it_says():
+def test_an_iterable_dataset_longer_than_its_length_warns():
     class Wrong(Stream):
         def __len__(self):
             return 2
@@ -51,7 +51,7 @@ def test_a_stream_that_is_longer_than_it_says():
 
 
 @pytest.mark.parametrize("replacement", [False, True])
-def test_samplers(replacement):
+def test_length_of_a_random_sampler(replacement):
     torch.manual_seed(0)
     for n in (1, 5, 40):
         for samples in (None, 1, 5, 31, 32, 33, 100):

@@ -1,4 +1,4 @@
-"""Cholesky and QR decompositions and triangular solves compared with PyTorch: values, strides, first and second derivatives, errors."""
+"""Compares Cholesky and QR decompositions and triangular solves with PyTorch: values, strides, first and second derivatives, errors."""
 import numpy as np
 import pytest
 
@@ -19,7 +19,7 @@ def tensor(module, values, dtype):
 
 
 def real_sum(module, results, dtype):
-    """Returns a loss that depends on the absolute values of all elements, and so on no phase of a column of Q."""
+    """Returns a loss that depends on the absolute values of all elements, and so does not depend on the phases of the columns of Q."""
     weights = [module.tensor(random(9 + i, tuple(r.shape), "float64").tolist(), dtype=module.float64).reshape(r.shape) for i, r in enumerate(results)]
     return sum((((r.abs() if dtype == "complex128" else r) * w).sum() for r, w in zip(results, weights)), module.zeros((), dtype=module.float64))
 
@@ -28,7 +28,7 @@ def squares(t):
     return (t * t.conj()).real.sum() if t.is_complex() else (t * t).sum()
 
 
-def everything(module, function, inputs, dtype, differentiate=True):
+def results_and_derivatives(module, function, inputs, dtype, differentiate=True):
     given = [tensor(module, values, dtype) for values in inputs]
     results = function(module, *given)
     results = [results] if isinstance(results, module.Tensor) else list(results)
@@ -39,7 +39,7 @@ def everything(module, function, inputs, dtype, differentiate=True):
 
 
 def compare(function, inputs, dtype, differentiate=True):
-    ours, theirs = (everything(module, function, inputs, dtype, differentiate) for module in (gradus, torch))
+    ours, theirs = (results_and_derivatives(module, function, inputs, dtype, differentiate) for module in (gradus, torch))
     for kind, tolerance in ((0, 1e-9), (1, 1e-5)):
         assert len(ours[kind]) == len(theirs[kind])
         for a, b in zip(ours[kind], theirs[kind]):
@@ -51,7 +51,7 @@ def compare(function, inputs, dtype, differentiate=True):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("shape", [(3, 3), (1, 1), (2, 4, 4), (2, 3, 5, 5), (40, 6, 6), (20, 20), (2, 30, 30), (0, 0), (0, 3, 3)])
-def test_cholesky(shape, upper, dtype):
+def test_cholesky_and_cholesky_inverse(shape, upper, dtype):
     root = random(0, shape, dtype)
     matrix = root @ np.conj(np.swapaxes(root, -1, -2)) + 0.5 * np.eye(shape[-1])
     compare(lambda m, a: m.linalg.cholesky(a, upper=upper), [matrix], dtype)
@@ -100,18 +100,18 @@ def error(module, call):
     lambda m: m.linalg.solve_triangular(m.eye(3), m.ones(2, 2), upper=True), lambda m: m.linalg.solve_triangular(m.eye(3), m.ones(3), upper=True),
     lambda m: m.linalg.solve_triangular(m.ones(2, 3), m.ones(3, 2), upper=True),
     lambda m: m.cholesky_solve(m.ones(3), m.eye(3)), lambda m: m.cholesky_solve(m.ones(2, 2), m.eye(3)), lambda m: m.cholesky_inverse(m.ones(3, 2))])
-def test_errors(call):
+def test_errors_of_cholesky_qr_and_solve_triangular(call):
     assert error(gradus, call) == error(torch, call)
 
 
-def test_a_decomposition_that_fails_changes_nothing():
+def test_a_failed_cholesky_does_not_write_out():
     out = gradus.full((2, 2), 7.0)
     with pytest.raises(gradus.linalg.LinAlgError):
         gradus.linalg.cholesky(gradus.tensor([[1.0, 2.0], [2.0, 1.0]]), out=out)
     assert out.tolist() == [[7.0, 7.0], [7.0, 7.0]] and issubclass(gradus.linalg.LinAlgError, RuntimeError)
 
 
-def test_what_failed_is_the_same_in_a_batch():
+def test_cholesky_ex_of_a_batch_equals_that_of_each_matrix():
     matrices = gradus.tensor(np.random.default_rng(0).normal(size=(40, 5, 5)).tolist()) + 2 * gradus.eye(5)
     factor, info = gradus.linalg.cholesky_ex(matrices)
     alone = [gradus.linalg.cholesky_ex(m) for m in matrices]
@@ -120,7 +120,7 @@ def test_what_failed_is_the_same_in_a_batch():
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (4, 2, 3), (64, 32), (7, 3, 3, 3)])
-def test_orthogonal(shape):
+def test_orthogonal_init_agrees_with_pytorch(shape):
     made = []
     for module in (gradus, torch):
         module.manual_seed(0)
@@ -130,13 +130,13 @@ def test_orthogonal(shape):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape, reflections", [((4, 3), 3), ((3, 3), 2), ((2, 5, 4), 4), ((2, 3, 4, 2), 1)])
-def test_products_of_reflections(shape, reflections, dtype):
+def test_householder_product(shape, reflections, dtype):
     compare(lambda m, a, tau: m.linalg.householder_product(a, tau), [random(0, shape, dtype), random(1, (*shape[:-2], reflections), dtype)], dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 3), (2, 5, 4), (2, 40, 30), (30, 30)])
-def test_reflections_of_a_decomposition_without_derivatives(shape, dtype):
+def test_householder_product_and_ormqr_of_geqrf(shape, dtype):
     a, x = random(0, shape, dtype), random(1, (*shape[:-1], 18), dtype)
     compare(lambda m, a: m.linalg.householder_product(*m.geqrf(a.detach())), [a], dtype, differentiate=False)
     for transpose in (False, True):
@@ -144,8 +144,8 @@ def test_reflections_of_a_decomposition_without_derivatives(shape, dtype):
         compare(lambda m, a, x, transpose=transpose: m.ormqr(*m.geqrf(a.detach()), x.detach().mT, left=False, transpose=transpose), [a, x], dtype, differentiate=False)
 
 
-def test_complex_reflections_are_added_up_in_double():
-    """The mean error relative to the largest element, in units of 2^-24, is 2.3. It would be 3.5 if sums were rounded to float32."""
+def test_complex_householder_product_accumulates_in_double():
+    """The mean error relative to the largest element is 2.3 in units of 2^-24. It would be 3.5 if sums were rounded to float32."""
     vectors, tau = (random(seed, shape, "complex128").astype("complex64") for seed, shape in ((0, (200, 6, 6)), (1, (200, 6))))
     found, exact = (gradus.linalg.householder_product(gradus.from_numpy(3 * vectors).to(dtype), gradus.from_numpy(tau).to(dtype)).to(gradus.complex128) for dtype in (gradus.complex64, gradus.complex128))
     assert ((found - exact).abs().amax((1, 2)) / exact.abs().amax((1, 2))).mean() < 2.8 * 2.0**-24
@@ -153,7 +153,7 @@ def test_complex_reflections_are_added_up_in_double():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (2, 3, 5), (0, 3), (2, 0, 3, 2)])
-def test_reflections(shape, dtype):
+def test_geqrf(shape, dtype):
     compare(lambda m, a: tuple(m.geqrf(a.detach())), [random(0, shape, dtype)], dtype, differentiate=False)
 
 
@@ -165,7 +165,7 @@ def test_matrix_exp(shape, size, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-def test_matrix_exp_of_matrices_of_any_size(dtype):
+def test_matrix_exp_of_small_and_large_norms(dtype):
     values = random(3, (6, 5, 5), "complex128" if dtype == "complex64" else "float64") * np.array([0, 1e-6, 0.1, 1, 4, 20])[:, None, None]
     ours, theirs = (np.array(m.matrix_exp(m.tensor(values.tolist(), dtype=getattr(m, dtype))).tolist()) for m in (gradus, torch))
     for a, b in zip(ours, theirs):
@@ -181,7 +181,7 @@ def test_matrix_exp_of_matrices_of_any_size(dtype):
     lambda m: m.linalg.householder_product(m.ones(4, 3), m.ones(4)), lambda m: m.linalg.householder_product(m.ones(2, 4, 3), m.ones(3)),
     lambda m: m.linalg.householder_product(m.ones(2, 4, 3), m.ones(3, 3)), lambda m: m.linalg.householder_product(m.ones(4, 3), m.ones(3, dtype=m.float64)),
     lambda m: m.geqrf(m.ones(2, 2, requires_grad=True))[0].sum().backward()])
-def test_errors_of_reflections_and_exponentials(call):
+def test_errors_of_householder_product_geqrf_and_matrix_exp(call):
     texts = []
     for module in (gradus, torch):
         with pytest.raises(RuntimeError) as caught:
@@ -192,8 +192,8 @@ def test_errors_of_reflections_and_exponentials(call):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("upper", [False, True])
-def test_inverses_of_large_factors(upper, dtype):
-    """Triangular matrices are inverted recursively by halves, with even and with odd numbers of columns."""
+def test_cholesky_inverse_of_large_factors(upper, dtype):
+    """cholesky_inverse inverts triangular matrices recursively by halves. The matrices have even and odd numbers of columns."""
     for sizes in ((48,), (49,), (2, 97), (301,)):
         generator = torch.Generator().manual_seed(0)
         a = torch.randn(*sizes, sizes[-1], generator=generator, dtype=torch.complex128 if "complex" in dtype else torch.float64)
@@ -205,7 +205,7 @@ def test_inverses_of_large_factors(upper, dtype):
 
 
 def on_threads(call):
-    """Returns the results of a call after checking that they have the same bits on 1, 2 and 4 threads."""
+    """Returns the results of a call, after checking that they have the same bits on 1, 2 and 4 threads."""
     before, found = gradus.get_num_threads(), []
     try:
         for threads in (1, 2, 4):
@@ -220,8 +220,9 @@ def on_threads(call):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(191, 191), (192, 192), (193, 193), (240, 240), (340, 340), (3, 200, 200)])
-def test_large_matrices_have_the_same_factors_on_any_number_of_threads(shape, dtype):
-    """Panels have 48 columns; the sizes are around multiples of 48. Threads cooperate on large matrices of a batch and share out small ones."""
+def test_cholesky_of_large_matrices_does_not_depend_on_the_number_of_threads(shape, dtype):
+    """Cholesky works on panels of 48 columns, and the sizes are around multiples of 48. Threads cooperate on each large matrix of a batch, and divide
+    the small matrices of a batch among them."""
     a, n = random(11, shape, dtype), shape[-1]
     a = (a @ np.swapaxes(a, -1, -2).conj() + n * np.eye(n)).astype(dtype)
     (l,) = on_threads(lambda: [gradus.linalg.cholesky(gradus.tensor(a))])
@@ -232,8 +233,8 @@ def test_large_matrices_have_the_same_factors_on_any_number_of_threads(shape, dt
 
 
 @pytest.mark.parametrize("place", [0, 47, 48, 150, 199])
-def test_large_matrices_that_are_not_positive(place):
-    """info is the order of the first leading minor that is not positive."""
+def test_cholesky_ex_info_of_large_matrices(place):
+    """info is the order of the first leading principal minor that is not positive."""
     a = 200 * np.eye(200) + np.ones((200, 200))
     a[place, place] = -1
     a[199, 199] = -1
@@ -245,8 +246,8 @@ LARGE = [(95, 95), (96, 96), (97, 97), (127, 128), (128, 127), (129, 129), (300,
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("m, n", LARGE)
-def test_reflections_by_blocks(m, n, dtype):
-    """For sizes around the block size, the factors are orthogonal, multiply to the matrix, and agree between the modes."""
+def test_blocked_qr_of_large_matrices(m, n, dtype):
+    """For sizes around the block size, the factors of QR are orthogonal, multiply to the matrix, and agree between the modes."""
     gradus.manual_seed(m + n)
     a = gradus.randn(m, n, dtype=getattr(gradus, dtype))
     bound = 1e-4 if dtype in ("float32", "complex64") else 1e-12
@@ -265,8 +266,8 @@ def test_reflections_by_blocks(m, n, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_reflections_by_blocks_have_the_same_bits(dtype):
-    """The results are the same for any number of threads and in a batch."""
+def test_blocked_qr_does_not_depend_on_threads_and_batch(dtype):
+    """The results of QR have the same bits for any number of threads, and for a matrix alone and in a batch."""
     gradus.manual_seed(0)
     before = gradus.get_num_threads()
     try:
@@ -286,7 +287,7 @@ def test_reflections_by_blocks_have_the_same_bits(dtype):
         gradus.set_num_threads(before)
 
 
-def test_a_large_matrix_with_nan():
+def test_qr_of_a_large_matrix_with_nan():
     a = gradus.zeros(150, 150).fill_diagonal_(1)
     a[3, 70] = float("nan")
     q, r = gradus.linalg.qr(a)
@@ -297,8 +298,8 @@ def test_a_large_matrix_with_nan():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("n", [25, 32, 33, 64, 65, 97, 200])
-def test_large_triangles_are_solved_by_halves(n, left, dtype):
-    """Row-major and column-major triangular matrices, with two and with many right-hand sides."""
+def test_solve_triangular_with_large_matrices(n, left, dtype):
+    """The triangular matrices are row-major and column-major, with two and with many right-hand sides."""
     a = random(20, (n, n), dtype) / n + 2 * np.eye(n, dtype=dtype)
     for upper in (True, False):
         for unit in (True, False):
@@ -314,8 +315,9 @@ def test_large_triangles_are_solved_by_halves(n, left, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("n", [25, 64])
-def test_solutions_have_the_same_bits_beside_others(n, upper, dtype):
-    """Right-hand sides are computed in the lanes of a vector: 3 of them fill part of a vector, 70 fill more than two vectors."""
+def test_solve_triangular_of_some_right_sides_has_the_bits_of_all(n, upper, dtype):
+    """The right-hand sides are computed in the lanes of SIMD vectors: 3 of them fill a part of one vector, 70 fill more than two vectors. A
+    right-hand side must have the same bits in both cases."""
     triangle, b = gradus.tensor(random(22, (n, n), dtype) / n + 2 * np.eye(n, dtype=dtype)), gradus.tensor(random(23, (n, 70), dtype))
     for left in (True, False):
         many, few = (gradus.linalg.solve_triangular(triangle, x if left else x.mT.contiguous(), upper=upper, left=left) for x in (b, b[:, :3]))
@@ -326,8 +328,9 @@ def test_solutions_have_the_same_bits_beside_others(n, upper, dtype):
 @pytest.mark.parametrize("n", [1, 3, 8, 16])
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("sizes", [(37,), (3, 20), (3, 1), ()])
-def test_triangles_have_the_same_bits_alone_and_in_a_batch_by_rows_and_by_columns(sizes, upper, n, dtype):
-    """Batches of triangular matrices that broadcast with a batch of 3 x 20, or of 37, right-hand sides."""
+def test_solve_triangular_has_the_same_bits_in_a_batch_and_in_any_memory_order(sizes, upper, n, dtype):
+    """A batch of triangular matrices of the shape `sizes` broadcasts with a batch of 37, or 3 x 20, right-hand sides. All results have the bits of
+    separate calls."""
     batch = (37,) if sizes == (37,) else (3, 20)
     rows, right = (gradus.from_numpy(random(6 + i, shape, dtype)) for i, shape in enumerate([(*sizes, n, n), (*batch, n, 2)]))
     columns = rows.mT.contiguous().mT

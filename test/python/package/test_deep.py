@@ -1,4 +1,5 @@
-"""Chains and nesting of any depth on a small stack, each in a process of its own: the worst outcome is an exception, never a crash."""
+"""Runs programs that nest calls, graphs or objects very deeply, on a small stack, each in a process of its own. The worst outcome is an exception,
+never a crash."""
 import subprocess
 import sys
 import textwrap
@@ -83,7 +84,7 @@ def cycle():
     gc.collect()
 """
 
-# Programs, and the exception that each may end with.
+# Name -> (program that nests calls or objects deeply, exception with which it may end, or None if it must succeed).
 PROGRAMS = {
     "hooks": ("nested_backward('tensor')", "RuntimeError"),
     "prehooks": ("nested_backward('pre')", "RuntimeError"),
@@ -110,7 +111,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_depth(name):
+def test_deep_nesting_does_not_crash_on_a_small_stack(name):
     program, allowed = PROGRAMS[name]
     text = PRELUDE + textwrap.dedent(f"""
 try:

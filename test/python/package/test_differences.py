@@ -1,4 +1,4 @@
-"""gradient, logcumsumexp, renorm, hash_tensor, range and _chunk_cat compared with PyTorch."""
+"""Compares gradient, logcumsumexp, renorm, hash_tensor, range and _chunk_cat with PyTorch."""
 import gradus
 import pytest
 from oracle import torch
@@ -7,7 +7,8 @@ X = [[0.0, 1.0, 4.0, 9.0], [16.0, 25.0, 36.0, 49.0], [64.0, 81.0, 100.0, 121.0]]
 
 
 def results(function):
-    """Returns the results of a function of each library as lists, or the class and the text of the error."""
+    """Calls function(library) for Gradus and PyTorch and returns a list of the two results. A result is converted to lists. If the call raises an
+    error, its class and text take the place of the result."""
     found = []
     for library in (gradus, torch):
         try:
@@ -54,7 +55,7 @@ def test_range(args):
     assert ours == theirs
 
 
-def test_hashes_and_chunks():
+def test_hash_tensor_and_chunk_cat():
     for options in ({}, {"dim": 0}, {"dim": [1], "keepdim": True}, {"dim": 5}, {"mode": 1}):
         for dtype in ("float32", "float16", "int64", "int8"):
             ours, theirs = results(lambda library: library.hash_tensor(library.tensor(X).to(getattr(library, dtype)), **options))

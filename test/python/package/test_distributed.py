@@ -1,4 +1,4 @@
-"""distributed and DistributedDataParallel in one process behave as PyTorch with gloo in one process."""
+"""Checks that distributed and DistributedDataParallel in one process behave as PyTorch with gloo in one process."""
 import importlib
 
 import gradus
@@ -25,7 +25,7 @@ def group():
 
 
 @same
-def test_group(t):
+def test_process_group_queries(t):
     dist = t.distributed
     yield dist.is_available(), dist.is_initialized(), dist.get_rank(), dist.get_world_size(), dist.get_backend(), dist.is_gloo_available()
     yield attempt(dist.init_process_group, "gloo", rank=0, world_size=1, store=dist.HashStore()), dist.group.WORLD is not None
@@ -36,7 +36,7 @@ def test_group(t):
 
 
 @same
-def test_collectives(t):
+def test_collective_operations(t):
     dist = t.distributed
     for dtype in (t.float32, t.int64):
         x = t.arange(6).to(dtype)
@@ -56,7 +56,7 @@ def test_collectives(t):
 
 
 @same
-def test_wrong_arguments(t):
+def test_wrong_arguments_of_distributed_functions(t):
     dist = t.distributed
     yield attempt(dist.all_reduce, 3)[0], attempt(dist.all_gather, t.ones(2), t.ones(2))[0], attempt(dist.gather, t.ones(2)), attempt(dist.scatter, t.ones(2))
     yield attempt(dist.send, t.ones(2), 0)
@@ -67,7 +67,7 @@ def test_wrong_arguments(t):
     dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
 
 
-def test_more_processes_are_refused():
+def test_process_groups_of_several_processes_are_refused():
     dist = gradus.distributed
     dist.destroy_process_group()
     with pytest.raises(NotImplementedError, match="process groups of one process; a world of 2"):
@@ -77,7 +77,7 @@ def test_more_processes_are_refused():
         dist.recv(gradus.ones(2))
 
 
-def test_group_of_the_environment(monkeypatch):
+def test_init_process_group_from_environment_variables(monkeypatch):
     """Sets the environment variables with which torchrun starts a program."""
     dist = gradus.distributed
     dist.destroy_process_group()

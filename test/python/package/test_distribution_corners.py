@@ -1,4 +1,4 @@
-"""Distributions compared with PyTorch: parameters at and beyond their limits, numbers and integers as parameters, and expand."""
+"""Compares distributions with PyTorch: parameters at and beyond their limits, numbers and integers as parameters, and expand."""
 import re
 import warnings
 
@@ -10,12 +10,13 @@ from oracle import torch
 from test_transforms import array
 
 CORNERS = [-1.0, 0.0, 1.0, 2.0, 1e-6, 1e6, float("nan"), float("inf")]
-# If PyTorch fails because of a bug (its GeneralizedPareto mixes dtypes, its expanded Multinomial lacks an attribute), Gradus may return a result.
+# Classes of errors that PyTorch raises because of bugs (its GeneralizedPareto mixes dtypes, its expanded Multinomial lacks an attribute). Gradus may
+# return a result instead.
 FAILURES = ("RuntimeError", "AttributeError")
 POINTS = [-1.0, 0.0, 0.25, 1.0, 3.0]
 
 
-def plain(text):
+def normalized(text):
     """Returns the text of an error without the names of packages and the values of tensors."""
     text = text.replace("gradus.", "torch.").replace("gradus", "torch")
     return re.sub(r"\s+", "", re.sub(r"tensor\(.*?\]\)|tensor\(.*?\)", "tensor", text, flags=re.S))
@@ -27,7 +28,7 @@ def attempt(function):
         try:
             return function()
         except (ValueError, NotImplementedError) as error:
-            return f"{type(error).__name__}: {plain(str(error))}"
+            return f"{type(error).__name__}: {normalized(str(error))}"
         except Exception as error:
             return type(error).__name__
 
@@ -41,8 +42,9 @@ def expect_equal(name, got, wanted, tolerance=1e-7):
     np.testing.assert_allclose(array(got), array(wanted), rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-def ask(t, make):
-    """Yields (question, answer) for everything that a distribution computes, without gradients."""
+def questions_and_answers(t, make):
+    """Yields (name, value or error) for each attribute and function of the distribution that make() returns, and for samples. Gradients are not
+    computed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         t.distributions.Distribution.set_default_validate_args(True)
@@ -64,9 +66,9 @@ def ask(t, make):
 
 
 def compare(make):
-    """Compares the distributions that `make(t)` returns for both packages. PyTorch's tests, once imported, disable its checks of arguments, so they
-    are enabled."""
-    ours, theirs = dict(ask(gradus, lambda: make(gradus))), dict(ask(torch, lambda: make(torch)))
+    """Compares the distributions that make(t) returns for both libraries `t`. PyTorch's own tests disable its checks of arguments when they are
+    imported, so this function enables the checks."""
+    ours, theirs = (dict(questions_and_answers(t, lambda: make(t))) for t in (gradus, torch))
     assert list(ours) == list(theirs), (ours, theirs)
     for question, wanted in theirs.items():
         expect_equal(question, ours[question], wanted)
@@ -74,14 +76,14 @@ def compare(make):
 
 @pytest.mark.parametrize("corner", CORNERS)
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_parameters_at_the_border(case, corner):
-    """One element, or all elements, of each parameter in turn are set to a limit."""
+def test_distributions_with_parameters_at_their_limits(case, corner):
+    """Each parameter in turn has one element, or all elements, set to a limit."""
     if (case[0], corner) == ("VonMises", float("inf")):
         pytest.skip("no draw is ever accepted, in PyTorch neither")
     if (case[0], corner) == ("LowRankMultivariateNormal", 1e6):
         pytest.skip("1e12 and 1 are added there, so that few digits are left")
     for parameter in case[1]:
-        for everywhere in (False,) if "matrix" in parameter else (False, True):  # a matrix of equal numbers is singular up to rounding
+        for everywhere in (False,) if "matrix" in parameter else (False, True):  # a matrix whose numbers are all equal is singular up to rounding
             def make(t):
                 made = parameters(t, case)
                 flat = made[parameter].reshape(-1).clone()
@@ -92,8 +94,8 @@ def test_parameters_at_the_border(case, corner):
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_parameters_that_are_numbers_or_of_other_dtypes(case):
-    """Parameters that are Python numbers, a number with a tensor, integers, and float32 with float64."""
+def test_distributions_with_numbers_integers_and_mixed_dtypes_as_parameters(case):
+    """Parameters are Python numbers, a number together with a tensor, integers, or float32 together with float64."""
     def numbers(t):
         return {key: value.reshape(-1)[0].item() for key, value in parameters(t, case).items()}
 
@@ -106,14 +108,14 @@ def test_parameters_that_are_numbers_or_of_other_dtypes(case):
     def dtypes(t):
         return {key: value.to(t.float32 if i % 2 else t.float64) for i, (key, value) in enumerate(parameters(t, case).items())}
     for change in (numbers, mixed, integers, dtypes):
-        ours, theirs = (attempt(lambda: ask_types(t, case, change)) for t in (gradus, torch))
+        ours, theirs = (attempt(lambda: shapes_and_dtypes(t, case, change)) for t in (gradus, torch))
         if isinstance(ours, str) and isinstance(theirs, str):
             assert ours.split(":")[0] == theirs.split(":")[0], change.__name__
         else:
             assert ours == theirs or set(FAILURES) & set(map(str, theirs)), change.__name__
 
 
-def ask_types(t, case, change):
+def shapes_and_dtypes(t, case, change):
     made = getattr(t.distributions, case[0])(**FIXED.get(case[0], {}), **change(t))
     drawn = made.sample((2,))
     return [tuple(made.batch_shape), tuple(made.event_shape), attempt(lambda: str(made.mean.dtype)[-5:]), str(drawn.dtype)[-5:], tuple(drawn.shape),
@@ -121,8 +123,9 @@ def ask_types(t, case, change):
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_expanded(case):
-    """An expanded distribution gives the same answers as the original and keeps its checks of arguments."""
+def test_expanded_distributions(case):
+    """An expanded distribution has the attributes and function values of PyTorch's expanded distribution, the same class, and refuses the same sizes
+    of expand."""
     def make(t):
         made = getattr(t.distributions, case[0])(**FIXED.get(case[0], {}), **parameters(t, case))
         return made.expand((3, *made.batch_shape))

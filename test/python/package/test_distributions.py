@@ -1,4 +1,4 @@
-"""Every distribution compared with PyTorch: attributes, probabilities, samples after a seed, and gradients of all of them."""
+"""Compares every distribution with PyTorch: attributes, probabilities, samples after a seed, and gradients of all of them."""
 import pickle
 
 import numpy as np
@@ -28,7 +28,8 @@ def attempt(function):
 
 
 def answers(module, case, dtype, given):
-    """Yields (name, answer, inputs to differentiate by) for each attribute, function and sample."""
+    """Yields (name, value or error, inputs with respect to which the value is differentiated) for each attribute and function of a distribution, and
+    for samples."""
     distribution, parameters = build(module, case, dtype=dtype, requires_grad=True)
     inputs = [p for p in parameters.values() if p.requires_grad]
     for name in FACTS:
@@ -61,7 +62,7 @@ EVERYTHING = [pytest.param(case, dtype, id=f"{name}-{dtype}") for case, name in 
 
 @pytest.mark.parametrize("case,dtype", EVERYTHING)
 @pytest.mark.filterwarnings("ignore")
-def test_everything_beside_pytorch(case, dtype):
+def test_attributes_functions_and_gradients_agree_with_pytorch(case, dtype):
     torch.manual_seed(1)
     given = build(torch, case, dtype=dtype)[0].sample((7,)).tolist()
     tolerance = TOLERANCES[dtype]
@@ -79,7 +80,7 @@ def test_everything_beside_pytorch(case, dtype):
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_shapes_and_words(case):
+def test_shapes_supports_and_repr(case):
     (ours, _), (theirs, _) = build(gradus, case), build(torch, case)
     for name in ("batch_shape", "event_shape", "has_rsample", "has_enumerate_support"):
         assert getattr(ours, name) == getattr(theirs, name), name
@@ -94,7 +95,7 @@ def test_shapes_and_words(case):
 @pytest.mark.parametrize("name,arguments", [
     ("Normal", (0.0, -1.0)), ("Normal", ("x", 1.0)), ("Bernoulli", ()), ("Bernoulli", (0.5, 0.5)), ("Bernoulli", (1.5,)), ("Uniform", (1.0, 0.0)),
     ("Geometric", (0.0,)), ("LKJCholesky", (1,)), ("Gamma", (float("nan"), 1.0)), ("Categorical", (0.5,)), ("Multinomial", (2.5,))])
-def test_wrong_parameters(name, arguments):
+def test_invalid_parameters_are_refused_as_in_pytorch(name, arguments):
     def error(module):
         module.distributions.Distribution.set_default_validate_args(True)  # PyTorch's own tests, once imported, disable these checks
         with pytest.raises(Exception) as caught:
@@ -107,7 +108,7 @@ def test_wrong_parameters(name, arguments):
 @pytest.mark.parametrize("name,arguments,value", [
     ("Normal", (0.0, 1.0), 1.0), ("Bernoulli", (0.5,), [0.5]), ("Exponential", (1.0,), [-1.0]), ("Beta", (1.0, 1.0), [2.0]), ("Uniform", (0.0, 1.0), [3.0]),
     ("Poisson", (1.0,), [0.5]), ("Dirichlet", ([1.0, 1.0],), [0.7, 0.7]), ("Dirichlet", ([1.0, 1.0],), [0.7, 0.2, 0.1]), ("Normal", ([0.0, 0.0], 1.0), [1.0, 2.0, 3.0])])
-def test_wrong_values(name, arguments, value):
+def test_log_prob_of_invalid_values_is_refused_as_in_pytorch(name, arguments, value):
     def error(module):
         module.distributions.Distribution.set_default_validate_args(True)
         made = [module.tensor(a) if isinstance(a, list) else a for a in arguments]
@@ -117,7 +118,7 @@ def test_wrong_values(name, arguments, value):
     assert error(gradus) == error(torch)
 
 
-def test_validation_can_be_switched_off():
+def test_validation_of_arguments_can_be_disabled():
     Normal = gradus.distributions.Normal
     assert Normal(0.0, -1.0, validate_args=False).scale == -1
     gradus.distributions.Distribution.set_default_validate_args(False)
@@ -129,7 +130,7 @@ def test_validation_can_be_switched_off():
         gradus.distributions.Distribution.set_default_validate_args(3)
 
 
-def test_a_subclass_with_parameters_of_its_own_needs_an_expand_of_its_own():
+def test_expand_of_a_subclass_with_custom_init_must_be_overridden():
     class Own(gradus.distributions.Normal):
         def __init__(self, x):
             super().__init__(x, 1.0)
@@ -152,7 +153,7 @@ def vectors(module):
 
 
 @pytest.mark.parametrize("components", [normals, vectors])
-def test_mixtures(components):
+def test_mixture_same_family(components):
     found = []
     for module in (gradus, torch):
         m = mixture(module, components)

@@ -1,4 +1,4 @@
-"""KL divergences of every pair of classes that PyTorch has a function for, with gradients, and the search for the function of a pair."""
+"""Tests the KL divergence, with gradients, for every pair of classes for which PyTorch has a function, and the search for the function of a pair."""
 import warnings
 
 import numpy as np
@@ -22,7 +22,7 @@ def pairs():
 def divergence(module, names, dtype):
     made = [build(module, FIRST[name], seed=seed, dtype=dtype, requires_grad=True) for name, seed in zip(names, (0, 50))]
     shape = np.broadcast_shapes(*(tuple(distribution.batch_shape) for distribution, _ in made))
-    result = module.distributions.kl_divergence(*(distribution.expand(shape) for distribution, _ in made))  # PyTorch's infinities do not broadcast
+    result = module.distributions.kl_divergence(*(distribution.expand(shape) for distribution, _ in made))  # expanded, because PyTorch's infinite divergences do not broadcast
     inputs = [p for _, parameters in made for p in parameters.values() if p.requires_grad]
     if not result.requires_grad:
         return [result]
@@ -32,7 +32,7 @@ def divergence(module, names, dtype):
 
 
 @pytest.mark.parametrize("names", pairs(), ids="-".join)
-def test_pairs(names):
+def test_kl_divergence_of_each_pair_agrees_with_pytorch(names):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = attempt(lambda: divergence(torch, names, "float64"))
@@ -45,17 +45,17 @@ def test_pairs(names):
         np.testing.assert_allclose(array(got), array(wanted), rtol=1e-7, atol=1e-9)
 
 
-def test_batches_broadcast():
+def test_kl_divergence_broadcasts_batches():
     p, q = D.Uniform(gradus.tensor([0.1, -1.0]), 2.0), D.Gamma(gradus.ones(3, 1), 1.0)
     assert (gradus.isinf(D.kl_divergence(p, q)) == gradus.tensor([False, True])).all() and D.kl_divergence(p, q).shape == (3, 2)
 
 
-def test_pytorch_has_no_other_pair():
+def test_the_registered_pairs_are_those_of_pytorch():
     theirs = {(p.__name__, q.__name__) for p, q in torch.distributions.kl._KL_REGISTRY}
     assert {(p.__name__, q.__name__) for p, q in D.kl._KL_REGISTRY} == theirs
 
 
-def test_the_most_derived_pair_is_found_and_ambiguity_is_said():
+def test_register_kl_finds_the_most_derived_pair_and_warns_of_ambiguity():
     class A(D.Normal):
         pass
 
@@ -74,7 +74,7 @@ def test_the_most_derived_pair_is_found_and_ambiguity_is_said():
         D.kl._KL_MEMOIZE.clear()
 
 
-def test_errors():
+def test_errors_of_kl_divergence_and_register_kl():
     with pytest.raises(NotImplementedError, match=r"No KL\(p \|\| q\) is implemented for p type Weibull and q type Normal"):
         D.kl_divergence(D.Weibull(1.0, 1.0), D.Normal(0.0, 1.0))
     with pytest.raises(TypeError, match="Expected type_p to be a Distribution subclass"):

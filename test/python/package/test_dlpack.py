@@ -1,4 +1,4 @@
-"""DLPack in both directions, with NumPy and PyTorch, by versioned and unversioned capsules and by the C exchange API."""
+"""Tests DLPack in both directions, with NumPy and PyTorch, by versioned and unversioned capsules and by the C exchange API."""
 import ctypes
 import gc
 import sys
@@ -32,7 +32,7 @@ def values(x):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_torch(name):
+def test_exchange_with_pytorch(name):
     for x in views_of(sample(name)):
         theirs = torch.from_dlpack(x)
         assert str(theirs.dtype) == str(x.dtype) and values(theirs) == values(x)
@@ -43,7 +43,7 @@ def test_torch(name):
 
 
 @pytest.mark.parametrize("name", NUMPY)
-def test_numpy(name):
+def test_exchange_with_numpy(name):
     for x in [*views_of(sample(name)), sample(name)[:, ::-1]]:
         array = np.from_dlpack(x)
         assert array.dtype == name and array.tolist() == x.tolist()
@@ -53,7 +53,7 @@ def test_numpy(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("max_version", [None, (0, 8), (1, 0), (1, 3), (2, 0)])
-def test_own_capsules(name, max_version):
+def test_round_trip_through_capsules(name, max_version):
     for x in [*views_of(sample(name)), sample(name)[::-1, ::-1]]:
         y = gradus.from_dlpack(x.__dlpack__(max_version=max_version))
         assert y.dtype == x.dtype and values(y) == values(x)
@@ -73,13 +73,13 @@ def test_names_of_capsules():
     assert gradus.from_dlpack(torch.utils.dlpack.to_dlpack(torch.ones(2))).tolist() == [1, 1]
 
 
-def test_device():
+def test_dlpack_device():
     assert gradus.ones(2).__dlpack_device__() == (1, 0)
     assert gradus.from_dlpack(np.ones(2), device="cpu").tolist() == [1, 1]
     assert gradus.from_dlpack(np.ones(2), device="meta").device.type == "meta"
 
 
-def test_copies():
+def test_copy_argument():
     x, a = gradus.ones(2), np.ones(2)
     assert gradus.from_dlpack(x, copy=True).data_ptr() != x.data_ptr() == gradus.from_dlpack(x, copy=False).data_ptr()
     assert gradus.from_dlpack(x.__dlpack__(copy=True)).data_ptr() != x.data_ptr()
@@ -90,7 +90,7 @@ def test_copies():
     assert a[0] == 5
 
 
-def test_what_is_read_only_is_copied():
+def test_read_only_arrays_are_copied():
     a = np.ones(2)
     a.flags.writeable = False
     gradus.from_dlpack(a)[0] = 5
@@ -102,7 +102,7 @@ def test_what_is_read_only_is_copied():
 # ---- Lifetimes -----------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_memory_is_kept_and_given_back():
+def test_an_imported_tensor_keeps_its_producer_alive():
     a = np.ones(3)
     references = sys.getrefcount(a)
     x = gradus.from_dlpack(a)
@@ -117,12 +117,12 @@ def test_memory_is_kept_and_given_back():
     assert theirs.sum().item() == 2000
 
 
-def test_unused_capsules_give_back():
+def test_unused_capsules_release_their_tensor():
     x = gradus.ones(1000)
     assert lost(lambda: (x.__dlpack__(), x.__dlpack__(max_version=(1, 0), copy=True)), x) == 0
 
 
-def test_given_back_on_another_thread():
+def test_imported_tensors_are_released_on_another_thread():
     a = np.ones(3)
     references = sys.getrefcount(a)
     tensors = [gradus.from_dlpack(a) for _ in range(50)]
@@ -170,8 +170,8 @@ def exchange():
     return exchange_of(gradus.Tensor)
 
 
-def test_a_capsule_says_whether_it_is_a_copy():
-    """A capsule over a copy has the flag that the standard requires; PyTorch does not set it."""
+def test_versioned_capsules_have_the_copied_flag():
+    """A capsule over a copy has the flag that the standard requires. PyTorch does not set this flag."""
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
     x = gradus.ones(3)
     for copy, flags in ((True, 2), (False, 0), (None, 0)):
@@ -180,7 +180,7 @@ def test_a_capsule_says_whether_it_is_a_copy():
         assert managed.flags == flags and (managed.data != x.data_ptr()) == bool(copy)
 
 
-def test_exchange_hands_over(exchange):
+def test_exchange_api_exports_a_tensor(exchange):
     assert list(exchange.version) == list(exchange_of(torch.Tensor).version) and not exchange.previous
     x, managed, result = gradus.tensor([[1.0, 2.0], [3.0, 4.0]]).t(), ctypes.POINTER(Managed)(), ctypes.py_object()
     assert exchange.managed_of_object(x, ctypes.byref(managed)) == 0
@@ -191,21 +191,21 @@ def test_exchange_hands_over(exchange):
     assert result.value.tolist() == [[1, 3], [2, 4]] and isinstance(result.value, torch.Tensor)
 
 
-def test_exchange_takes(exchange):
+def test_exchange_api_imports_a_tensor(exchange):
     theirs, managed, result = torch.ones(2, 3), ctypes.POINTER(Managed)(), ctypes.py_object()
     assert exchange_of(torch.Tensor).managed_of_object(theirs, ctypes.byref(managed)) == 0
     assert exchange.object_of_managed(managed, ctypes.byref(result)) == 0
     assert result.value.shape == (2, 3) and result.value.data_ptr() == theirs.data_ptr()
 
 
-def test_exchange_describes(exchange):
+def test_exchange_api_fills_a_borrowed_tensor(exchange):
     x, plain, stream = gradus.ones(2, 3), Plain(), ctypes.c_void_p(1)
     assert exchange.tensor_of_object(x, ctypes.byref(plain)) == 0
     assert plain.data == x.data_ptr() and plain.sizes[:2] == [2, 3] and plain.strides[:2] == [3, 1]
     assert exchange.current_stream(1, 0, ctypes.byref(stream)) == 0 and stream.value is None
 
 
-def test_exchange_allocates(exchange):
+def test_exchange_api_allocates_tensors(exchange):
     plain, managed, result, errors = Plain(), ctypes.POINTER(Managed)(), ctypes.py_object(), []
     set_error = SET_ERROR(lambda context, kind, message: errors.append((kind, message)))
     plain.ndim, plain.code, plain.bits, plain.lanes, plain.device = 2, 2, 64, 1, (ctypes.c_int32 * 2)(1, 0)
@@ -220,7 +220,7 @@ def test_exchange_allocates(exchange):
     assert [kind for kind, _ in errors] == [b"BufferError", b"MemoryError"]
 
 
-def test_exchange_refuses(exchange):
+def test_exchange_api_refuses_wrong_objects(exchange):
     managed, plain = ctypes.POINTER(Managed)(), Plain()
     for call in (lambda x: exchange.managed_of_object(x, ctypes.byref(managed)), lambda x: exchange.tensor_of_object(x, ctypes.byref(plain))):
         with pytest.raises(TypeError):
@@ -237,7 +237,7 @@ def test_exchange_refuses(exchange):
     (lambda: gradus.ones(2, device="meta").__dlpack__(), BufferError, "Cannot pack tensors on meta"),
     (lambda: gradus.ones(2, device="meta").__dlpack_device__(), BufferError, "meta"),
     (lambda: gradus.ones(2).__dlpack__(stream=1), BufferError, "stream must be None"),
-    (lambda: gradus.ones(2).__dlpack__(dl_device=(2, 0)), BufferError, "cannot hand a tensor on cpu over to DLPack device (2, 0)"),
+    (lambda: gradus.ones(2).__dlpack__(dl_device=(2, 0)), BufferError, "cannot export a tensor on cpu to DLPack device (2, 0)"),
     (lambda: gradus.ones(2).__dlpack__(dl_device=3), TypeError, "argument 'dl_device' must be a tuple of two ints, not int"),
     (lambda: gradus.ones(2).__dlpack__(max_version=("a", 1)), TypeError, ""),
     (lambda: gradus.ones(2).__dlpack__(copy=3), TypeError, "argument 'copy' must be bool, not int"),
@@ -247,7 +247,7 @@ def test_exchange_refuses(exchange):
     (lambda: gradus.from_dlpack(np.zeros(2, np.longdouble)), BufferError, ""),
     (lambda: gradus.to_dlpack(3), TypeError, "argument 'tensor' must be Tensor, not int"),
 ])
-def test_refused(call, error, text):
+def test_refused_exports_and_imports(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
@@ -281,7 +281,7 @@ class Producer:
         return tuple(self.managed.device)
 
 
-def test_producer():
+def test_import_from_a_producer_of_capsules():
     producer = Producer()
     x = gradus.from_dlpack(producer)
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]] and producer.deleted == 0
@@ -297,7 +297,7 @@ def test_producer():
     {"bits": 4}, {"byte_offset": 1}, {"sizes": (ctypes.c_int64 * 2)(2**62, 2**62)}, {"sizes": (ctypes.c_int64 * 2)(-1, 2)},
     {"strides": (ctypes.c_int64 * 2)(2**62, 2**62)},
 ])
-def test_broken_producers(changes):
+def test_invalid_capsules_are_refused_and_deleted(changes):
     producer = Producer(**changes)
     with pytest.raises((BufferError, ValueError, RuntimeError)):
         gradus.from_dlpack(producer)
@@ -305,7 +305,7 @@ def test_broken_producers(changes):
 
 
 class Old:
-    """An object whose __dlpack__ takes no arguments, as before versioned capsules."""
+    """An object whose __dlpack__ takes no arguments, as before DLPack had versioned capsules."""
 
     def __dlpack__(self):
         return np.ones(2).__dlpack__()
@@ -319,13 +319,13 @@ class Failing:
         raise ZeroDivisionError("failing")
 
 
-def test_producers_of_before():
+def test_producers_without_versions_and_failing_producers():
     assert gradus.from_dlpack(Old()).tolist() == [1, 1]
     with pytest.raises(ZeroDivisionError, match="failing"):
         gradus.from_dlpack(Failing())
 
 
-def test_no_references_are_lost():
+def test_dlpack_leaks_no_references():
     array, theirs, ours = np.ones(3), torch.ones(3), gradus.ones(3)
 
     def call():

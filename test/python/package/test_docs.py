@@ -1,4 +1,4 @@
-"""The examples in all docstrings run and print what they show, and every public name has a docstring."""
+"""Runs the examples in all docstrings, which must print what they show, and checks that every public name has a docstring."""
 import doctest
 import importlib
 import inspect
@@ -37,11 +37,11 @@ def run(tests, flags=0):
 
 
 @pytest.mark.parametrize("place", EXTENSION)
-def test_examples_of_the_extension(place):
+def test_docstring_examples_of_the_extension(place):
     run(examples(place))
 
 
-def test_every_example_of_the_schema_is_shown():
+def test_every_example_of_the_schema_is_in_a_docstring():
     shown = {(step.source, step.want) for place in EXTENSION for test in examples(place) for step in test.examples}
     wanted = {name: doctest.DocTestParser().get_examples(operator.example) for name, operator in read_schema(ROOT / "schema").items()}
     assert not [name for name, steps in wanted.items() if any((step.source, step.want) not in shown for step in steps)]
@@ -53,31 +53,32 @@ def test_docstrings_end_with_the_schema_files_of_their_operators():
     for (home, name), function in functions(read_schema(ROOT / "schema")).items():
         files = dict.fromkeys(signature.operator.file for signature in function.signatures)
         value = getattr(EXTENSION[homes.get(home, home)], name)
-        by_hand = (home, name) == ("method", "nonzero")  # which has as_tuple besides
+        by_hand = (home, name) == ("method", "nonzero")  # this method is written by hand, because it also has the argument as_tuple
         assert by_hand or value.__doc__.endswith(f"\n\nSchema: {', '.join(files)}"), f"{home}.{name}"
     assert gradus.tanh.__doc__.endswith("\n\nSchema: schema/elementwise.toml") and gradus.Tensor.max.__doc__.endswith("\n\nSchema: schema/reduction.toml")
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_of_modules(name):
-    finder = doctest.DocTestFinder(recurse=name != "gradus")  # gradus itself has the functions of the extension, which are tested above
+def test_docstring_examples_of_modules(name):
+    # For gradus itself only the docstring of the module is searched, because the examples of its functions are run as those of the extension.
+    finder = doctest.DocTestFinder(recurse=name != "gradus")
     run(finder.find(importlib.import_module(name), extraglobs=NAMES), doctest.NORMALIZE_WHITESPACE)
 
 
-def test_examples_of_as_torch():
+def test_docstring_examples_of_as_torch():
     """The doctests of gradus.as_torch run in a process of their own, because they install Gradus in place of PyTorch."""
     path = os.path.dirname(os.path.dirname(gradus.__file__))
     program = "import doctest, gradus.as_torch; raise SystemExit(doctest.testmod(gradus.as_torch).failed)"
     assert subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path}).returncode == 0
 
 
-def test_modules_have_examples():
+def test_modules_have_docstring_examples():
     finder = doctest.DocTestFinder(exclude_empty=True)
     assert sum(len(test.examples) for name in MODULES for test in finder.find(importlib.import_module(name))) > 210
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if "._" not in name])
-def test_everything_public_is_described(name):
+def test_every_public_name_has_a_docstring(name):
     module = importlib.import_module(name)
     assert module.__doc__
     for public in getattr(module, "__all__", dir(module)):

@@ -1,4 +1,4 @@
-"""Exceptions have PyTorch's text, and a note that names the operators through which the error passed."""
+"""Checks that exceptions have PyTorch's text, and a note that names the operators through which the error passed."""
 import threading
 
 import pytest
@@ -7,7 +7,7 @@ import gradus as torch
 
 NN = torch.nn.functional
 
-CASES = [  # the call, the complete text, the note
+CASES = [  # each case has the call, the complete text and the note
     (lambda: torch.ones(2) + torch.ones(3), "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0", "add"),
     (lambda: torch.ones(2).sum(dim=5), "Dimension out of range (expected to be in range of [-1, 0], but got 5)", "sum"),
     (lambda: torch.ones(2, 3) @ torch.ones(2, 3), "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)", "matmul: mm"),
@@ -20,7 +20,7 @@ CASES = [  # the call, the complete text, the note
 
 
 @pytest.mark.parametrize(("call", "text", "note"), CASES)
-def test_the_text_stands_alone_and_the_operators_are_a_note(call, text, note):
+def test_the_operators_are_named_in_a_note_and_not_in_the_text(call, text, note):
     with pytest.raises((RuntimeError, IndexError)) as caught:
         call()
     assert str(caught.value) == text
@@ -28,12 +28,12 @@ def test_the_text_stands_alone_and_the_operators_are_a_note(call, text, note):
     assert notes == ([f"Raised in {note}"] if note else [])
 
 
-def test_the_beginning_of_the_text_can_be_matched():
+def test_the_text_of_an_error_can_be_matched_from_its_beginning():
     with pytest.raises(RuntimeError, match="^The size"):
         torch.ones(2).mul_(torch.ones(3))
 
 
-def test_an_error_of_the_backward_pass_names_its_node():
+def test_an_error_in_the_backward_pass_has_a_note_with_the_node():
     x = torch.ones(3, requires_grad=True)
     y = x * x
     with torch.no_grad():
@@ -58,7 +58,7 @@ def test_the_first_error_of_a_thread_keeps_its_note_in_another():
     assert str(found[0]).startswith("The size") and found[0].__notes__ == ["Raised in add"]
 
 
-def test_an_exception_of_a_hook_is_itself():
+def test_an_exception_raised_by_a_hook_is_propagated_unchanged():
     x = torch.ones(2, requires_grad=True)
     y = x * 2
     error = KeyError("mine")

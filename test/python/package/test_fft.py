@@ -1,4 +1,4 @@
-"""torch.fft: every length and algorithm compared with NumPy in higher precision, and functions, errors and derivatives compared with PyTorch."""
+"""Compares torch.fft with NumPy in higher precision, for every length and algorithm, and compares functions, errors and derivatives with PyTorch."""
 import os
 import subprocess
 import sys
@@ -13,8 +13,8 @@ from oracle import needs_torch, torch
 
 LENGTHS = [*range(1, 151), 191, 210, 256, 263, 360, 509, 512, 720, 1000, 1009, 1024, 1155, 2048, 2187, 3125, 4096, 4099, 5040]
 LONG = [10007, 16384, 17017, 65536, 65537, 99999, 100000]
-# Bounds of the largest error relative to the root mean square. Errors of good algorithms grow with sqrt(log n); Bluestein's convolution is a few
-# times worse.
+# Bounds of the largest error relative to the root mean square of the result. Errors of good algorithms grow with sqrt(log n). The errors of
+# Bluestein's convolution are a few times larger.
 TOLERANCE = {"complex64": 2e-6, "complex128": 7e-15}
 
 
@@ -30,7 +30,7 @@ def check(result, expected, dtype):
 
 
 def transforms(x, dtype):
-    """Checks the complex, real and inverse real transforms of the lines of a matrix, along rows and along columns."""
+    """Checks the complex, the real and the inverse real transform of the rows of a matrix, with the data in rows and in columns."""
     n = x.shape[1]
     wide = x.astype(np.complex128)
     half = wide[:, :n // 2 + 1]
@@ -49,19 +49,19 @@ def transforms(x, dtype):
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("lines", [1, 3, 19])
-def test_lengths(dtype, lines):
+def test_transforms_of_every_length(dtype, lines):
     for n in LENGTHS:
         transforms(numbers((lines, n), dtype), dtype)
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("n", LONG)
-def test_long_lines(dtype, n):
+def test_transforms_of_long_lines(dtype, n):
     transforms(numbers((2, n), dtype), dtype)
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
-def test_many_dimensions_and_strides(dtype):
+def test_transforms_over_several_dimensions_of_strided_tensors(dtype):
     whole = numbers((6, 5, 8, 7), dtype)
     t = gradus.from_numpy(whole)
     for view, array in ((t, whole), (t[::2, :, 1:, ::3], whole[::2, :, 1:, ::3]), (t.permute(3, 1, 0, 2), whole.transpose(3, 1, 0, 2)), (t[:, :1].expand(6, 4, 8, 7), np.broadcast_to(whole[:, :1], (6, 4, 8, 7)))):
@@ -74,8 +74,9 @@ def test_many_dimensions_and_strides(dtype):
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
-def test_images_in_blocks(dtype):
-    """So many lines that they do not fit into the cache together, and an incomplete block at the end."""
+def test_two_dimensional_transforms_of_large_batches(dtype):
+    """The matrices together do not fit into the cache. The number of rows and columns is no multiple of the number of rows or columns that are
+    transformed at a time."""
     x = numbers((7, 2, 60, 171), dtype)
     before = gradus.get_num_threads()
     for view, array in ((gradus.from_numpy(x), x), (gradus.from_numpy(x).transpose(0, 1), x.transpose(1, 0, 2, 3)), (gradus.from_numpy(x).transpose(1, 2), x.transpose(0, 2, 1, 3))):
@@ -89,7 +90,7 @@ def test_images_in_blocks(dtype):
             assert one.resolve_conj().numpy().tobytes() == two.resolve_conj().numpy().tobytes()
 
 
-def test_flipped_lines():
+def test_transforms_of_flipped_lines():
     x = numbers((3, 40), "complex128")
     check(gradus.fft.fft(gradus.from_numpy(x[:, ::-1].copy()).flip(1)), np.fft.fft(x), "complex128")
 
@@ -108,14 +109,15 @@ ACCURATE = [*range(2, 65), 74, 97, 100, 101, 127, 128, 210, 243, 256, 509, 625, 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is no wider than double, so there is nothing to compare with")
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
-def test_accuracy(dtype):
-    """The error in the 2-norm beside that of the result is below 3 eps log2(n) by Higham (Accuracy and stability of numerical algorithms, theorem
-    24.2); a sixth of that is asked for. It is taken over some elements of the result, each a sum in long double."""
+def test_accuracy_of_transforms(dtype):
+    """The relative error in the 2-norm is at most 3 eps log2(n) (Higham, Accuracy and stability of numerical algorithms, theorem 24.2). The test
+    requires a sixth of that bound. It compares some elements of the result with sums in long double."""
     pick = np.random.default_rng(5)
     eps = float(np.finfo(dtype).eps)
     for n in ACCURATE:
         x, elements = numbers(n, dtype), np.sort(pick.choice(n, min(n, 24 if n < 20000 else 5), replace=False))
-        back = np.concatenate([x.real[:1], x[1:(n + 1) // 2], x.real[n // 2:n // 2 + 1] if n % 2 == 0 else x[:0]])  # Hermitian
+        # The first half of a Hermitian spectrum: its first element and, if n is even, its last element are real.
+        back = np.concatenate([x.real[:1], x[1:(n + 1) // 2], x.real[n // 2:n // 2 + 1] if n % 2 == 0 else x[:0]])
         roots = exact_root(n, np.arange(n))
         for name, line, found in (("fft", x, gradus.fft.fft(gradus.from_numpy(x))), ("rfft", x.real, gradus.fft.rfft(gradus.from_numpy(x.real.copy()))),
                                   ("hfft", np.concatenate([back, back[1:(n + 1) // 2].conj()[::-1]]), gradus.fft.hfft(gradus.from_numpy(back), n))):
@@ -126,12 +128,13 @@ def test_accuracy(dtype):
 
 
 BATCHED = [*range(1, 20), 31, 37, 46, 48, 49, 62, 64, 74, 96, 100, 101, 137, 158, 188, 191, 210, 256, 263, 509, 720, 1009, 1024, 1155, 2022, 2187, 3125, 4099, 10007, 65536]
-BATCH = 19  # one float32 vector of the highest level, and three more lines
+# Number of inputs in a batch. The widest SIMD vector holds 16 float32 numbers, so 19 inputs fill one vector and a part of a second.
+BATCH = 19
 
 
 def lines_that_differ(dtype):
-    """Returns the names of transforms for which some lines, computed alone on one thread as rows or columns, differ in bits from the batch on three
-    threads."""
+    """Returns the names of the transforms whose result for one input depends on how it is computed. The result of an input alone, as a row or as a
+    column, on one thread must have the same bits as in a batch on three threads."""
     found = set()
     for n in BATCHED:
         x = gradus.from_numpy(numbers((BATCH if n < 5000 else 3, n), dtype))
@@ -150,13 +153,13 @@ def lines_that_differ(dtype):
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("level", ["portable", "v2", "v3", "v4"])
-def test_a_line_has_the_same_bits_in_any_batch_and_on_any_number_of_threads(level, dtype):
+def test_transforms_do_not_depend_on_batch_and_number_of_threads(level, dtype):
     program = f"import test_fft; print(test_fft.lines_that_differ({dtype!r}))"
     result = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, env=os.environ | {"GRADUS_ISA": level, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True)
     assert result.stdout == "[]\n", result.stdout + result.stderr
 
 
-def test_out():
+def test_out_argument_of_transforms():
     x = gradus.from_numpy(numbers((4, 6), "complex64"))
     out = gradus.empty(6, 4, dtype=gradus.complex64).T
     assert gradus._fft_c2c(x, [1], 0, True, out=out) is out and bool((out == gradus.fft.fft(x)).all())
@@ -166,7 +169,7 @@ def test_out():
     assert gradus.fft.fft(kept, out=wide).dtype == gradus.complex128 and wide.shape == (4, 6)
 
 
-def test_empty_batch():
+def test_transforms_of_an_empty_batch():
     for function, last in (("fft", 3), ("rfft", 2), ("irfft", 4), ("hfft", 4), ("ihfft", 2)):
         assert getattr(gradus.fft, function)(gradus.empty(0, 3)).shape == (0, last)
 
@@ -185,10 +188,11 @@ def inputs(module, name):
 
 
 @pytest.mark.parametrize("name", [f"{f}{n}" for f in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for n in ("", "2", "n")])
-def test_functions(name):
+def test_transforms_agree_with_pytorch(name):
     needs_torch()
     for mine, theirs in zip(inputs(gradus, name), inputs(torch, name)):
-        for options in FORMS if name[-1] == "t" else [o for o in MANY if name[-1] == "n" or o.get("s") != 4]:  # one length for two dimensions is an error
+        # For fft2 and its relatives s=4 is an error, because s must have one length for each of the two dimensions.
+        for options in FORMS if name[-1] == "t" else [o for o in MANY if name[-1] == "n" or o.get("s") != 4]:
             a, b = getattr(gradus.fft, name)(mine, **options), getattr(torch.fft, name)(theirs, **options)
             assert str(a.dtype).split(".")[1] == str(b.dtype).split(".")[1] and a.shape == tuple(b.shape) and a.stride() == b.stride(), (options, a.stride(), b.stride())
             check(a, b.resolve_conj().numpy(), "complex64" if a.dtype in (gradus.float32, gradus.complex64) else "complex128")
@@ -196,7 +200,7 @@ def test_functions(name):
 
 @pytest.mark.parametrize("dims", [[0], [1], [2], [0, 2], [2, 0], [0, 1, 2], [1, 0]])
 @pytest.mark.parametrize("turned", [False, True])
-def test_strides(dims, turned):
+def test_strides_of_results_of_transforms(dims, turned):
     def strides(module):
         x = module.zeros(4, 5, 6, dtype=module.complex64)
         x = x.permute(2, 0, 1) if turned else x
@@ -206,7 +210,7 @@ def test_strides(dims, turned):
     same(strides)
 
 
-def test_frequencies():
+def test_fftfreq_rfftfreq_fftshift_and_ifftshift():
     same(lambda t: [t.fft.fftfreq(5), t.fft.fftfreq(4, 0.5), t.fft.fftfreq(0), t.fft.fftfreq(6, dtype=t.float64), t.fft.rfftfreq(5), t.fft.rfftfreq(4, 0.25), t.fft.rfftfreq(-1)])
     same(lambda t: [t.fft.fftshift(t.arange(12).reshape(3, 4)), t.fft.fftshift(t.arange(12).reshape(3, 4), 1), t.fft.ifftshift(t.arange(15).reshape(3, 5), (0, 1)), t.fft.ifftshift(t.arange(5))])
 
@@ -221,7 +225,7 @@ ERRORS = ["fft.fft(r, 0)", "fft.fft(r, -1)", "fft.irfft(c, 0)", "fft.irfft(c[...
 
 
 @pytest.mark.parametrize("call", ERRORS)
-def test_errors(call):
+def test_errors_of_transforms_are_those_of_pytorch(call):
     needs_torch()
 
     def error(module):
@@ -231,7 +235,7 @@ def test_errors(call):
     assert error(gradus) == error(torch)
 
 
-def test_what_cannot_be_read_is_refused():
+def test_low_level_transforms_refuse_wrong_dimensions():
     x = gradus.ones(4, 3, dtype=gradus.complex64)
     for dims, text in (([1], "too few"), ([0, 0], "unique"), ([], "at least one axis")):
         with pytest.raises(RuntimeError, match=text):
@@ -241,7 +245,7 @@ def test_what_cannot_be_read_is_refused():
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "rfftn", "irfftn", "hfftn", "ihfftn"])
-def test_gradients(name):
+def test_first_and_second_order_gradients_of_transforms(name):
     needs_torch()
 
     def derivatives(module):
@@ -254,7 +258,7 @@ def test_gradients(name):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-9)
 
 
-# Calls of stft and istft: x is a signal, b a batch of two, c a complex signal, w a window, s and sb their transforms.
+# Calls of stft and istft. x is a signal, b a batch of two signals, c a complex signal and w a window; s and sb are the transforms of x and b.
 FRAMES = ["torch.stft(x, 20)", "torch.stft(x, 20, return_complex=False)", "torch.stft(x, 20, return_complex=True)", "torch.stft(x, 20, window=w.long(), return_complex=True)",
           "torch.stft(x, 20, window=w.to(torch.complex64), return_complex=True)", "torch.stft(x, 20, window=w.double(), return_complex=True)", "torch.stft(x, 20, window=torch.ones(2, 10), return_complex=True)",
           "torch.stft(x, 20, win_length=10, window=torch.ones(10), return_complex=True)", "torch.stft(x, 20, win_length=21, return_complex=True)", "torch.stft(x, 20, win_length=7, return_complex=True)",
@@ -271,7 +275,7 @@ FRAMES = ["torch.stft(x, 20)", "torch.stft(x, 20, return_complex=False)", "torch
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", FRAMES)
-def test_frames(call):
+def test_stft_and_istft(call):
     needs_torch()
 
     def outcome(module):
@@ -290,7 +294,7 @@ def test_frames(call):
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
-def test_frames_and_back():
+def test_gradients_of_stft_and_istft():
     needs_torch()
 
     def derivatives(module):

@@ -1,4 +1,4 @@
-"""flex_attention and block masks give PyTorch's results, and blocks that a mask excludes are not computed."""
+"""Checks that flex_attention and block masks give PyTorch's results, and that blocks that a mask excludes are not computed."""
 import math
 import pickle
 
@@ -47,7 +47,7 @@ def test_block_masks(t):
 
 
 @same
-def test_masks_of_functions(t):
+def test_create_mask_and_combined_mask_functions(t):
     f = flex(t)
     docs = t.arange(60) // 20
 
@@ -64,7 +64,7 @@ def test_masks_of_functions(t):
 
 
 def scores_of(t, name, heads):
-    """Returns a score function and the tensors in it that require a gradient."""
+    """Returns (score_mod function called `name`, list of tensors that the function reads, of which the test needs gradients)."""
     slopes, table = t.rand(heads), t.randn(200)
     return {"none": (None, []), "alibi": (lambda score, b, h, q, k: score + slopes[h] * (k - q), [slopes]),
             "soft cap": (lambda score, b, h, q, k: 5 * t.tanh(score / 5), []), "table": (lambda score, b, h, q, k: score + table[(q - k).abs()], [table]),
@@ -76,7 +76,7 @@ CASES = (("none", None, False), ("none", causal, False), ("alibi", None, False),
 
 
 def operands(t, name, mask_mod, grouped):
-    """Returns the query, key and value of a case, its score function with the tensors that it reads, and its block mask."""
+    """Returns the query, key and value of a case, the score function with the tensors that it reads, and the block mask."""
     query, key, value = t.randn(2, 4, 150, 8), *(t.randn(2, 2 if grouped else 4, 190, 8) for _ in range(2))
     sizes = (2, 4) if mask_mod is by_head else (None, None)
     mask = None if mask_mod is None else flex(t).create_block_mask(mask_mod, *sizes, 150, 190, device="cpu", BLOCK_SIZE=64)
@@ -84,7 +84,7 @@ def operands(t, name, mask_mod, grouped):
 
 
 @same(tolerance=1e-4)
-def test_attention(t):
+def test_flex_attention_agrees_with_pytorch(t):
     f = flex(t)
     for name, mask_mod, grouped in CASES:
         query, key, value, score_mod, _, mask = operands(t, name, mask_mod, grouped)
@@ -104,8 +104,9 @@ def dense(query, key, value, score_mod, mask_mod, scale):
 
 
 @pytest.mark.parametrize("name, mask_mod, grouped", [case for case in CASES if case[1] is not nothing_in_row_five])
-def test_gradients(name, mask_mod, grouped):
-    """Gradients are compared with those of the complete matrix, because PyTorch has none on the CPU."""
+def test_gradients_of_flex_attention(name, mask_mod, grouped):
+    """Gradients are compared with those of attention with the complete matrix of scores, because PyTorch has no gradient of flex_attention on the
+    CPU."""
     query, key, value, score_mod, read, mask = operands(gradus, name, mask_mod, grouped)
     leaves = [x.requires_grad_() for x in (query, key, value, *read)]
     output, wanted = flex_attention(query, key, value, score_mod, mask, 0.3, grouped), dense(query, key, value, score_mod, mask_mod, 0.3)
@@ -116,7 +117,7 @@ def test_gradients(name, mask_mod, grouped):
 
 
 @same
-def test_what_does_not_fit(t):
+def test_arguments_that_do_not_fit_are_refused(t):
     f, x = flex(t), t.randn(1, 2, 200, 8)
     call = f.flex_attention
     yield attempt(call, x[0], x[0], x[0]), attempt(call, x, x[:, :1], x[:, :1]), attempt(call, x, x[..., :4], x)
@@ -125,11 +126,11 @@ def test_what_does_not_fit(t):
     yield attempt(call, x, x, x, return_aux=f.AuxRequest(max_scores=True))
 
 
-def test_empty_blocks_are_not_computed():
+def test_masked_blocks_are_not_computed():
     mask = create_block_mask(sliding, None, None, 512, 512, BLOCK_SIZE=64)
     query = gradus.randn(1, 2, 512, 8)
     bad = query.clone()
-    bad[:, :, 448:] = math.nan  # only the last rows of blocks attend to these
+    bad[:, :, 448:] = math.nan  # only the last rows of blocks attend to these keys
     output = flex_attention(query, bad, bad, block_mask=mask)
     assert not output[:, :, :448].isnan().any() and output[:, :, 448:].isnan().all()
     asked = []
@@ -142,7 +143,7 @@ def test_empty_blocks_are_not_computed():
     assert sum(asked) == int(mask.to_dense().sum()) * 64
 
 
-def test_dtypes_and_sizes():
+def test_flex_attention_in_other_dtypes_and_of_no_queries():
     x = gradus.randn(1, 2, 70, 8)
     plain = gradus.nn.functional.scaled_dot_product_attention(x, x, x)
     for dtype in (gradus.float16, gradus.bfloat16, gradus.float64):
@@ -153,7 +154,7 @@ def test_dtypes_and_sizes():
     assert attempt(flex_attention, x.int(), x.int(), x.int())[0] == "NotImplementedError"
 
 
-def test_block_mask_by_hand():
+def test_block_mask_from_kv_blocks():
     mask = BlockMask.from_kv_blocks(gradus.tensor([[[1, 2]]]), gradus.tensor([[[[1, 0], [0, 1]]]]), BLOCK_SIZE=64)
     assert mask.shape == (1, 1, 128, 128) and mask.to_dense().tolist() == [[[[0, 1], [1, 1]]]]
     x = gradus.randn(1, 2, 128, 8)

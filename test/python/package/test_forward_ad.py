@@ -1,16 +1,16 @@
-"""autograd.forward_ad, and jvp of custom functions, compared with PyTorch."""
+"""Compares autograd.forward_ad and jvp of custom functions with PyTorch."""
 import threading
 
 import pytest
-from both import caught, gradus, part, plain, same
+from both import caught, gradus, same, submodule, without_tensors
 
 
 def forward_ad(torch):
-    return part(torch, "autograd.forward_ad")
+    return submodule(torch, "autograd.forward_ad")
 
 
 def tangent_of(torch, program, *pairs):
-    """Returns the primal and the tangent of program(dual tensors)."""
+    """Returns the primal and the tangent of program(*dual tensors). Each pair gives the primal and the tangent of one dual tensor."""
     fw = forward_ad(torch)
     with fw.dual_level():
         return tuple(fw.unpack_dual(program(*(fw.make_dual(torch.tensor(p), torch.tensor(t)) for p, t in pairs))))
@@ -32,17 +32,17 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_tangents(name):
+def test_tangents_agree_with_pytorch(name):
     same(lambda torch: tangent_of(torch, lambda x, y: CASES[name](torch, x, y), ([1.0, 2.0], [0.5, -1.0]), ([3.0, -2.0], [2.0, 0.25])))
 
 
-def test_levels():
+def test_dual_levels():
     def program(torch):
         fw = forward_ad(torch)
-        seen = [caught(fw.make_dual, torch.ones(1), torch.ones(1)), plain(tuple(fw.unpack_dual(torch.ones(1))))]
+        seen = [caught(fw.make_dual, torch.ones(1), torch.ones(1)), without_tensors(tuple(fw.unpack_dual(torch.ones(1))))]
         level = fw.enter_dual_level()
         dual = fw.make_dual(torch.ones(2), torch.full((2,), 3.0))
-        seen += [level, plain(tuple(fw.unpack_dual(dual))), fw.unpack_dual(torch.ones(1)).tangent]
+        seen += [level, without_tensors(tuple(fw.unpack_dual(dual))), fw.unpack_dual(torch.ones(1)).tangent]
         seen += [caught(fw.enter_dual_level), caught(fw.exit_dual_level, level=5)]
         for primal, tangent in ((torch.ones(1, dtype=torch.int64), torch.ones(1)), (torch.ones(2), torch.ones(3)), (torch.ones(2), torch.ones(2, dtype=torch.float64))):
             name, text = caught(fw.make_dual, primal, tangent)
@@ -58,7 +58,7 @@ def test_levels():
     assert caught(forward_ad(gradus).exit_dual_level)[0] == "RuntimeError"
 
 
-def test_a_level_as_a_decorator():
+def test_dual_level_as_a_decorator():
     def program(torch):
         fw = forward_ad(torch)
 
@@ -71,7 +71,7 @@ def test_a_level_as_a_decorator():
     same(program)
 
 
-def test_an_error_ends_the_level():
+def test_an_exception_exits_the_dual_level():
     fw = forward_ad(gradus)
     with pytest.raises(KeyError), fw.dual_level():
         raise KeyError
@@ -79,7 +79,7 @@ def test_an_error_ends_the_level():
         pass
 
 
-def test_each_thread_has_a_level():
+def test_dual_levels_are_thread_local():
     fw, seen = forward_ad(gradus), []
 
     def run():
@@ -105,7 +105,7 @@ def test_forward_over_reverse():
     same(program)
 
 
-def test_a_tangent_is_recorded():
+def test_backward_through_a_tangent():
     def program(torch):
         fw = forward_ad(torch)
         x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -141,20 +141,20 @@ JVPS = {
 
 
 @pytest.mark.parametrize("name", JVPS)
-def test_custom_functions(name):
+def test_jvp_of_custom_functions(name):
     def program(torch):
         fw = forward_ad(torch)
         with fw.dual_level():
             dual = fw.make_dual(torch.tensor(3.0), torch.tensor(1.0))
             try:
-                return [plain(tuple(fw.unpack_dual(y))) for y in scaled(torch, JVPS[name]).apply(dual, 2.0, torch.tensor(4.0))]
+                return [without_tensors(tuple(fw.unpack_dual(y))) for y in scaled(torch, JVPS[name]).apply(dual, 2.0, torch.tensor(4.0))]
             except Exception as error:
                 return type(error).__name__, str(error)
 
     same(program)
 
 
-def test_custom_functions_without_jvp():
+def test_a_custom_function_without_jvp_is_an_error():
     def program(torch):
         class Twice(torch.autograd.Function):
             @staticmethod
@@ -168,7 +168,7 @@ def test_custom_functions_without_jvp():
     same(program)
 
 
-def test_none_instead_of_zeros():
+def test_jvp_with_set_materialize_grads_false():
     def program(torch):
         class Sum(torch.autograd.Function):
             @staticmethod

@@ -1,40 +1,40 @@
-"""torch.func and vmap compared with PyTorch: values, structures, randomness modes, error texts."""
+"""Compares torch.func and vmap with PyTorch: values, structures, randomness modes, error texts."""
 import functools
 from collections import OrderedDict, namedtuple
 
 import pytest
-from both import caught, gradus, needs_torch, part, plain, same
+from both import caught, gradus, needs_torch, same, submodule, without_tensors
 from oracle import torch as oracle
 
 Pair = namedtuple("Pair", "left right")
 
 
 def func(torch):
-    return part(torch, "func")
+    return submodule(torch, "func")
 
 
-def near(ours, theirs):
+def is_close(ours, theirs):
     """True if two results have the same structure and nearly the same numbers."""
     if isinstance(ours, dict):
         assert ours.keys() == theirs.keys()
-        return all(near(ours[key], theirs[key]) for key in ours)
+        return all(is_close(ours[key], theirs[key]) for key in ours)
     if isinstance(ours, (list, tuple)):
         assert type(ours) is type(theirs) and len(ours) == len(theirs)
-        return all(near(a, b) for a, b in zip(ours, theirs))
+        return all(is_close(a, b) for a, b in zip(ours, theirs))
     return ours == pytest.approx(theirs, rel=2e-5, abs=2e-6, nan_ok=True) if isinstance(ours, float) else ours == theirs
 
 
 def listed(value):
-    """Replaces tensors by lists in any structure."""
+    """Returns a copy of `value`, which may nest dictionaries, tuples and lists, with each tensor replaced by a list."""
     if isinstance(value, dict):
         return {key: listed(item) for key, item in value.items()}
     if hasattr(value, "_fields"):
         return tuple(listed(item) for item in value)
-    return type(value)(listed(item) for item in value) if isinstance(value, (list, tuple)) else plain(value)
+    return type(value)(listed(item) for item in value) if isinstance(value, (list, tuple)) else without_tensors(value)
 
 
-def alike(program):
-    """Checks that the results of program(module), or the errors, agree up to rounding."""
+def agree(program):
+    """Checks that the results of program(module) for both libraries agree up to rounding, or that both raise the same error."""
     needs_torch()
     results = []
     for torch in (gradus, oracle):
@@ -42,7 +42,7 @@ def alike(program):
             results.append(listed(program(torch)))
         except Exception as error:
             results.append((type(error).__name__, str(error).replace("gradus", "torch").splitlines()[0]))
-    assert near(*results), f"gradus: {results[0]}\ntorch:  {results[1]}"
+    assert is_close(*results), f"gradus: {results[0]}\ntorch:  {results[1]}"
     return results[0]
 
 
@@ -120,8 +120,8 @@ DERIVATIVES = {
 
 
 @pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives(name):
-    alike(lambda torch: DERIVATIVES[name](torch, func(torch)))
+def test_grad_vjp_jvp_and_jacobians(name):
+    agree(lambda torch: DERIVATIVES[name](torch, func(torch)))
 
 
 OUTSIDE = {
@@ -140,8 +140,9 @@ OUTSIDE = {
 
 @pytest.mark.parametrize("name", OUTSIDE)
 @pytest.mark.parametrize("recorded", [True, False])
-def test_what_is_recorded_outside(name, recorded):
-    """A result has a history exactly if PyTorch's has one, and it leads to the same gradient."""
+def test_gradients_through_func_transforms_to_outer_tensors(name, recorded):
+    """A transform of a function that reads the outer tensor p gives a result with autograd history exactly if PyTorch's result has one. Its gradient
+    with respect to p is the same."""
 
     def program(torch):
         p = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
@@ -151,7 +152,7 @@ def test_what_is_recorded_outside(name, recorded):
             (result * result).sum().backward()
         return result.requires_grad, result.detach(), p.grad
 
-    alike(program)
+    agree(program)
 
 
 # ---- vmap ---------------------------------------------------------------------------------------------------------------------------------
@@ -210,8 +211,8 @@ BATCHES = {
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_batches(name):
-    alike(lambda torch: BATCHES[name](torch, torch.vmap))
+def test_vmap_agrees_with_pytorch(name):
+    agree(lambda torch: BATCHES[name](torch, torch.vmap))
 
 
 READS = {
@@ -231,7 +232,7 @@ READS = {
 
 
 @pytest.mark.parametrize("name", READS)
-def test_elements_of_a_batch_tensor_are_not_read(name):
+def test_reading_elements_under_vmap_is_an_error(name):
     error, text = caught(gradus.vmap(READS[name]), gradus.ones(3, 2))
     assert error == "RuntimeError" and text.startswith(("vmap: ", "Cannot access data pointer"))
 
@@ -239,18 +240,18 @@ def test_elements_of_a_batch_tensor_are_not_read(name):
 @pytest.mark.parametrize("in_dim", [0, 1, 2, -1])
 @pytest.mark.parametrize("out_dim", [0, 1, 2, -1])
 @pytest.mark.parametrize("chunk_size", [None, 1, 2])
-def test_dims(in_dim, out_dim, chunk_size):
-    alike(lambda torch: torch.vmap(lambda x: x * 2 + x.sum(1, keepdim=True), in_dim, out_dim, chunk_size=chunk_size)(numbers(torch, 3, 4, 5)))
+def test_in_dims_out_dims_and_chunk_size(in_dim, out_dim, chunk_size):
+    agree(lambda torch: torch.vmap(lambda x: x * 2 + x.sum(1, keepdim=True), in_dim, out_dim, chunk_size=chunk_size)(numbers(torch, 3, 4, 5)))
 
 
-def test_a_batch_of_nothing():
+def test_vmap_of_an_empty_batch():
     def program(torch):
         return tuple(torch.vmap(lambda x: x * 2)(torch.ones(0, 3)).shape)
 
     same(program)
 
 
-def test_randomness():
+def test_randomness_modes_of_vmap():
     def draws(mode, **options):
         gradus.manual_seed(3)
         return gradus.vmap(lambda x: x + gradus.rand(2), randomness=mode, **options)(gradus.zeros(4, 2))
@@ -263,14 +264,14 @@ def test_randomness():
     assert gradus.equal(alone[0], gradus.rand(2))
 
 
-def test_one_level():
+def test_levels_end_after_an_error_in_a_nested_transform():
     error, text = caught(gradus.vmap(gradus.vmap(gradus.sin)), gradus.ones(2, 0))
     assert (error, text) == ("RuntimeError", "vmap: a vmap inside of another one needs an element")
-    assert gradus.vmap(gradus.sin)(gradus.zeros(2)).tolist() == [0, 0]  # the level of vmap has ended
+    assert gradus.vmap(gradus.sin)(gradus.zeros(2)).tolist() == [0, 0]  # the failed call has left its vmap level
     assert caught(func(gradus).jvp, lambda x: func(gradus).jvp(gradus.sin, (x,), (x,))[1], (gradus.ones(1),), (gradus.ones(1),))[0] == "RuntimeError"
 
 
-def test_a_batch_tensor_that_is_left():
+def test_using_a_batch_tensor_outside_of_vmap_is_an_error():
     left = []
     gradus.vmap(lambda x: left.append(x) or x)(gradus.ones(2, 3))
     assert caught(lambda: left[0] + 1)[0] == "RuntimeError"
@@ -296,12 +297,13 @@ JACOBIANS = {
 
 
 @pytest.mark.parametrize("name", JACOBIANS)
-def test_jacobians_of_autograd(name):
-    alike(lambda torch: plain_detached(JACOBIANS[name](torch, part(torch, "autograd.functional"))))
+def test_vectorized_jacobians_of_autograd_functional(name):
+    agree(lambda torch: plain_detached(JACOBIANS[name](torch, submodule(torch, "autograd.functional"))))
 
 
 def plain_detached(value):
-    """Detaches all tensors and converts lists to tuples: PyTorch returns lists for columns and tuples for rows."""
+    """Returns `value` with all tensors detached and lists replaced by tuples, because PyTorch returns lists for the columns of a Jacobian and tuples
+    for the rows."""
     return tuple(plain_detached(item) for item in value) if isinstance(value, (tuple, list)) else value.detach()
 
 
@@ -314,14 +316,14 @@ BATCHED_GRADS = {
 
 
 @pytest.mark.parametrize("name", BATCHED_GRADS)
-def test_gradients_of_a_batch(name):
+def test_batched_gradients_with_is_grads_batched(name):
     def program(torch):
         try:
             return BATCHED_GRADS[name](torch, numbers(torch, 3).requires_grad_())
         except (ValueError, RuntimeError):
             return "refused"
 
-    alike(program)
+    agree(program)
 
 
 # ---- Modules ------------------------------------------------------------------------------------------------------------------------------
@@ -334,7 +336,7 @@ def network(torch):
     return net
 
 
-def test_gradients_of_each_sample():
+def test_per_sample_gradients():
     def program(torch):
         f, net = func(torch), network(torch)
         params = {name: p.detach() for name, p in net.named_parameters()}
@@ -344,11 +346,11 @@ def test_gradients_of_each_sample():
 
         return f.vmap(f.grad_and_value(loss), in_dims=(None, 0, 0))(params, numbers(torch, 5, 3), torch.tensor([0, 1, 1, 0, 1]))
 
-    gradients, values = alike(program)
+    gradients, values = agree(program)
     assert len(values) == 5 and len(gradients["0.weight"]) == 5
 
 
-def test_an_ensemble():
+def test_vmap_over_an_ensemble_with_stack_module_state():
     def program(torch):
         f, nets = func(torch), [network(torch) for _ in range(3)]
         nets[1][0].weight.data *= 2
@@ -357,10 +359,10 @@ def test_an_ensemble():
         out.sum().backward()
         return out.detach(), {name: p.grad for name, p in params.items()}, all(p.is_leaf for p in params.values())
 
-    alike(program)
+    agree(program)
 
 
-def test_a_module_keeps_its_state():
+def test_functional_call_does_not_change_the_module():
     def program(torch):
         f = func(torch)
         norm = torch.nn.BatchNorm1d(2)
@@ -369,7 +371,7 @@ def test_a_module_keeps_its_state():
         y = f.functional_call(norm, state, (torch.tensor([[1.0, 2.0], [3.0, 4.0]]),))
         return y, state["running_mean"], norm.running_mean, norm.weight is before, norm.num_batches_tracked
 
-    alike(program)
+    agree(program)
 
 
 def tied(torch):
@@ -397,8 +399,8 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_modules(name):
-    alike(lambda torch: MODULES[name](torch, func(torch)))
+def test_functional_call_and_stack_module_state(name):
+    agree(lambda torch: MODULES[name](torch, func(torch)))
 
 
 # ---- Custom functions -------------------------------------------------------------------------------------------------------------------------
@@ -455,16 +457,16 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_custom_functions(name):
-    alike(lambda torch: FUNCTIONS[name](torch, torch.vmap))
+def test_vmap_of_custom_functions(name):
+    agree(lambda torch: FUNCTIONS[name](torch, torch.vmap))
 
 
 # ---- Pytrees ------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_trees():
+def test_pytree_functions():
     def program(torch):
-        tree = part(torch, "utils._pytree")
+        tree = submodule(torch, "utils._pytree")
         nested = {"b": [1, (2, None)], "a": Pair(3, OrderedDict(x=4)), "c": ()}
         leaves, spec = tree.tree_flatten(nested)
         seen = [leaves, repr(spec), spec.num_leaves, tree.tree_unflatten(leaves, spec) == nested, tree.treespec_pprint(spec)]

@@ -1,9 +1,9 @@
-"""vmap inside vmap, and Jacobians of the elements of a batch, compared with PyTorch."""
+"""Compares vmap inside of vmap, and the Jacobian for each element of a batch, with PyTorch."""
 from nn_programs import attempt, same
 
 
 @same(tolerance=1e-4)
-def test_a_vmap_inside_of_another(t):
+def test_nested_vmap_and_jacobians_under_vmap(t):
     vmap, jacrev, jacfwd, hessian, grad = t.func.vmap, t.func.jacrev, t.func.jacfwd, t.func.hessian, t.func.grad
     a, b, w = t.randn(3, 4), t.randn(5, 4), t.randn(4, 4)
 

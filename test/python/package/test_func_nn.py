@@ -1,5 +1,5 @@
-"""Per-sample gradients (func.vmap of func.grad) of neural-network operators: each choice of batched arguments is compared with a PyTorch loop over
-the samples."""
+"""Tests per-sample gradients (func.vmap of func.grad) of neural-network operators. Each choice of batched arguments is compared with a PyTorch loop
+over the samples."""
 import itertools
 import warnings
 
@@ -23,7 +23,7 @@ def integers(torch, *sizes, least=0, most=3):
 
 
 def places(torch, *sizes, image):
-    """Returns distinct positions within an image for each plane."""
+    """Returns distinct positions of elements within an image, for each plane of a batch of images."""
     planes = [numbers(torch, image, step=0.7 + i).argsort()[:sizes[-2] * sizes[-1]] for i in range(sizes[0] * sizes[1])]
     return torch.stack(planes).reshape(sizes)
 
@@ -32,7 +32,7 @@ def nn(torch):
     return torch.nn.functional
 
 
-# Each entry has the function and its arguments for one sample. The function is differentiated by the first argument.
+# Name -> (function, function that makes the arguments of one sample). The function is differentiated with respect to the first argument.
 FUNCTIONS = {
     "grid_sample": (lambda t, x, grid: nn(t).grid_sample(x, grid, align_corners=False), lambda t: (numbers(t, 2, 3, 4, 5), numbers(t, 2, 3, 2, 2))),
     "grid_sample, to the grid": (lambda t, grid, x: nn(t).grid_sample(x, grid, padding_mode="border", align_corners=True), lambda t: (numbers(t, 2, 3, 2, 2), numbers(t, 2, 3, 4, 5))),
@@ -60,14 +60,14 @@ FUNCTIONS = {
 
 
 def samples_of(torch, arguments, batched):
-    """Returns the arguments, of which the chosen ones are batches of BATCH different tensors, and the arguments of each sample alone."""
+    """Returns (arguments, [arguments of each sample alone]). The arguments that `batched` chooses are batches of BATCH different tensors."""
     given = arguments(torch)
     several = [torch.stack([a.flatten().roll(i).reshape(a.shape) for i in range(BATCH)]) if chosen else a for a, chosen in zip(given, batched)]
     return several, [[a[i].clone() if chosen else a.clone() for a, chosen in zip(several, batched)] for i in range(BATCH)]
 
 
 def weighed(torch, function):
-    """Returns the function followed by a weighted sum of its results, with another weight for each element."""
+    """Returns a function that calls `function` and returns a weighted sum of the result's elements, each with its own weight."""
     def scalar(*arguments):
         result = function(torch, *arguments)
         return (result * (torch.arange(result.numel(), dtype=result.dtype).reshape(result.shape) + 1).cos()).sum()
@@ -75,7 +75,7 @@ def weighed(torch, function):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradients_of_each_sample(name):
+def test_per_sample_gradients_agree_with_a_loop(name):
     needs_torch()
     function, arguments = FUNCTIONS[name]
     for batched in itertools.product((True, False), repeat=len(arguments(gradus))):
@@ -93,13 +93,13 @@ def test_gradients_of_each_sample(name):
             assert ours[0][i].flatten().tolist() == pytest.approx(gradient.flatten().tolist(), rel=1e-7, abs=1e-9), (batched, i)
 
 
-ONCE = ("ctc_loss", "grid_sample", "pdist", "multilabel_margin_loss")  # PyTorch has no second derivative of these
+ONCE = ("ctc_loss", "grid_sample", "pdist", "multilabel_margin_loss")  # operators of which PyTorch has no second derivative
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if not name.startswith(ONCE)])
-def test_hessians(name):
-    """A batch of tangents of gradients, which tests the rules of the operators in gradients, compared with PyTorch's second derivatives one by
-    one."""
+def test_hessians_agree_with_second_derivatives_of_pytorch(name):
+    """func.hessian applies vmap to forward-mode AD of the gradient, so it tests how the operators that compute gradients work inside of vmap. The
+    Hessian is compared with PyTorch's second derivatives, computed row by row."""
     needs_torch()
     function, arguments = FUNCTIONS[name]
     given, theirs = arguments(gradus), arguments(oracle)

@@ -1,4 +1,4 @@
-"""Functions of gradus.functional, padding, scattered reductions and normalization of channels compared with PyTorch: values and errors."""
+"""Compares functions of gradus.functional, padding, scattered reductions and normalization of channels with PyTorch: values and errors."""
 import pytest
 from beside_torch import check
 
@@ -142,21 +142,22 @@ torch.nn.functional.channel_shuffle(torch.arange(8.).reshape(1, 4, 2), 2)
 
 
 @pytest.mark.parametrize("expression", CASES.strip().splitlines())
-def test_as_in_pytorch(expression):
+def test_functions_agree_with_pytorch(expression):
     check(X + expression)
 
 
 REFUSED = {
     "torch.zeros(2, requires_grad=True).resize_(3)": "requires grad",
-    "torch.zeros(4)[1:3].resize_(9)": "storage that is not resizable",  # PyTorch makes the larger storage visible to all views
+    # In PyTorch resize_ of a view enlarges the storage of all views of the same base. Gradus refuses the call.
+    "torch.zeros(4)[1:3].resize_(9)": "storage that is not resizable",
     "x.sum_to_size(3, 2)": r"size \[3, 2\] is not expandable to size \[3, 4\]",
     "torch.nn.functional.pad(x, (1, 2, 3))": "Length of pad must be even",
     "torch.nn.functional.pad(x, (-3, -3))": "resulted in a negative output size",
-    "torch.nn.functional.pad(x, (4, -1), mode='circular')": "wrapping around more than once",  # PyTorch returns uninitialised elements
+    "torch.nn.functional.pad(x, (4, -1), mode='circular')": "wrapping around more than once",  # PyTorch returns elements that it has not initialized
 }
 
 
 @pytest.mark.parametrize("expression", REFUSED)
-def test_refused_in_own_words(expression):
+def test_calls_that_gradus_refuses_with_its_own_text(expression):
     with pytest.raises(RuntimeError, match=REFUSED[expression]):
         eval(expression, {"torch": gradus, "x": gradus.arange(12.).reshape(3, 4)})

@@ -1,12 +1,13 @@
-"""Histograms compared with PyTorch: counts, edges, weights, densities, errors; the bits do not depend on the number of threads."""
+"""Compares histograms with PyTorch: counts, edges, weights, densities, errors. Also checks that the results have the same bits with any number of
+threads."""
 import gradus
 import pytest
 from oracle import torch
 
 
 def result(module, name, *args, **options):
-    """Returns the numbers of a call, or the class and the text of its error. Lists within a list are tensors, as are lists among `options` except
-    range."""
+    """Returns the numbers of a call's results, or the class and the text of its error. A dict {"tensor": values} and the option `weight` are passed
+    as tensors, a list of lists as a list of tensors."""
     def tensor(value):
         return module.tensor(value, dtype=module.float64 if isinstance(value[0], float) or isinstance(value[0], list) else None)
 
@@ -64,7 +65,7 @@ def test_histogramdd(args, options):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_types(dtype):
+def test_histograms_of_half_types(dtype):
     def program(module):
         as_half = getattr(module, dtype)
         x = (module.arange(-20, 21) / 8).to(as_half)
@@ -82,8 +83,8 @@ def test_half_types(dtype):
     assert program(gradus) == program(torch)
 
 
-def test_many_numbers():
-    """Values on edges and between them, enough for several pieces of work; counts of half types are not rounded."""
+def test_histograms_of_many_values_agree_with_pytorch():
+    """Some values lie on the edges of bins. There are enough values for several threads, and counts of 16-bit floats are not rounded."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randint(-1000, 1001, (100_003,), generator=generator) / 128
     ours = gradus.from_numpy(x.numpy())
@@ -95,7 +96,7 @@ def test_many_numbers():
     assert gradus.histc(ours.to(gradus.float16), 4, -8, 8).sum() == x.numel() // 32 * 32 + 16  # the sum is rounded to float16
 
 
-def test_threads():
+def test_histograms_do_not_depend_on_the_number_of_threads():
     x, weight = gradus.randn(200_000), gradus.rand(200_000)
     before, found = gradus.get_num_threads(), []
     try:
@@ -107,7 +108,7 @@ def test_threads():
     assert all(gradus.equal(found[0], other) for other in found)
 
 
-def test_methods_and_names():
+def test_methods_out_argument_and_named_results():
     x = gradus.tensor([1.0, 2.0, 1.0])
     assert x.histc(2).tolist() == [2, 1] and x.histogram(2).bin_edges.tolist() == [1, 1.5, 2]
     out = gradus.empty(2)
@@ -122,13 +123,13 @@ def test_methods_and_names():
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
-def test_batches():
+def test_vmap_of_histograms():
     x = gradus.randn(4, 50)
     rows = gradus.stack([gradus.histc(row, 5) for row in x])
     assert gradus.equal(gradus.vmap(lambda row: gradus.histc(row, 5))(x), rows)
     assert gradus.equal(gradus.vmap(lambda row: gradus.histogram(row, 5).hist)(x), gradus.stack([gradus.histogram(row, 5).hist for row in x]))
 
 
-def test_bins_that_cannot_be_counted():
+def test_too_many_bins_are_refused():
     with pytest.raises(RuntimeError, match="too many bins: 9223372036854775807"):
         gradus.histogram(gradus.ones(3), 2**63 - 1)

@@ -1,5 +1,5 @@
-"""Every operator is called with empty tensors whose other sizes have any product, and with meta tensors too large for any memory: the outcome is an
-error or a result, and no arithmetic overflows (which the sanitizers detect)."""
+"""Calls every operator with empty tensors, of which one size is 0 and the others are up to 2^63 - 1, and with meta tensors too large for any memory.
+The outcome is an error or a result, and no arithmetic overflows (the sanitizers detect that)."""
 import itertools
 import sys
 
@@ -11,7 +11,8 @@ META = [(), (2**62,), (2**31, 2**31), (3, 2**31, 2**29), (2**61, 1, 2)]
 
 
 def replaced(torch, value, sizes, device):
-    """Returns the value with each tensor in it replaced by one of other sizes."""
+    """Returns the argument `value` with each tensor in it replaced by an uninitialized tensor of the sizes `sizes` on `device`. Floating-point
+    tensors require a gradient."""
     if isinstance(value, list):
         return [replaced(torch, item, sizes, device) for item in value]
     if not isinstance(value, torch.Tensor):
@@ -23,7 +24,7 @@ def replaced(torch, value, sizes, device):
 
 
 def choices(torch, values):
-    """Yields the arguments with other sizes for each tensor in turn, and for all tensors."""
+    """Yields copies of the arguments `values` for each entry of EMPTY and META. All tensors have these sizes, and then each tensor in turn."""
     names = [name for name, value in values.items() if isinstance(value, torch.Tensor) or isinstance(value, list) and value and isinstance(value[0], torch.Tensor)]
     for sizes, device in [*itertools.product(EMPTY, ["cpu"]), *itertools.product(META, ["meta"])]:
         for chosen in [names, *([name] for name in names if len(names) > 1)]:
@@ -37,11 +38,11 @@ def run(part):
 
     import gradus as torch
     from gradus import _C
-    from operator_calls import arguments, call, sample_texts, shown
+    from operator_calls import arguments, call, public_calls, sample_texts
 
     _C._memory_set_limit(1 << 30)
     warnings.simplefilter("ignore")
-    for number, (name, function, operator, _) in enumerate(shown()):
+    for number, (name, function, operator, _) in enumerate(public_calls()):
         if number % PARTS != part:
             continue
         print(name, file=sys.stderr, flush=True)
@@ -53,7 +54,7 @@ def run(part):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_sizes_of_any_product(part):
+def test_operators_with_huge_and_empty_sizes_do_not_overflow(part):
     check_part(__file__, part)
 
 

@@ -1,4 +1,5 @@
-"""Indexing, reading and writing: random indices compared with NumPy and PyTorch, gradients, the meaning of each form of index, errors."""
+"""Tests reading and writing by indices. Random indices are compared with NumPy and PyTorch; other tests are about gradients, the meaning of each form
+of index, and errors."""
 import random
 
 import numpy as np
@@ -10,7 +11,7 @@ from leaks import lost
 from oracle import torch
 
 CASES = 3000
-FORWARD = (None, 1, 2, 3)  # PyTorch has no negative steps
+FORWARD = (None, 1, 2, 3)  # steps of slices for comparisons with PyTorch, which has no negative steps
 
 
 def numbers(shape, dtype=np.float64):
@@ -32,7 +33,7 @@ def cases(seed, **options):
 # ---- Compared with NumPy: slices with steps of both signs ---------------------------------------------------------------------------
 
 
-def test_get_numpy():
+def test_reading_agrees_with_numpy():
     for _, shape, parts in cases(1):
         array = numbers(shape)
         views, names = in_two_steps(array, parts)
@@ -52,14 +53,14 @@ def test_views_share_memory():
 
 
 def value_for(rng, shape):
-    """Returns a value that broadcasts to the shape: a number, or an array with some of its dimensions."""
+    """Returns a value that broadcasts to the shape `shape`: a number, or an array with some of these dimensions."""
     if rng.random() < 0.3:
         return rng.choice([2.5, 3, True, np.float32(1.5)])
     shape = tuple(1 if rng.random() < 0.2 else n for n in shape[rng.randint(0, len(shape)):])
     return -1 - numbers(shape, rng.choice([np.float64, np.float32, np.int64]))
 
 
-def test_set_numpy():
+def test_writing_agrees_with_numpy():
     for rng, shape, parts in cases(3):
         expected = numbers(shape)
         views, names = in_two_steps(expected, parts)
@@ -76,13 +77,13 @@ def test_set_numpy():
 # ---- Compared with PyTorch: values and gradients ---------------------------------------------------------------------------------------
 
 
-def test_get_torch():
+def test_reading_agrees_with_pytorch():
     for _, shape, parts in cases(4, steps=FORWARD):
         array = numbers(shape)
         assert same(gradus.tensor(array)[for_gradus(parts)], torch.from_numpy(array)[for_torch(parts)].numpy()), (shape, parts)
 
 
-def test_gradient_of_get():
+def test_gradients_of_reading():
     for rng, shape, parts in cases(5, steps=FORWARD):
         if rng.random() < 0.7:
             continue
@@ -95,7 +96,7 @@ def test_gradient_of_get():
         assert same(x.grad, y.grad.numpy()), (shape, parts)
 
 
-def test_gradient_of_set():
+def test_gradients_of_writing():
     for rng, shape, parts in cases(6, steps=FORWARD):
         if rng.random() < 0.7:
             continue
@@ -109,7 +110,9 @@ def test_gradient_of_set():
             (y * library.tensor(1 + array)).sum().backward()
             results.append((y, x.grad, v.grad))
         names = [part for part in parts if hasattr(part, "array")]
-        if not names:  # If several values go to one element, each library may keep another.
+        # With index tensors several values may be written to the same element, and each library may keep another of them. So results are compared
+        # only without index tensors.
+        if not names:
             for ours, theirs in zip(*results):
                 assert same(ours, theirs.detach().numpy()), (shape, parts, value)
 
@@ -127,12 +130,12 @@ def test_integers_and_slices_are_views(x):
         assert x[index].untyped_storage() is x.untyped_storage()
 
 
-def test_names_are_copies(x):
+def test_indexing_with_lists_tensors_and_masks_copies(x):
     for index in ([0], gradus.tensor([0]), [True, False, True], True, (0, [1, 2])):
         assert x[index].untyped_storage() is not x.untyped_storage()
 
 
-def test_truth_values(x):
+def test_indexing_with_bools(x):
     assert x[True].shape == (1, 3, 4)
     assert x[False].shape == (0, 3, 4)
     assert x[True, False].shape == (0, 3, 4)
@@ -141,7 +144,7 @@ def test_truth_values(x):
     assert gradus.tensor(3)[True].tolist() == [3]
 
 
-def test_lists(x):
+def test_indexing_with_lists(x):
     assert x[[]].shape == (0, 4)
     assert x[[0, 2]].tolist() == x[range(0, 3, 2)].tolist() == [[0, 1, 2, 3], [8, 9, 10, 11]]
     assert x[[[0, 1], [1, 2]]].shape == (2, 2, 4)
@@ -149,12 +152,12 @@ def test_lists(x):
     assert x[[gradus.tensor(1), gradus.tensor(2)]].tolist() == x[[1, 2]].tolist()
 
 
-def test_bytes_are_a_mask(x):
+def test_uint8_tensors_are_masks(x):
     with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
         assert x[gradus.tensor([1, 0, 1], dtype=gradus.uint8)].shape == (2, 4)
 
 
-def test_subclasses_of_tuple(x):
+def test_indexing_with_subclasses_of_tuple(x):
     class Pair(tuple):
         pass
 
@@ -162,25 +165,25 @@ def test_subclasses_of_tuple(x):
     assert x[gradus.Size([1, 2])].item() == 6
 
 
-def test_place_of_names():
+def test_position_of_the_dimensions_of_index_tensors():
     x = gradus.zeros(2, 3, 4, 5)
-    assert x[0, :, [1, 2]].shape == (3, 2, 5)  # As in PyTorch, an integer is applied as a view first.
+    assert x[0, :, [1, 2]].shape == (3, 2, 5)  # as in PyTorch, the integer makes a view before the list is applied
     assert x[[0, 1], :, [1, 2]].shape == (2, 3, 5)
     assert x[:, [0, 1], None, [1, 2]].shape == torch.zeros(2, 3, 4, 5)[:, [0, 1], None, [1, 2]].shape
 
 
-def test_slices_of_tensors_as_bounds(x):
+def test_slices_with_tensors_as_bounds(x):
     assert x[gradus.tensor(1):gradus.tensor(3)].shape == (2, 4)
 
 
-def test_masked_number_and_tensor(x):
+def test_masked_assignment_of_a_number_and_a_tensor(x):
     x[x > 5] = 0
     assert x.tolist() == [[0, 1, 2, 3], [4, 5, 0, 0], [0, 0, 0, 0]]
     x[x > 3] = gradus.tensor([7.0, 8.0])
     assert x[1].tolist() == [7, 8, 0, 0]
 
 
-def test_values_are_converted():
+def test_assigned_values_are_converted():
     x = gradus.zeros(3, dtype=gradus.int64)
     x[0] = gradus.tensor(1.7)
     x[[1]] = [2.7]
@@ -201,7 +204,7 @@ def test_in_place_operators_through_an_index(x):
     assert x[:, :2].tolist() == [[0, 2], [10, 6], [16, 9]]
 
 
-def test_write_over_itself(x):
+def test_assigning_an_overlapping_view_is_refused(x):
     with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to a single memory location"):
         x[1:] = x[:-1]
     x[1:] = x[:-1].clone()
@@ -210,7 +213,7 @@ def test_write_over_itself(x):
     assert x.tolist() == [[4, 5, 6, 7], [0, 1, 2, 3], [0, 1, 2, 3]]
 
 
-def test_written_views_keep_their_history():
+def test_gradients_through_assigned_views():
     x = gradus.zeros(3, requires_grad=True)
     y = x * 1
     y[0] = 5
@@ -261,7 +264,7 @@ class Broken:
     (([0, 1], [0, 1, 2]), IndexError, "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]"),
     ([[0, 1], [2]], ValueError, "expected sequence of length 2 at dim 1 (got 1)"),
 ])
-def test_refused_index(x, index, error, text):
+def test_invalid_indices_are_refused(x, index, error, text):
     before = x.tolist()
     for access in (lambda: x[index], lambda: x.__setitem__(index, 0)):
         with pytest.raises(error) as caught:
@@ -272,7 +275,7 @@ def test_refused_index(x, index, error, text):
 
 @pytest.mark.parametrize("shape, kept", [((0,), (0, 4)), ((0, 4), (0,)), ((3, 0), (0,)), ((0, 0), (0,))])
 def test_a_mask_of_size_0_selects_nothing(x, shape, kept):
-    """As in NumPy, a mask may have size 0 where x has another size; its other sizes must be those of x."""
+    """As in NumPy, a mask may have size 0 where x has another size. The other sizes of the mask must be those of x."""
     mask, before = gradus.ones(shape, dtype=gradus.bool), x.tolist()
     assert x[mask].shape == kept and x.numpy()[mask.numpy()].shape == kept
     x[mask] = 7
@@ -283,7 +286,7 @@ def test_a_mask_of_size_0_selects_nothing(x, shape, kept):
             access()
 
 
-def test_no_references_are_lost(x):
+def test_indexing_leaks_no_references(x):
     def call():
         for index in (0, (slice(1, None), 0), [0, 1], [True, False, True], np.array([1]), gradus.tensor(1), None, "a", 9, [9], (0, 0, 0), [0.5], [["a"]]):
             try:
@@ -307,7 +310,7 @@ def test_no_references_are_lost(x):
     ([0], 1 + 2j, RuntimeError, "value cannot be converted to type float without overflow"),
     (0, ["a"], ValueError, "too many dimensions 'str'"),
 ])
-def test_refused_value(x, index, value, error, text):
+def test_invalid_values_are_refused(x, index, value, error, text):
     before = x.tolist()
     with pytest.raises(error) as caught:
         x[index] = value
@@ -315,7 +318,7 @@ def test_refused_value(x, index, value, error, text):
     assert x.tolist() == before
 
 
-def test_numbers_without_room():
+def test_numbers_that_overflow_the_dtype_are_refused():
     x = gradus.zeros(3, dtype=gradus.uint8)
     for index in (0, [0]):
         with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
@@ -323,7 +326,7 @@ def test_numbers_without_room():
     assert x.tolist() == [0, 0, 0]
 
 
-def test_tensors_without_dimensions():
+def test_indexing_zero_dimensional_tensors():
     x = gradus.tensor(3)
     assert x[...].item() == x[()].item() == 3
     assert x[None].tolist() == [3]
@@ -336,12 +339,12 @@ def test_tensors_without_dimensions():
     assert x.item() == 5
 
 
-def test_no_deleting(x):
+def test_deleting_items_is_refused(x):
     with pytest.raises(TypeError, match="Tensor does not support deleting items"):
         del x[0]
 
 
-def test_leaves_are_not_written():
+def test_assigning_to_items_of_a_leaf_is_refused():
     x = gradus.ones(3, requires_grad=True)
     for index in (0, slice(None), [0], [True, False, True]):
         with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):

@@ -1,4 +1,4 @@
-"""Out-of-range indices of tensors without elements are refused or accepted exactly where PyTorch does so."""
+"""Checks that out-of-range indices of tensors without elements are refused or accepted exactly where PyTorch does so."""
 import itertools
 import re
 
@@ -24,18 +24,20 @@ def outcome(module, size, index, statement):
         exec(statement, names)
         return names["x"].tolist()
     except Exception as error:
-        return type(error).__name__, re.sub(r"^(\w+(\(\))?: )+", "", re.sub("dimension .", "a dimension", str(error).split("\n")[0]))  # PyTorch counts dimensions after it has moved them
+        # The number of the dimension is removed from the text, because PyTorch numbers the dimensions after moving them.
+        return type(error).__name__, re.sub(r"^(\w+(\(\))?: )+", "", re.sub("dimension .", "a dimension", str(error).split("\n")[0]))
 
 
 @pytest.mark.parametrize("statement", [*READS, *WRITES])
-def test_indices(statement):
+def test_out_of_range_indices_of_empty_tensors_behave_as_in_pytorch(statement):
     for size, index in itertools.product(SIZES, INDICES):
         if "x.index_" in statement and "put" not in statement and eval(size)[0] == 0:
-            continue  # PyTorch's error is about the memory of an internal view
+            # Not compared, because PyTorch's error is about the memory of an internal view.
+            continue
         assert outcome(gradus, size, index, statement) == outcome(torch, size, index, statement), (size, index)
 
 
-def test_gradients_of_nothing():
+def test_gradient_of_indexing_an_empty_tensor():
     for module in (gradus, torch):
         x = module.zeros(2, 0, requires_grad=True)
         x[module.tensor([5])].sum().backward()

@@ -1,14 +1,17 @@
-"""Every in-place method that PyTorch has gives the same values and gradients, for operators with kernels and for composites."""
+"""Checks that every in-place method of PyTorch's tensors gives the same values and gradients, for operators with a kernel of their own and for those
+composed of other operators."""
 import warnings
 
 import pytest
 
 import gradus
-from operator_calls import arguments, call, sample_texts, shown
+from operator_calls import arguments, call, public_calls, sample_texts
 from oracle import torch
 
-RANDOM = {"bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_", "uniform_"}  # test_random.py compares their numbers
-HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}  # in PyTorch the overwritten tensor keeps its history
+# Methods that draw random numbers, which test_random.py compares.
+RANDOM = {"bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_", "uniform_"}
+# Left out, because in PyTorch the tensor that these methods overwrite keeps its autograd history.
+HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}
 GIVEN = [(), ("T",), (0.5,), ("T", "T"), (0.1, 0.6), (1,)]
 
 
@@ -17,7 +20,8 @@ def names():
 
 
 def outcome(module, name, given):
-    """Returns (values, gradient) of x * 1 after the method, or None if it is refused. The gradient is zero if the result has no history."""
+    """Returns (elements, gradient) of x * 1 after the in-place method, or None if the method is refused. The gradient is zero if the result has no
+    autograd history."""
     x = module.tensor([[0.3, 0.7, 0.2], [0.5, 0.9, 0.4]], dtype=module.float64, requires_grad=True)
     y = x * 1.0
     others = [module.tensor([[0.4, 0.6, 0.8], [0.1, 0.2, 0.35]], dtype=module.float64) if value == "T" else value for value in given]
@@ -31,7 +35,7 @@ def outcome(module, name, given):
 
 
 @pytest.mark.parametrize("name", names())
-def test_values_and_gradients(name):
+def test_in_place_methods_agree_with_pytorch(name):
     warnings.simplefilter("ignore")
     for given in GIVEN:
         theirs = outcome(torch, name, given)
@@ -58,7 +62,7 @@ def test_activations_in_place(name):
         torch.testing.assert_close(torch.tensor(a), torch.tensor(b))
 
 
-def test_resize_counts_as_a_write_only_when_sizes_change():
+def test_resize_increases_the_version_only_if_sizes_change():
     def versions(module):
         x, found = module.ones(2, 3), []
         for sizes in ((2, 3), (3, 2), (3, 2), (4, 4), (0,), (0,)):
@@ -70,7 +74,8 @@ def test_resize_counts_as_a_write_only_when_sizes_change():
 
 
 def gradients(function, operator, text, in_place):
-    """Returns the gradients of the result times three, computed in place or not; None if the result has no gradient or may not be written."""
+    """Returns the gradients of three times the result of an operator, where the multiplication is in place if `in_place` is true. Returns None if the
+    result has no gradient or may not be written."""
     values = arguments(operator, text, gradus.float64)
     leaves = [t for value in values.values() for t in (value if isinstance(value, list) else [value])
               if isinstance(t, gradus.Tensor) and (t.is_floating_point() or t.is_complex())]
@@ -83,13 +88,13 @@ def gradients(function, operator, text, in_place):
             return None
         tripled = result.mul_(3) if in_place else result * 3
         return [grad.tolist() for grad in gradus.autograd.grad((tripled * tripled).sum(), leaves, allow_unused=True, materialize_grads=True)]
-    except RuntimeError:  # no complex numbers, a view of a leaf or of several, a result that the gradient needs, elements that share memory
+    except RuntimeError:  # the result may not be written, e.g. a complex result, a view of a leaf, one of several views, a saved result, overlapping elements
         return None
 
 
-def test_a_result_that_is_written_keeps_its_gradient():
+def test_gradients_after_writing_to_a_result_in_place():
     compared = 0
-    for name, function, operator, form in shown():
+    for name, function, operator, form in public_calls():
         for text in sample_texts(operator) if form == "functional" and not operator.test.get("skip") else []:
             written = gradients(function, operator, text, True)
             if written is not None:

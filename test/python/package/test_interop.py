@@ -1,4 +1,4 @@
-"""NumPy in both directions, the buffer protocol, storages, copies, pickling and subclasses."""
+"""Tests NumPy in both directions, the buffer protocol, storages, copies, pickling and subclasses."""
 import copy
 import ctypes
 import gc
@@ -27,7 +27,7 @@ def sample(name, shape=(3, 4)):
 
 
 def views_of(array):
-    """Yields views of the array with all kinds of strides."""
+    """Yields views of the array with various strides: contiguous, transposed, negative, with gaps, broadcast and empty."""
     yield from (array, array.T, array[::-1], array[:, ::-2], array[1:, 2:], array[0], array[2, 3:4], array[..., None], array[0, 0], array[:0])
     yield np.broadcast_to(array[:, :1], (2, 3, 5))
 
@@ -36,11 +36,11 @@ def views_of(array):
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_from_numpy_and_back(name):
+def test_round_trip_from_numpy_and_to_numpy(name):
     for array in views_of(sample(name)):
-        array = np.asarray(array)  # array[0, 0] is a NumPy scalar
+        array = np.asarray(array)  # array[0, 0] is a NumPy scalar, not an array
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # broadcast arrays are read-only
+            warnings.simplefilter("ignore", UserWarning)  # the warning is about broadcast arrays, which are read-only
             x = gradus.from_numpy(array)
         assert str(x.dtype) == "torch." + name and x.shape == array.shape
         back = x.numpy()
@@ -51,7 +51,7 @@ def test_from_numpy_and_back(name):
                    [array.strides[i] for i in range(array.ndim) if array.shape[i] > 1]
 
 
-def test_memory_is_shared_both_ways():
+def test_from_numpy_and_numpy_share_memory():
     a = np.zeros((2, 3))
     x = gradus.from_numpy(a[:, ::-1])
     x[0, 0] = 5
@@ -61,7 +61,7 @@ def test_memory_is_shared_both_ways():
     assert a[1, 1] == 7 and x[1, 1].item() == 7
 
 
-def test_memory_is_kept_alive():
+def test_arrays_and_buffers_keep_shared_memory_alive():
     x = gradus.from_numpy(np.full(1000, 3.0))
     y = gradus.ones(1000).numpy()
     view = memoryview(gradus.ones(1000))
@@ -71,7 +71,7 @@ def test_memory_is_kept_alive():
     del trash
 
 
-def test_memory_is_given_back():
+def test_an_array_is_released_with_the_last_view():
     a = np.zeros(10)
     references = sys.getrefcount(a)
     x = gradus.from_numpy(a)
@@ -84,7 +84,7 @@ def test_memory_is_given_back():
     assert sys.getrefcount(a) == references
 
 
-def test_memory_is_given_back_on_another_thread():
+def test_an_array_is_released_on_another_thread():
     a = np.zeros(10)
     references = sys.getrefcount(a)
     tensors = [gradus.from_numpy(a) for _ in range(100)]
@@ -94,7 +94,7 @@ def test_memory_is_given_back_on_another_thread():
     assert sys.getrefcount(a) == references
 
 
-def test_exported_memory_stays_where_it_is():
+def test_resizing_a_tensor_with_an_exported_array_is_refused():
     x = gradus.zeros(4)
     array = x.numpy()
     with pytest.warns(UserWarning, match="was resized"), pytest.raises(RuntimeError, match="resiz"):
@@ -103,7 +103,7 @@ def test_exported_memory_stays_where_it_is():
     assert x.tolist() == [1, 1, 1, 1]
 
 
-def test_read_only_arrays_warn():
+def test_from_numpy_of_a_read_only_array_warns():
     a = np.zeros(3)
     a.flags.writeable = False
     with pytest.warns(UserWarning, match="The given NumPy array is not writable"):
@@ -132,13 +132,13 @@ def test_read_only_arrays_warn():
     (lambda: gradus.ones(2).numpy(True), TypeError, "numpy() takes 0 positional arguments but 1 was given"),
     (lambda: gradus.ones(2).numpy(force=1), TypeError, "numpy(): argument 'force' must be bool, not int"),
 ])
-def test_refused_by_numpy(call, error, text):
+def test_invalid_conversions_from_and_to_numpy_are_refused(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
 
 
-def test_numpy_by_force():
+def test_numpy_with_force_true():
     x = gradus.ones(2, requires_grad=True)
     array = (x * 2).numpy(force=True)
     assert array.tolist() == [2, 2]
@@ -157,7 +157,7 @@ def test_array_protocol():
     assert x.__array_priority__ == 1000
 
 
-def test_functions_of_numpy_give_tensors():
+def test_numpy_ufuncs_return_tensors():
     x = gradus.tensor([0.0, 1.0])
     for result in (np.add(x, 1), np.sin(x), x + np.ones(2, np.float32), np.sqrt(gradus.tensor(4.0))):
         assert isinstance(result, gradus.Tensor)
@@ -165,7 +165,7 @@ def test_functions_of_numpy_give_tensors():
     assert np.add(x, 1).tolist() == [1, 2]
 
 
-def test_numpy_is_not_imported():
+def test_numpy_is_imported_only_if_needed():
     code = ("import sys, gradus\nx = gradus.tensor([[1, 2], [3, 4]])\nx[1:, 0] = 5\nx[[0, 1]], memoryview(x), x.tolist(), x.__dlpack__()\n"
             "assert 'numpy' not in sys.modules\n"
             "try:\n    gradus.from_numpy([1])\nexcept TypeError:\n    pass\nassert 'numpy' not in sys.modules\nx.numpy()\nassert 'numpy' in sys.modules")
@@ -176,7 +176,7 @@ def test_numpy_is_not_imported():
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_buffers(name):
+def test_memoryview_of_tensors(name):
     for array in views_of(sample(name)):
         x = gradus.tensor(np.asarray(array))
         view = memoryview(x)
@@ -184,7 +184,7 @@ def test_buffers(name):
         assert np.array_equal(np.asarray(view), array) and np.asarray(view).dtype == array.dtype
 
 
-def test_buffers_of_views():
+def test_memoryview_of_strided_views():
     x = gradus.tensor(sample("int32"))
     assert memoryview(x[:, ::-1]).tolist() == x[:, ::-1].tolist()
     assert memoryview(x[:, 1]).strides == (16,)
@@ -197,10 +197,10 @@ def test_buffers_of_views():
 
 @pytest.mark.parametrize("make, text", [
     (lambda: gradus.ones(2, requires_grad=True), "Can't export tensors that require gradient, use tensor.detach()"),
-    (lambda: gradus.ones(2, dtype=gradus.bfloat16), "buffers have no format for bfloat16"),
+    (lambda: gradus.ones(2, dtype=gradus.bfloat16), "the buffer protocol has no format for bfloat16"),
     (lambda: gradus.ones(2, device="meta"), "a tensor on device meta has no buffer"),
 ])
-def test_no_buffer(make, text):
+def test_tensors_without_a_buffer_are_refused(make, text):
     with pytest.raises(BufferError) as caught:
         memoryview(make())
     assert text in str(caught.value)
@@ -209,7 +209,7 @@ def test_no_buffer(make, text):
 # ---- Storages ---------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_storage():
+def test_untyped_storage():
     x = gradus.tensor([1.0, 2.0])
     storage = x.untyped_storage()
     assert len(storage) == storage.nbytes() == storage.size() == 8 and storage.element_size() == 1
@@ -221,7 +221,7 @@ def test_storage():
     assert repr(storage) == " 0\n 0\n 128\n 64\n 0\n 0\n 0\n 64\n[torch.storage.UntypedStorage(device=cpu) of size 8]"
 
 
-def test_one_object_for_a_storage():
+def test_aliases_share_one_storage_object():
     x = gradus.ones(4)
     storage = x.untyped_storage()
     assert x[2:].untyped_storage() is storage and x.detach().untyped_storage() is storage
@@ -232,7 +232,7 @@ def test_one_object_for_a_storage():
     assert reference() is None and x.untyped_storage().nbytes() == 16
 
 
-def test_tensors_over_a_storage():
+def test_from_storage():
     storage = gradus.ones(4).untyped_storage()
     x = gradus._C._from_storage(storage, 1, (3,), (1,), gradus.float32)
     y = gradus._C._from_storage(storage, 0, (2, 2), (1, 2), gradus.int32)
@@ -259,7 +259,7 @@ def test_tensors_over_a_storage():
     ((0, (1,) * 65, (1,) * 65, "float32"), ValueError, "65 entries"),
     ((0, (1,), (1,), None), TypeError, ""),
 ])
-def test_refused_over_a_storage(arguments, error, text):
+def test_from_storage_refuses_geometries_out_of_bounds(arguments, error, text):
     storage = gradus.ones(4).untyped_storage()
     offset, size, stride, dtype = arguments
     with pytest.raises(error) as caught:
@@ -267,14 +267,14 @@ def test_refused_over_a_storage(arguments, error, text):
     assert text in str(caught.value)
 
 
-def test_misaligned_storage():
+def test_from_storage_refuses_misaligned_memory():
     storage = gradus.frombuffer(bytearray(17), dtype=gradus.uint8, offset=1).untyped_storage()
     if storage.data_ptr() % 8:
         with pytest.raises(RuntimeError, match="not aligned"):
             gradus._C._from_storage(storage, 0, (2,), (1,), gradus.float64)
 
 
-def test_new_storages():
+def test_creating_and_copying_untyped_storages():
     for storage in (gradus.UntypedStorage(8), gradus._C._new_storage(8)):
         memoryview(storage)[:] = b"abcdefgh"
         assert storage.clone().tolist() == list(b"abcdefgh")
@@ -306,7 +306,7 @@ def roundtrips():
 
 
 @pytest.mark.parametrize("roundtrip", list(roundtrips()))
-def test_copies(roundtrip):
+def test_copies_keep_values_and_strides(roundtrip):
     for name in [*SHARED, "bfloat16"]:
         x = gradus.tensor(sample("int64"), dtype=getattr(gradus, name))
         for view in (x, x[1:, ::-1], x[0, 0], x[:0], x.t()):
@@ -317,7 +317,7 @@ def test_copies(roundtrip):
 
 
 @pytest.mark.parametrize("roundtrip", list(roundtrips()))
-def test_what_is_shared_stays_shared(roundtrip):
+def test_copies_keep_aliasing(roundtrip):
     x = gradus.zeros(4)
     a, b, c = roundtrip([x, x[1:], x])
     assert a is c and a.untyped_storage() is b.untyped_storage()
@@ -326,7 +326,7 @@ def test_what_is_shared_stays_shared(roundtrip):
 
 
 @pytest.mark.parametrize("roundtrip", list(roundtrips()))
-def test_leaves_and_attributes(roundtrip):
+def test_copies_keep_requires_grad_and_attributes(roundtrip):
     x = gradus.ones(2, requires_grad=True)
     x.label = ["a label"]
     other = roundtrip(x)
@@ -334,7 +334,7 @@ def test_leaves_and_attributes(roundtrip):
 
 
 @pytest.mark.parametrize("roundtrip", list(roundtrips()))
-def test_on_the_meta_device(roundtrip):
+def test_copies_of_meta_tensors(roundtrip):
     x = roundtrip(gradus.empty(2, 3, device="meta"))
     assert x.device.type == "meta" and x.shape == (2, 3)
 
@@ -344,26 +344,26 @@ class Labelled(gradus.Tensor):
 
 
 @pytest.mark.parametrize("roundtrip", list(roundtrips()))
-def test_subclasses_are_kept(roundtrip):
+def test_copies_keep_subclasses(roundtrip):
     x = gradus.ones(2).as_subclass(Labelled)
     x.label = "one"
     other = roundtrip(x)
     assert type(other) is Labelled and other.label == "one" and other.tolist() == [1, 1]
 
 
-def test_gradients_are_copied():
+def test_deepcopy_copies_the_gradient():
     x = gradus.ones(2, requires_grad=True)
     (x * 3).sum().backward()
     other = copy.deepcopy(x)
     assert other.grad.tolist() == [3, 3] and other.grad is not x.grad
 
 
-def test_only_leaves_are_deep_copied():
+def test_deepcopy_of_a_tensor_with_history_is_refused():
     with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
         copy.deepcopy(gradus.ones(2, requires_grad=True) * 2)
 
 
-def test_shallow_copies():
+def test_copy_copy_shares_memory():
     x = gradus.ones(2)
     other = copy.copy(x)
     other[0] = 3
@@ -394,7 +394,7 @@ def test_make_subclass():
     lambda x: gradus.Tensor._make_subclass(Labelled, 3), lambda x: gradus.Tensor._make_subclass(Labelled),
     lambda x: gradus.Tensor._make_subclass(Labelled, x, 3),
 ])
-def test_refused_subclass(call):
+def test_invalid_subclasses_are_refused(call):
     with pytest.raises(TypeError):
         call(gradus.ones(2))
 
@@ -407,13 +407,13 @@ def test_refused_subclass(call):
     lambda x: pickle.loads(pickle.dumps(x)), lambda x: np.add(x, 1), lambda x: x.untyped_storage()[1:].tolist(), lambda x: x.as_subclass(Labelled),
     lambda x: gradus.frombuffer(memoryview(x), dtype=gradus.uint8), lambda x: copy.copy(x), lambda x: np.asarray(x.view(-1), dtype="f8"),
 ], ids=range(12))
-def test_no_references_are_lost(call):
+def test_interop_leaks_no_references(call):
     x = gradus.ones(2, 3)
     assert lost(lambda: call(x), x) == 0
 
 
-def test_threads():
-    """Many threads use the same objects: no result is wrong and no reference is lost."""
+def test_threads_convert_shared_tensors():
+    """Many threads convert the same objects at the same time. No result is wrong and no reference is lost."""
     shared = gradus.zeros(64)
     failures = []
 

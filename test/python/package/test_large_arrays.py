@@ -1,11 +1,11 @@
-"""Arrays of several megabytes, and operands that are transposed while they are read, compared with NumPy; the bits do not depend on the number of
-threads."""
+"""Compares operators on arrays of several megabytes, and on operands that are transposed while they are read, with NumPy. Also checks that results
+have the same bits with any number of threads."""
 import numpy as np
 import pytest
 
 import gradus as torch
 
-# The row lengths are no multiples of vectors or cache lines, and pieces of work begin within rows.
+# The row lengths are no multiples of vectors or cache lines, so the parts of the work that threads do begin within rows.
 SHAPES = [(1500, 1501), (3, 800001), (1030, 2048)]
 DTYPES = ["float32", "float64", "int64"]
 
@@ -17,7 +17,7 @@ def operands(shape, dtype):
 
 
 def on_threads(compute):
-    """Returns the result of a call after checking that one, two and three threads compute the same."""
+    """Returns the result of compute(), after checking that one, two and three threads give the same bits."""
     before, results = torch.get_num_threads(), []
     try:
         for n in (1, 2, 3):
@@ -46,7 +46,7 @@ CASES = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", CASES)
-def test_elementwise(name, dtype, shape):
+def test_elementwise_operators_on_large_arrays(name, dtype, shape):
     x, y, z = operands(shape, dtype)
     given = torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(z.T).t()
     assert np.array_equal(on_threads(lambda: CASES[name](*given)), CASES[name](x, y, z))
@@ -66,8 +66,8 @@ SHORT = {
 
 @pytest.mark.parametrize("columns", [2, 3, 8, 31, 32, 100, 128])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
-def test_short_lines(dtype, columns):
-    """Elementwise operators with new results and with results that are parts of rows, for short rows in many layouts."""
+def test_elementwise_operators_on_short_rows(dtype, columns):
+    """Elementwise operators on short rows in many layouts. The results are new tensors or are written to parts of rows."""
     x, y, z = (v // 3 for v in operands((1500, columns), "float32"))
     given = [torch.from_numpy(v).to(getattr(torch, dtype)) for v in (x, y, z)]
     assert not given[2].is_contiguous()
@@ -82,7 +82,7 @@ def test_short_lines(dtype, columns):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32", "bool"])
-def test_transposed_of_other_sizes(dtype):
+def test_where_with_transposed_operands_in_other_dtypes(dtype):
     x, y, z = operands((1500, 1501), "float32")
     given = [torch.from_numpy(v.copy()).to(getattr(torch, dtype)) for v in (x, z.T)]
     expected = [v.to(torch.float64).numpy() for v in given]
@@ -104,8 +104,9 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint64"]
 @pytest.mark.parametrize("megabytes", [0.01, 2, 13])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", *INTEGERS])
 @pytest.mark.parametrize("name", LIGHT)
-def test_kernels_that_write_past_the_caches(name, dtype, megabytes):
-    """A large result has the bits of its parts, at any offset within a cache line, and the memory around it is not written."""
+def test_streaming_stores_of_large_results(name, dtype, megabytes):
+    """A large result has the bits that its parts have when they are computed alone, at any offset within a cache line, and the memory around the
+    result is not written."""
     if name in ("neg", "abs", "relu", "clamp", "sub", "number first") and dtype.startswith("u") or name == "div" and dtype in INTEGERS:
         pytest.skip("not what these dtypes have")
     kind = getattr(torch, dtype)
@@ -137,7 +138,7 @@ COPIES = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [*DTYPES, "int16", "int8"])
 @pytest.mark.parametrize("name", COPIES)
-def test_copies(name, dtype, shape):
+def test_copies_of_large_arrays(name, dtype, shape):
     x = operands(shape, dtype)[0]
     given, (ours, numpys) = torch.from_numpy(x), COPIES[name]
     assert np.array_equal(on_threads(lambda: ours(torch, given)), numpys(x))
@@ -145,7 +146,7 @@ def test_copies(name, dtype, shape):
 
 @pytest.mark.parametrize("megabytes", [0.2, 3, 17])
 @pytest.mark.parametrize("start, end", [(0, 0), (1, 62), (62, 1), (3, 3)])
-def test_blocks_wherever_they_begin(start, end, megabytes):
+def test_copies_between_unaligned_blocks(start, end, megabytes):
     x = np.random.default_rng(0).integers(0, 100, int(megabytes * 1e6) + 70).astype("uint8")
     n = len(x) - start - end
     expected = np.full(len(x), 200, "uint8")
@@ -169,7 +170,7 @@ def test_columns_copied_within_a_tensor():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
 @pytest.mark.parametrize("n", [15, 16, 17, 63, 64, 65, 255, 256, 257, 319, 1000, 8191, 8192, 8200])
-def test_extremes_wherever_they_are(n, dtype):
+def test_amax_and_amin_with_the_extreme_at_any_position(n, dtype):
     x = np.random.default_rng(n).integers(10, 90, (7, n)).astype(dtype)
     for i, column in enumerate({0, 1, n // 3, n // 2, n - 9, n - 2, n - 1}):
         x[i % 7, column] = 99 - i
@@ -187,24 +188,24 @@ def test_extremes_wherever_they_are(n, dtype):
 
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 63, 250])
-def test_sums_over_rows(rows):
+def test_sums_over_the_first_dimension(rows):
     x = np.random.default_rng(rows).standard_normal((rows, 300)).astype("float32")
     assert np.abs(torch.from_numpy(x).sum(0).numpy() - x.sum(0, dtype="float64")).max() <= 2e-6 * np.abs(x).sum(0).max()
 
 
 @pytest.mark.parametrize("m, n, k", [(128, 128, 128), (200, 64, 100), (16, 1024, 700), (9, 513, 1024), (64, 1025, 80)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-def test_products_that_are_cut(dtype, m, n, k):
+def test_matrix_products_do_not_depend_on_the_number_of_threads(dtype, m, n, k):
     random = np.random.default_rng(0)
     a, b = random.integers(-9, 9, (m, k)).astype(dtype), random.integers(-9, 9, (k, n)).astype(dtype)
     assert np.array_equal(on_threads(lambda: torch.from_numpy(a) @ torch.from_numpy(b)), a @ b)
 
 
-WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # bytes: rows shorter and longer than those that are copied by vectors
+WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # row widths in bytes, shorter and longer than those that are copied by vectors
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "complex128"])
-def test_lines_of_all_widths(dtype):
+def test_cat_flip_and_roll_of_rows_of_any_width(dtype):
     for width in WIDTHS:
         x = np.random.default_rng(width).integers(-99, 99, (5, width)).astype(dtype)
         given = torch.from_numpy(x)
@@ -218,8 +219,8 @@ def test_lines_of_all_widths(dtype):
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
-def test_cat_of_many(dim):
-    """cat of more tensors than are written at a time. Some are empty, transposed, or of another dtype."""
+def test_cat_of_50_tensors(dim):
+    """cat of 50 tensors, which are more than cat writes at a time. Some are empty, transposed, or of another dtype."""
     random, parts = np.random.default_rng(0), []
     for k in range(50):
         shape = [3, 4, 5]
@@ -231,8 +232,8 @@ def test_cat_of_many(dim):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
-def test_rows_of_few_elements_are_joined(dtype):
-    """cat of short rows, which are written column by column; together they have more bytes than are written at a time."""
+def test_cat_and_roll_of_short_rows(dtype):
+    """cat writes short rows column by column, a block of rows at a time. The rows here have more bytes than one block."""
     random = np.random.default_rng(0)
     for widths in [(1, 1), (1, 2, 3), (4, 1, 5, 2), (1,) * 20, (3, 40)]:
         parts = [random.integers(0, 100, (2, 1203, width)).astype(dtype) for width in widths]
@@ -246,8 +247,9 @@ def test_rows_of_few_elements_are_joined(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16", "float16"])
 @pytest.mark.parametrize("dim", [0, 1])
-def test_rows_are_added_in_the_order_of_the_index(dtype, dim):
-    """Rows that are split into several pieces; some are indexed many times and some never. Half types are rounded once."""
+def test_sums_of_index_add_follow_the_order_of_the_index(dtype, dim):
+    """index_add adds the rows of one index in the order of the index. Some rows are indexed many times and some never, and 16-bit floats are rounded
+    once."""
     random = np.random.default_rng(0)
     shape, count = (3, 40, 1500) if dim == 1 else (40, 1500), 90
     wide = "float32" if "float" in dtype else dtype
@@ -268,8 +270,8 @@ def test_rows_are_added_in_the_order_of_the_index(dtype, dim):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64", "complex128"])
-def test_rows_of_few_columns_are_reduced(dtype):
-    """Contiguous rows are reduced many at a time; the remaining rows and rows with gaps are reduced one by one."""
+def test_reductions_of_short_rows(dtype):
+    """Contiguous short rows are reduced many at a time. The remaining rows, and rows with gaps, are reduced one by one."""
     random, wide = np.random.default_rng(0), {"float32": "float64", "complex64": "complex128"}.get(dtype, dtype)
     for rows, columns in [(100_003, 3), (70_000, 1), (5000, 2), (300, 7), (64, 2), (63, 15), (9000, 16)]:
         x = random.integers(-99, 99, (2, rows, columns)).astype(dtype)
@@ -287,8 +289,8 @@ def test_rows_of_few_columns_are_reduced(dtype):
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("shape", [(3, 5, 7, 331), (40, 3, 1003), (5, 9001), (70001,)])
-def test_elements_and_slices_at_indices(shape, dtype):
-    """Reads and writes along every dimension with short and long index lists, and with elements that begin at any offset."""
+def test_gather_scatter_and_index_functions_along_each_dimension(shape, dtype):
+    """The functions read and write along every dimension, with short and long index lists, and with elements that begin at any offset."""
     random = np.random.default_rng(0)
     x, values = (random.integers(0, 99, shape).astype(dtype) for _ in range(2))
     given, put = torch.from_numpy(x), torch.from_numpy(values)
@@ -311,8 +313,8 @@ def test_elements_and_slices_at_indices(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
-def test_rows_at_several_indices(dtype):
-    """Rows of one and of several dimensions, contiguous or not, that are selected by one index or by two together."""
+def test_rows_selected_by_several_index_tensors(dtype):
+    """Rows of one and of several dimensions, contiguous or not, are selected by one index tensor or by two together."""
     random = np.random.default_rng(0)
     x = random.integers(0, 99, (9, 30, 40, 50)).astype(dtype)
     i, j, k = (random.integers(0, n, (7, 11)) for n in (9, 30, 40))
@@ -325,7 +327,7 @@ def test_rows_at_several_indices(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
-def test_the_last_of_several_values_stays(dtype):
+def test_scatter_keeps_the_last_of_several_values(dtype):
     random = np.random.default_rng(0)
     index, values = random.integers(0, 50, (30, 1001)), random.integers(0, 99, (30, 1001)).astype(dtype)
     expected = np.zeros((30, 50), dtype)
@@ -337,7 +339,7 @@ def test_the_last_of_several_values_stays(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"])
-def test_sums_are_formed_in_the_order_of_the_index(dtype):
+def test_scatter_add_adds_in_the_order_of_the_index(dtype):
     random = np.random.default_rng(0)
     index, values = random.integers(0, 50, (30, 1003)), (random.standard_normal((30, 1003)) * 99).astype(dtype)
     expected = np.zeros((30, 50), dtype)

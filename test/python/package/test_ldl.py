@@ -1,4 +1,4 @@
-"""LDL decompositions of symmetric and Hermitian matrices compared with PyTorch: values, strides, solutions of equations, errors."""
+"""Compares LDL decompositions of symmetric and Hermitian matrices with PyTorch: values, strides, solutions of equations, errors."""
 import numpy as np
 import pytest
 
@@ -19,7 +19,7 @@ def symmetric(seed, shape, dtype, hermitian):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("hermitian", HERMITIAN)
 @pytest.mark.parametrize("shape", [(3, 3), (1, 1), (2, 4, 4), (24, 24), (25, 25), (40, 6, 6), (2, 70, 70), (0, 0), (0, 3, 3), (2, 0, 0)])
-def test_decompositions(shape, hermitian, dtype):
+def test_ldl_factor_agrees_with_pytorch(shape, hermitian, dtype):
     matrix = symmetric(0, shape, dtype, hermitian)
     compare(lambda m, a: m.linalg.ldl_factor(a.detach(), hermitian=hermitian)[0], [matrix], dtype, differentiate=False)
     compare(lambda m, a: tuple(r.to(m.float64) for r in m.linalg.ldl_factor_ex(a.detach(), hermitian=hermitian)[1:]), [matrix], dtype, differentiate=False)
@@ -28,7 +28,7 @@ def test_decompositions(shape, hermitian, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("hermitian", HERMITIAN)
 @pytest.mark.parametrize("shapes", [((3, 3), (3, 2)), ((2, 4, 4), (4, 1)), ((3, 1, 5, 5), (2, 5, 3)), ((30, 30), (30, 200)), ((2, 60, 60), (60, 3)), ((90, 4, 4), (90, 4, 2))])
-def test_solutions(shapes, hermitian, dtype):
+def test_ldl_solve_solves_the_equations(shapes, hermitian, dtype):
     wide = "complex128" if "complex" in dtype else "float64"
     matrix, right = symmetric(1, shapes[0], wide, hermitian).astype(dtype), random(2, shapes[1], wide).astype(dtype)
     a, b = gradus.from_numpy(matrix), gradus.from_numpy(right)
@@ -40,18 +40,18 @@ def test_solutions(shapes, hermitian, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("hermitian", HERMITIAN)
 @pytest.mark.parametrize("shapes", [((3, 3), (3, 2)), ((2, 4, 4), (4, 1)), ((40, 40), (40, 5)), ((0, 0), (0, 2)), ((2, 3, 3), (2, 3, 0))])
-def test_solutions_beside_pytorch(shapes, hermitian, dtype):
+def test_ldl_solve_agrees_with_pytorch(shapes, hermitian, dtype):
     matrix, right = symmetric(3, shapes[0], dtype, hermitian), random(4, shapes[1], dtype)
     compare(lambda m, a, b: m.linalg.ldl_solve(*m.linalg.ldl_factor(a.detach(), hermitian=hermitian), b.detach(), hermitian=hermitian), [matrix, right], dtype, differentiate=False)
 
 
-def test_one_triangle_is_read():
+def test_ldl_factor_reads_the_lower_triangle():
     full = gradus.tensor([[4.0, 99.0], [2.0, 3.0]])
     factored = gradus.linalg.ldl_factor(full)
     assert factored.LD.tolist() == [[4.0, 0.0], [0.5, 2.0]] and factored.pivots.tolist() == [1, 2]
 
 
-def test_a_matrix_has_the_same_bits_alone_and_in_a_batch():
+def test_ldl_factor_of_a_batch_has_the_bits_of_single_matrices():
     matrices = gradus.from_numpy(symmetric(5, (9, 30, 30), "float64", False))
     together = gradus.linalg.ldl_factor_ex(matrices)
     for i, matrix in enumerate(matrices):
@@ -59,7 +59,7 @@ def test_a_matrix_has_the_same_bits_alone_and_in_a_batch():
 
 
 @pytest.mark.parametrize("matrix, place", [([[0.0, 0.0], [0.0, 0.0]], 1), ([[1.0, 1.0], [1.0, 1.0]], 2)])
-def test_zeros_on_the_diagonal(matrix, place):
+def test_zeros_on_the_diagonal_of_d_are_reported(matrix, place):
     a = gradus.tensor(matrix)
     assert gradus.linalg.ldl_factor_ex(a).info.item() == place
     for call in (lambda: gradus.linalg.ldl_factor(gradus.stack([gradus.eye(2), a])), lambda: gradus.linalg.ldl_factor_ex(gradus.stack([gradus.eye(2), a]), check_errors=True)):
@@ -80,7 +80,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("number", range(len(ERRORS)))
-def test_errors(number):
+def test_errors_are_those_of_pytorch(number):
     with pytest.raises(Exception) as theirs:
         ERRORS[number](torch)
     with pytest.raises(type(theirs.value)) as ours:
@@ -89,6 +89,6 @@ def test_errors(number):
 
 
 @pytest.mark.parametrize("pivots", [[1, -2], [-1, 2], [-3, -3], [-2147483648, -2147483648], [2147483647, 1]])
-def test_pivots_that_lead_out_of_the_matrix(pivots):
+def test_ldl_solve_refuses_pivots_out_of_range(pivots):
     with pytest.raises(RuntimeError, match="Pivots given to ldl_solve"):
         gradus.linalg.ldl_solve(gradus.eye(2), gradus.tensor(pivots), gradus.eye(2))

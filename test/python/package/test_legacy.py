@@ -1,4 +1,4 @@
-"""The legacy constructors: Variable(…), Tensor(…), FloatTensor(…) and x.new(…)."""
+"""Tests the legacy constructors: Variable(...), Tensor(...), FloatTensor(...) and x.new(...)."""
 import numpy
 import pytest
 from both import caught, same
@@ -19,7 +19,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("maker", MAKERS)
-def test_of_a_tensor(flags, maker):
+def test_constructors_given_a_tensor(flags, maker):
     def program(t):
         x = FLAGS[flags](t)
         try:
@@ -31,7 +31,7 @@ def test_of_a_tensor(flags, maker):
     same(program)
 
 
-def test_gradients_flow_through_the_alias():
+def test_gradients_flow_through_aliases_made_by_constructors():
     def program(t):
         x = t.ones(3, requires_grad=True)
         (t.Tensor(x * 2) * x.new(x)).sum().backward()
@@ -43,7 +43,7 @@ def test_gradients_flow_through_the_alias():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16"])
 @pytest.mark.parametrize("maker", [lambda t: t.Tensor, lambda t: t.FloatTensor, lambda t: t.DoubleTensor, lambda t: t.LongTensor, lambda t: t.ones(1).new,
                                    lambda t: t.tensor, lambda t: t.ones(1).new_tensor])
-def test_of_an_array(maker, dtype):
+def test_constructors_given_an_array(maker, dtype):
     def program(t):
         array = numpy.ones((2, 3), dtype).T
         x = maker(t)(array)
@@ -61,7 +61,7 @@ def test_of_an_array(maker, dtype):
     lambda t: t.ones(2).new(t.ones(3).untyped_storage()), lambda t: t.autograd.Variable(), lambda t: t.autograd.Variable(t.ones(1), requires_grad=1),
     lambda t: isinstance(t.ones(1), t.autograd.Variable),
 ])
-def test_forms_of_the_call(call):
+def test_argument_forms_of_constructors(call):
     same(call)
 
 
@@ -70,11 +70,11 @@ def test_forms_of_the_call(call):
     lambda t: t.Tensor([[1, 2], [3]]), lambda t: t.Tensor([1.0], device="meta"), lambda t: t.Tensor(t.ones(1), device="cpu"),
     lambda t: t.autograd.Variable(3), lambda t: t.autograd.Variable([1, 2]),
 ])
-def test_refusals(call):
+def test_invalid_arguments_of_constructors_are_refused(call):
     assert caught(call, gradus) == caught(call, torch)
 
 
-def test_an_array_that_must_not_be_written():
+def test_constructors_given_a_read_only_array_and_volatile_warn():
     array = numpy.ones(3, "float32")
     array.flags.writeable = False
     with pytest.warns(UserWarning, match="not writable"):

@@ -1,4 +1,5 @@
-"""Reductions of rows of every length up to 70, with the extreme element at every position, since kernels work in blocks and a remainder."""
+"""Tests reductions of rows of every length up to 70, with the extreme element at every position, because kernels process blocks of elements and then
+a remainder."""
 import math
 
 import pytest
@@ -10,7 +11,7 @@ EXTREME = 60.0
 
 
 def line(n, at, sign=1):
-    """Returns small numbers with a large one at a given position."""
+    """Returns n small numbers, with a large number of the given sign at position `at`."""
     values = [math.sin(i) for i in range(n)]
     values[at] = sign * EXTREME
     return values
@@ -27,7 +28,7 @@ def close(got, wanted, tolerance):
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 2e-6), (torch.float64, 1e-14)])
 @pytest.mark.parametrize("dim", [0, 1])
-def test_softmax(dtype, tolerance, dim):
+def test_softmax_and_logsumexp_of_rows_of_every_length(dtype, tolerance, dim):
     for n in LENGTHS:
         lines = [line(n, at, sign) for at in range(n) for sign in (1, -1)]
         rows = torch.tensor(lines, dtype=dtype)
@@ -41,7 +42,7 @@ def test_softmax(dtype, tolerance, dim):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("dim", [0, 1])
-def test_extremes(dtype, dim):
+def test_max_min_and_argmax_of_rows_of_every_length(dtype, dim):
     for n in LENGTHS:
         lines = [[100 if i == at else 7 for i in range(n)] for at in range(n)]
         rows = torch.tensor(lines).to(dtype)
@@ -58,7 +59,7 @@ def test_extremes(dtype, dim):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_nan_is_seen_at_every_place(dtype):
+def test_reductions_find_nan_at_every_position(dtype):
     for n in LENGTHS:
         rows = torch.zeros(n, n, dtype=dtype) + torch.diag(torch.full((n,), math.nan, dtype=dtype))
         for found in (rows.amax(1), rows.amin(1), rows.max(1).values, rows.min(1).values, rows.sum(1), rows.mean(1), rows.prod(1), rows.logsumexp(1),
@@ -67,7 +68,7 @@ def test_nan_is_seen_at_every_place(dtype):
         assert rows.argmax(1).tolist() == list(range(n)) == rows.argmin(1).tolist()
 
 
-def test_sums():
+def test_sums_and_products_of_rows_of_every_length():
     for n in LENGTHS:
         rows = torch.eye(n) * 1024 + 1
         assert rows.sum(1).tolist() == [1024.0 + n] * n == rows.sum(0).tolist() == rows.cumsum(1)[:, -1].tolist()
@@ -76,8 +77,8 @@ def test_sums():
 
 
 @pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 258, 511, 512, 513, 767, 769, 1025, 2049])
-def test_conversions(n):
-    """Operands of other dtypes than the kernel's are converted in pieces, the last of which may be a single element."""
+def test_operands_of_other_dtypes_are_converted_in_pieces(n):
+    """Operands of another dtype than the kernel's are converted a few elements at a time. The last conversion may be of a single element."""
     numbers = torch.arange(n)
     wanted = [i + 0.5 for i in range(n)]
     for dtype in (torch.int16, torch.int32, torch.int64, torch.float16 if n <= 1025 else torch.float32, torch.float32):
@@ -95,8 +96,9 @@ SHORTCUT_SIZES = [(n,) for n in (1, 2, 7, 8, 17, 70, 1000)] + [(17, 1), (1, 17),
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.float64, torch.complex128])
 @pytest.mark.parametrize("sizes", SHORTCUT_SIZES, ids=str)
-def test_small_reductions_have_the_bits_of_large_ones(sizes, dtype):
-    """A small contiguous tensor is reduced by a fast path; a call with out= never is. Both give the same bits."""
+def test_small_reductions_have_the_bits_of_the_general_path(sizes, dtype):
+    """A small contiguous tensor is reduced by a fast path, which a call with out= never uses. So the results with and without out= must have the same
+    bits."""
     x = torch.arange(math.prod(sizes), dtype=torch.float64).reshape(sizes).mul(0.37).sin().mul(3).abs().to(dtype)
     lists = [list(range(k)) for k in range(1, len(sizes) + 1)] + [list(range(k, len(sizes))) for k in range(1, len(sizes))]
     for name in ("sum", "mean", "amax", "amin", "any", "all", "prod"):
@@ -112,7 +114,7 @@ def test_small_reductions_have_the_bits_of_large_ones(sizes, dtype):
 
 
 @pytest.mark.parametrize("columns", [1, 16, 63, 64, 65, 255, 256, 257, 300])
-def test_running_sums_of_columns(columns):
+def test_cumsum_along_columns(columns):
     x = torch.arange(5 * columns).reshape(5, columns)
     wanted = torch.stack([x[:k].sum(0) for k in range(1, 6)])
     for dtype in (torch.int32, torch.int64, torch.float32, torch.float64):
@@ -122,8 +124,9 @@ def test_running_sums_of_columns(columns):
 @pytest.mark.parametrize("rows, n", [(1, 1), (3, 17), (700, 70), (5000, 16), (40, 3000), (2, 20000)])
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-4), (torch.float64, 1e-12), (torch.bfloat16, 0.3)])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_gradients_of_normalised_rows(rows, n, dtype, tolerance, transposed):
-    """The backward kernel, which sums over parts of the rows, is compared with the formula, which is used with create_graph."""
+def test_gradients_of_layer_norm_and_rms_norm(rows, n, dtype, tolerance, transposed):
+    """The gradients of layer_norm and rms_norm are computed by a kernel that sums groups of rows separately, but with create_graph=True by a formula
+    of operators. Both are compared."""
     x = torch.sin(torch.arange(rows * n, dtype=torch.float64)).reshape(*(n, rows) if transposed else (rows, n)).to(dtype)
     x = (x.t() if transposed else x).detach().requires_grad_()
     weight, bias = (torch.cos(torch.arange(n, dtype=torch.float64) * k).to(dtype).requires_grad_() for k in (1, 2))

@@ -1,4 +1,4 @@
-"""lobpcg compared with all eigenvalues and with PyTorch's lobpcg: values, vectors, derivatives, errors."""
+"""Compares lobpcg with the complete list of eigenvalues and with PyTorch's lobpcg: eigenvalues, eigenvectors, derivatives, errors."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,8 @@ from oracle import torch
 
 
 def eigenvalues(matrix, B, k, largest):
-    """Returns the k largest (or smallest) eigenvalues, the outermost first. PyTorch's method "basic" finds one of them twice on some machines."""
+    """Returns the k largest (or smallest) eigenvalues, the most extreme one first. They are computed here, because PyTorch's method "basic" finds one
+    of them twice on some machines."""
     half = np.linalg.inv(np.linalg.cholesky(B))  # A x = e B x has the eigenvalues of the symmetric half A half^T, where B = half^-1 half^-T
     ascending = np.linalg.eigvalsh(half @ matrix @ np.swapaxes(half, -1, -2))
     return (ascending[..., ::-1] if largest else ascending)[..., :k]
@@ -20,7 +21,7 @@ def positive(seed, shape):
 
 @pytest.mark.parametrize("largest", [True, False, None])
 @pytest.mark.parametrize("shape, options", [((20, 20), {"k": 3}), ((20, 20), {"k": 2, "n": 4}), ((3, 15, 15), {"k": 2}), ((12, 12), {}), ((40, 40), {"k": 5, "method": "basic", "niter": -1})])
-def test_values_and_vectors(shape, options, largest):
+def test_eigenvalues_and_eigenvectors(shape, options, largest):
     matrix = positive(0, shape)
     for B in (None, positive(1, shape) / shape[-1]):
         keywords = {"largest": largest, "tol": 1e-9, **options}
@@ -33,7 +34,7 @@ def test_values_and_vectors(shape, options, largest):
         np.testing.assert_allclose(np.swapaxes(x, -1, -2) @ b @ x, np.broadcast_to(np.eye(x.shape[-1]), (*shape[:-2], x.shape[-1], x.shape[-1])), atol=1e-8)
 
 
-def test_start_preconditioner_and_few_steps():
+def test_initial_vectors_preconditioner_and_niter():
     matrix = gradus.from_numpy(positive(2, (30, 30)))
     wanted = gradus.linalg.eigvalsh(matrix)[:2]
     E, _ = gradus.lobpcg(matrix, X=gradus.eye(30, 2, dtype=gradus.float64), iK=matrix.inverse(), largest=False, tol=1e-10)
@@ -44,7 +45,7 @@ def test_start_preconditioner_and_few_steps():
 
 
 @pytest.mark.parametrize("largest", [True, False])
-def test_derivatives(largest):
+def test_derivatives_of_lobpcg(largest):
     matrix = positive(3, (9, 9))
 
     def values(module):
@@ -69,13 +70,13 @@ def test_derivatives(largest):
     (lambda m, a: m.lobpcg(a[:3]), "A must be square"), (lambda m, a: m.lobpcg(a, B=a[:3, :3]), "A and B must have same shape"), (lambda m, a: m.lobpcg(a, X=a[:5, :2]), "X shape mismatch"),
     (lambda m, a: m.lobpcg(a, k=5), "is smaller than 3 x the number of requested eigenpairs"),
 ])
-def test_errors(call, text):
+def test_errors_are_those_of_pytorch(call, text):
     for module in (torch, gradus):
         with pytest.raises(Exception, match=text):
             call(module, module.eye(12))
 
 
-def test_what_is_not_supported():
+def test_unsupported_arguments_are_refused():
     a = gradus.eye(12)
     with pytest.raises(NotImplementedError, match="tracker"):
         gradus.lobpcg(a, tracker=print)

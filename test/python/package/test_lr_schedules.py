@@ -1,4 +1,5 @@
-"""Learning-rate schedules with random options compared with PyTorch: fifty steps, states, explicit epochs, resumed schedules, warnings and errors."""
+"""Compares learning-rate schedules that have random options with PyTorch: fifty steps, states, explicit epochs, resumed schedules, warnings and
+errors."""
 import inspect
 import random
 import re
@@ -33,23 +34,23 @@ def optimizer_of(t, kind="SGD", **more):
     return getattr(t.optim, kind)([{"params": [a]}, {"params": [b], "lr": 0.3}], **options)
 
 
-def plain(value):
+def comparable(value):
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: comparable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [comparable(item) for item in value]
     if hasattr(value, "tolist"):
         return value.tolist()
     return "object" if callable(value) or type(value).__module__.startswith(("torch", "gradus")) else value
 
 
 def recorded(function):
-    """Returns the result or the exception of the call, and the warnings, as text. Advice at the end of some texts differs between the libraries and
-    is cut."""
+    """Returns the result or the exception of the call, and its warnings, as text. The ends of some texts, which give advice, differ between the
+    libraries and are cut."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            result = plain(function())
+            result = comparable(function())
         except Exception as error:
             result = f"{type(error).__name__}: {error}"
     texts = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
@@ -58,11 +59,11 @@ def recorded(function):
 
 
 def options_of(optimizer):
-    return [{key: plain(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+    return [{key: comparable(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
 
 
 def run(t, make, kind, steps=50, epochs=None, **more):
-    """Yields everything that can be observed of a schedule over `steps`."""
+    """Yields everything that can be observed of a schedule in `steps` steps."""
     optimizer = optimizer_of(t, kind, **more)
     schedule = None
 
@@ -79,7 +80,7 @@ def run(t, make, kind, steps=50, epochs=None, **more):
         if step == steps // 2:
             yield recorded(schedule.get_lr)
             state = schedule.state_dict()
-            yield {key: plain(value) for key, value in state.items() if key != "_schedulers"}
+            yield {key: comparable(value) for key, value in state.items() if key != "_schedulers"}
             schedule.load_state_dict(state)
     yield sorted(key for key in vars(schedule) if not key.startswith("_"))
 
@@ -96,19 +97,19 @@ def draws(name, count):
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "Adagrad"])
 @pytest.mark.parametrize("name", DRAWN)
-def test_rates(name, kind):
+def test_learning_rates_of_schedules(name, kind):
     for options in draws(name, 6):
         compare(lambda s, o: getattr(s, name)(o, **options), kind)
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_epochs_that_are_given(name):
+def test_step_with_explicit_epochs(name):
     for options in draws(name, 3):
         compare(lambda s, o: getattr(s, name)(o, **options), "SGD", epochs=[0, 1, 2, 5, 4, 10, 0, 3.5, 20, 21], steps=10)
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_run_that_is_resumed(name):
+def test_schedules_resumed_with_last_epoch(name):
     def resumed(s, o):
         for group in o.param_groups:
             group.update(initial_lr=group["lr"], max_lr=0.4, min_lr=0.01, base_momentum=0.8, max_momentum=0.9)
@@ -119,7 +120,7 @@ def test_a_run_that_is_resumed(name):
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_rate_that_is_a_tensor(name):
+def test_schedules_of_tensor_learning_rates(name):
     def run(t):
         a, b = (t.ones(1, requires_grad=True) for _ in range(2))
         optimizer = t.optim.Adam([{"params": [a]}, {"params": [b], "lr": t.tensor(0.25)}], lr=t.tensor(0.5))
@@ -157,7 +158,7 @@ def chains():
 
 
 @pytest.mark.parametrize("name", chains())
-def test_chains(name):
+def test_chained_and_sequential_schedules(name):
     compare(chains()[name], "SGD")
 
 
@@ -177,13 +178,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
-def test_errors(wrong):
+def test_errors_of_schedules_are_those_of_pytorch(wrong):
     compare(wrong, "SGD", steps=4)
 
 
 @pytest.mark.parametrize("options", [{"patience": 2}, {"mode": "max", "threshold_mode": "abs", "cooldown": 2, "patience": 1, "min_lr": [0.01, 0.02]}, {"eps": 0.05},
                                      {"threshold": 0.5, "patience": 0, "factor": 0.9}, {"mode": "max", "threshold": 0.2, "min_lr": 0.05}], ids=str)
-def test_plateaus(options):
+def test_reduce_lr_on_plateau(options):
     def run(t):
         optimizer = optimizer_of(t)
         schedule = t.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **options)
@@ -194,20 +195,20 @@ def test_plateaus(options):
             yield recorded(lambda: schedule.step(measure, *([step] if step == 30 else []))), options_of(optimizer), schedule.get_last_lr()
             if step == 20:
                 schedule.load_state_dict(schedule.state_dict())
-        yield {key: plain(value) for key, value in schedule.state_dict().items()}
+        yield {key: comparable(value) for key, value in schedule.state_dict().items()}
     assert list(run(gradus)) == list(run(torch))
 
 
 @pytest.mark.parametrize("name", [name for name, value in vars(torch.optim.lr_scheduler).items() if inspect.isclass(value) and "LR" in name or name == "ChainedScheduler"]
                          if hasattr(torch, "optim") else [])
-def test_arguments(name):
+def test_signatures_of_schedules(name):
     ours, theirs = ([(p.name, p.kind, p.default) for p in inspect.signature(getattr(t.optim.lr_scheduler, name)).parameters.values()] for t in (gradus, torch))
     assert ours == theirs
 
 
 @pytest.mark.parametrize("strategy", ["cos", "linear"])
-def test_averaged_weights(strategy):
-    """SWALR, and averages of parameters by each averaging function."""
+def test_swalr_and_averaged_models(strategy):
+    """SWALR, and averages of the parameters by each averaging function of swa_utils, agree with PyTorch."""
     def run(t):
         optimizer, swa = optimizer_of(t), t.optim.swa_utils
         schedule = swa.SWALR(optimizer, [0.05, 0.01], anneal_epochs=4, anneal_strategy=strategy)
@@ -216,7 +217,7 @@ def test_averaged_weights(strategy):
             optimizer.step()
             schedule.step()
             rates.append(schedule.get_last_lr())
-        yield rates, {key: plain(value) for key, value in schedule.state_dict().items()}
+        yield rates, {key: comparable(value) for key, value in schedule.state_dict().items()}
         for options in ({}, {"multi_avg_fn": swa.get_ema_multi_avg_fn(0.9)}, {"avg_fn": swa.get_ema_avg_fn(0.9)}, {"multi_avg_fn": swa.get_swa_multi_avg_fn()},
                         {"avg_fn": swa.get_swa_avg_fn()}, {"use_buffers": True, "avg_fn": lambda a, b, n: (a + b) / 2}):
             t.manual_seed(0)
@@ -228,7 +229,7 @@ def test_averaged_weights(strategy):
                         p.add_(step)
                 average.update_parameters(model)
             swa.update_bn([t.arange(12.0).reshape(4, 3), t.ones(2, 3)], average)
-            yield {key: plain(value) for key, value in average.state_dict().items()}, str(average)
+            yield {key: comparable(value) for key, value in average.state_dict().items()}, str(average)
         for wrong in (lambda: swa.SWALR(optimizer, 0.1, anneal_strategy="x"), lambda: swa.SWALR(optimizer, 0.1, anneal_epochs=-1),
                       lambda: swa.SWALR(optimizer, [0.1]), lambda: swa.get_ema_avg_fn(2.0), lambda: swa.get_ema_multi_avg_fn(-1),
                       lambda: swa.AveragedModel(t.nn.Linear(1, 1), avg_fn=abs, multi_avg_fn=abs)):

@@ -1,4 +1,4 @@
-"""LU decompositions, linear equations, inverses and determinants compared with PyTorch: values, strides, infos, first and second derivatives,
+"""Compares LU decompositions, linear equations, inverses and determinants with PyTorch: values, strides, infos, first and second derivatives,
 errors."""
 import warnings
 
@@ -15,7 +15,7 @@ SHAPES = [(3, 3), (1, 1), (2, 4, 4), (40, 6, 6), (20, 3, 3), (30, 30), (0, 0), (
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES + [(5, 3), (3, 5), (2, 6, 4), (2, 4, 6), (40, 30), (30, 40), (0, 3), (3, 0)])
-def test_decompositions(shape, dtype):
+def test_lu_and_lu_factor(shape, dtype):
     matrix = random(0, shape, dtype)
     compare(lambda m, a: m.linalg.lu_factor(a)[0], [matrix], dtype)
     compare(lambda m, a: m.linalg.lu(a)[1:], [matrix], dtype)
@@ -43,16 +43,17 @@ def test_lu_solve(shapes, adjoint, dtype):
 def test_inverses_and_determinants(shape, dtype):
     matrix = random(5, shape, dtype)
     compare(lambda m, a: m.linalg.inv(a), [matrix], dtype)
-    compare(lambda m, a: m.det(a), [matrix], dtype, differentiate=matrix.size > 1)  # PyTorch's second derivative of a 1 x 1 determinant has no graph
+    # Derivatives of 1 x 1 determinants are not compared, because PyTorch's first derivative cannot be differentiated again.
+    compare(lambda m, a: m.det(a), [matrix], dtype, differentiate=matrix.size > 1)
     compare(lambda m, a: tuple(m.linalg.slogdet(a)), [matrix], dtype)
     compare(lambda m, a: m.logdet(a.mH @ a + m.eye(a.shape[-1], dtype=a.dtype)), [matrix], dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("n", [1, 3, 16, 40])
-def test_logarithms_of_determinants_far_beyond_the_range(n, dtype):
-    """Products that overflow, that vanish, that do so on the way, that are near to 1, and that are zeros, infinities and no numbers: in lanes,
-    alone, and with a decomposition that is kept."""
+def test_slogdet_of_determinants_beyond_the_range(n, dtype):
+    """The determinants, or only some of their partial products, overflow or underflow; others are close to 1, 0, infinite or NaN. slogdet is computed
+    for a batch in vector lanes, for a single matrix, and with a stored decomposition."""
     real = np.finfo(dtype)
     least = real.tiny if "complex" in dtype else real.smallest_subnormal
     rows = [[real.max], [real.tiny], [least], [real.max, real.tiny], [real.max] * 2 + [least], [1 - real.epsneg], [1 + real.eps], [3, -1 / 3], [0], [0, 2],
@@ -77,15 +78,16 @@ def test_the_sign_of_a_real_determinant_is_exact(dtype):
     assert set(gradus.linalg.slogdet(a)[0].tolist()) <= {-1.0, 1.0}
 
 
-def test_signs_turn():
-    """The gradient of the sign of a complex determinant, whose absolute value is always 1."""
+def test_gradient_of_the_sign_of_a_complex_determinant():
+    """The sign of a complex determinant is a number of absolute value 1 that depends on the matrix. The gradient of its real part is compared with
+    PyTorch's."""
     matrix = random(6, (2, 3, 3), "complex128")
     compare(lambda m, a: m.linalg.slogdet(a)[0].real, [matrix], "complex128")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
 @pytest.mark.parametrize("n", [2, 7, 16, 17, 60, 200])
-def test_residuals(n, dtype):
+def test_residuals_of_lu_inv_and_solve(n, dtype):
     parts = np.random.default_rng(n).normal(size=(2, 3, n, n))
     a = (parts[0] + 1j * parts[1] if "complex" in dtype else parts[0]).astype(dtype)
     t, precision = gradus.from_numpy(a), 1e-4 if dtype in ("float32", "complex64") else 1e-11
@@ -95,7 +97,7 @@ def test_residuals(n, dtype):
     assert np.abs(a @ gradus.linalg.solve(t, t).numpy() - a).max() < precision * n * 100
 
 
-def test_a_matrix_has_the_same_bits_alone_and_in_a_batch():
+def test_lu_factor_and_solve_of_a_batch_have_the_bits_of_single_matrices():
     matrices = gradus.from_numpy(np.random.default_rng(0).normal(size=(37, 5, 5)))
     right = gradus.from_numpy(np.random.default_rng(1).normal(size=(37, 5, 2)))
     together, solved = gradus.linalg.lu_factor_ex(matrices), gradus.linalg.solve(matrices, right)
@@ -109,9 +111,9 @@ ALL_DTYPES = ["float32", "float64", "complex64", "complex128"]
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("shape", [(127, 127), (128, 128), (144, 144), (193, 193), (330, 330), (150, 400), (400, 150), (3, 200, 200)])
-def test_large_matrices_are_decomposed_by_panels(shape, dtype):
-    """Panels have 48 columns; the sizes are around multiples of 48 and not square. Threads cooperate on large matrices of a batch and share out
-    small ones."""
+def test_lu_factor_of_large_matrices(shape, dtype):
+    """lu_factor works on panels of 48 columns. Some sizes are multiples of 48 or near one, others are not, and some matrices are not square. Threads
+    cooperate on each large matrix of a batch, and divide the small matrices of a batch among them."""
     a = random(9, shape, dtype)
     m, n = shape[-2:]
     lu, pivots, info = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))
@@ -125,8 +127,8 @@ def test_large_matrices_are_decomposed_by_panels(shape, dtype):
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("shape", [(17, 17), (32, 32), (33, 33), (127, 127), (129, 129), (300, 300), (3, 140, 140)])
-def test_inverses_of_large_matrices_are_made_in_pieces(shape, dtype):
-    """Inverses are computed in pieces of 128 columns, and triangular systems are solved by halves down to 32 equations."""
+def test_inverses_of_large_matrices(shape, dtype):
+    """inv solves for 128 columns of the inverse at a time, and triangular systems are solved by halves down to 32 equations."""
     a = random(12, shape, dtype)
     inverse, = on_threads(lambda: [gradus.linalg.inv(gradus.tensor(a))])
     n = shape[-1]
@@ -137,8 +139,9 @@ def test_inverses_of_large_matrices_are_made_in_pieces(shape, dtype):
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("place", [0, 47, 48, 100, 199])
-def test_pivots_of_large_matrices_that_are_zero(place, dtype):
-    """A column of zeros and a column of NaN: info is the position of the first zero on the diagonal of U."""
+def test_lu_factor_ex_info_of_large_singular_matrices(place, dtype):
+    """If a column of the matrix is zero, `info` is the position, counted from 1, of the first zero on the diagonal of U. NaN in a column
+    reaches only this column and later ones of the factors."""
     a = random(10, (200, 200), dtype)
     a[:, place] = 0
     lu, _, info = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))
@@ -153,7 +156,7 @@ def test_pivots_of_large_matrices_that_are_zero(place, dtype):
 
 
 @pytest.mark.parametrize("matrix, wanted", [([[1.0, 2.0], [2.0, 4.0]], [[4.0, -2.0], [-2.0, 1.0]]), ([[0.0, 0.0], [0.0, 3.0]], [[3.0, 0.0], [0.0, 0.0]])])
-def test_singular_matrices_have_determinants_with_derivatives(matrix, wanted):
+def test_derivatives_of_determinants_of_singular_matrices(matrix, wanted):
     a = gradus.tensor(matrix, dtype=gradus.float64, requires_grad=True)
     first, = gradus.autograd.grad(gradus.det(a), a, create_graph=True)
     np.testing.assert_allclose(first.tolist(), wanted, atol=1e-6)
@@ -161,7 +164,7 @@ def test_singular_matrices_have_determinants_with_derivatives(matrix, wanted):
     np.testing.assert_allclose(second.tolist(), [[0.0, 0.0], [0.0, 1.0]], atol=1e-6)
 
 
-def test_singular_matrices_have_infos():
+def test_info_of_singular_matrices():
     for module in (gradus, torch):
         batch = module.stack([module.eye(3), module.ones(3, 3), module.zeros(3, 3)])
         assert module.linalg.lu_factor_ex(batch).info.tolist() == [0, 2, 1]
@@ -170,7 +173,7 @@ def test_singular_matrices_have_infos():
         assert module.logdet(-module.eye(3)).isnan() and module.logdet(module.ones(2, 2)).item() == -np.inf
 
 
-def test_older_names():
+def test_deprecated_names_of_lu_functions():
     results = []
     for module in (gradus, torch):
         a, b = module.tensor(random(0, (2, 3, 3), "float64").tolist()), module.tensor(random(1, (2, 3, 2), "float64").tolist())
@@ -214,7 +217,7 @@ def test_errors(call):
     assert texts[0] == texts[1]
 
 
-def test_results_go_to_out():
+def test_out_argument_of_inv_and_lu_factor():
     for module in (gradus, torch):
         a, out = module.eye(3) * 2, module.empty(3, 3)
         assert module.linalg.inv(a, out=out) is out and out.tolist() == (module.eye(3) / 2).tolist()
@@ -224,7 +227,7 @@ def test_results_go_to_out():
 
 
 @pytest.mark.parametrize("call", ["m.linalg.solve(a, b)", "m.linalg.inv(a)", "m.linalg.det(a)", "m.linalg.slogdet(a)[1]", "m.linalg.lu_factor(a)[0]", "m.logdet(a @ a.mT)"])
-def test_transforms(call):
+def test_vmap_and_jvp_of_lu_functions(call):
     a, b = random(0, (4, 3, 3), "float64"), random(1, (4, 3, 2), "float64")
     results = []
     for module in (gradus, torch):
@@ -237,16 +240,17 @@ def test_transforms(call):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_equations_of_tensors(dtype):
+def test_tensorinv_and_tensorsolve(dtype):
     compare(lambda m, a: m.linalg.tensorinv(a.reshape(2, 3, 3, 2), ind=2), [random(0, (6, 6), dtype)], dtype)
     compare(lambda m, a, b: m.linalg.tensorsolve(a.reshape(2, 3, 6), b), [random(1, (6, 6), dtype), random(2, (2, 3), dtype)], dtype)
     compare(lambda m, a, b: m.linalg.tensorsolve(a.reshape(2, 6, 3), b, dims=(1,)), [random(1, (6, 6), dtype), random(2, (2, 3), dtype)], dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_matrices_of_powers(dtype):
+def test_vander(dtype):
     compare(lambda m, x: (m.linalg.vander(x), m.linalg.vander(x, N=3)), [random(3, (2, 4), dtype)], dtype)
-    compare(lambda m, x: (m.vander(x), m.vander(x, N=2, increasing=True), m.vander(x, 0)), [random(3, (4,), dtype)], dtype, differentiate=False)  # PyTorch writes over what its derivative reads
+    # Derivatives are not compared, because PyTorch's vander overwrites a tensor that its derivative needs.
+    compare(lambda m, x: (m.vander(x), m.vander(x, N=2, increasing=True), m.vander(x, 0)), [random(3, (4,), dtype)], dtype, differentiate=False)
     for module in (gradus, torch):
         assert module.vander(module.tensor([1, 2, 3]), 2).tolist() == [[1, 1], [2, 1], [3, 1]] and module.vander(module.tensor([True, False])).dtype == module.int64
 
@@ -255,16 +259,17 @@ def test_matrices_of_powers(dtype):
     "m.linalg.tensorinv(m.ones(2, 2), ind=0)", "m.linalg.tensorinv(m.ones(2, 3), ind=1)", "m.linalg.tensorinv(m.ones(2, 2), ind=1)", "m.linalg.tensorsolve(m.ones(2, 3), m.ones(2))",
     "m.linalg.tensorsolve(m.ones(2, 2), m.ones(3))", "m.linalg.tensorsolve(m.ones(2, 2), m.ones(2), dims=(5,))", "m.linalg.tensorsolve(m.ones(2, 2), m.ones(2))",
     "m.linalg.vander(m.ones(()))", "m.linalg.vander(m.ones(3), N=1)", "m.linalg.vander(m.tensor([True]))", "m.vander(m.ones(2, 2))", "m.vander(m.ones(2), N=-1)"])
-def test_errors_of_tensors_and_powers(call):
+def test_errors_of_tensorinv_tensorsolve_and_vander(call):
     test_errors(call)
 
 
 @pytest.mark.parametrize("count", [1, 20])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_pivots_below_the_least_normal_number(dtype, count):
-    """The reciprocals of the pivots overflow. The first column of L must equal that of the matrix scaled by a power of two, to the last bit."""
+def test_lu_factor_with_subnormal_pivots(dtype, count):
+    """The reciprocals of subnormal pivots overflow, so L must not be computed with them. The first column of L must have the same bits as for the
+    matrix scaled by a power of two, whose pivots are normal numbers."""
     least, up = (-149, 120) if dtype == "float32" else (-1074, 1000)
     a = np.ldexp(np.random.default_rng(3).integers(-20, 20, (count, 7, 7)).astype(dtype), least)
     tiny, large = (gradus.linalg.lu_factor_ex(gradus.tensor(x.astype(dtype)))[0].numpy() for x in (a, np.ldexp(a, up)))
-    tiny, large = (np.sort(x[:, 1:, 0]) for x in (tiny, large))  # later pivots may be other rows
+    tiny, large = (np.sort(x[:, 1:, 0]) for x in (tiny, large))  # sorted, because later pivots may be in other rows
     assert np.isfinite(tiny).all() and tiny.tobytes() == large.tobytes() and np.abs(tiny).max() > 0.5

@@ -1,4 +1,4 @@
-"""torch.masked compared with PyTorch: reductions, normalizations, gradients, errors."""
+"""Compares torch.masked with PyTorch: reductions, normalizations, gradients, errors."""
 import gradus
 import pytest
 from oracle import torch
@@ -10,7 +10,8 @@ MASKS = [None, [[True, False, True, True], [True, True, True, False], [False, Tr
 
 
 def run(library, name, kind, mask, *args, **options):
-    """Returns the numbers and their dtype, and the gradient if there is one; or the class and the text of the error."""
+    """Calls the function `name` of library.masked with a tensor of the dtype `kind`. Returns (elements, dtype, and the gradient if there is one), or
+    the class and the text of the error."""
     x = library.tensor(DATA, dtype=getattr(library, kind))
     x = x.requires_grad_() if x.is_floating_point() else x
     words = {key: getattr(library, value) if key == "dtype" else value for key, value in options.items()}
@@ -36,7 +37,7 @@ def agree(*args, **options):
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions(name, dtype, mask):
+def test_masked_reductions(name, dtype, mask):
     for options in ({}, {"dim": 0}, {"dim": 1, "keepdim": True}, {"dim": (0, 1)}, {"dim": -1, "dtype": "float64"}, {"dim": 2}):
         agree(name, dtype, mask, **options)
 
@@ -44,9 +45,10 @@ def test_reductions(name, dtype, mask):
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 @pytest.mark.parametrize("name", LINES)
-def test_lines(name, dtype, mask):
+def test_masked_functions_along_a_dimension(name, dtype, mask):
     if dtype == "int64" and "soft" in name:
-        return  # both refuse, each with the text of its own kernel
+        # Not compared: both libraries refuse int64, but their error texts name different kernels.
+        return
     for dim in (0, 1, -1, 3):
         agree(name, dtype, mask, dim)
         agree(name, dtype, mask, dim, dtype="float64")
@@ -54,7 +56,7 @@ def test_lines(name, dtype, mask):
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("ord", [2.0, 1, 3, float("inf"), float("-inf")])
-def test_norms(ord, mask):
+def test_masked_norm_and_normalize(ord, mask):
     agree("norm", "float32", mask, ord, 1)
     agree("norm", "float64", mask, ord, keepdim=True)
     if ord > 0:
@@ -62,20 +64,20 @@ def test_norms(ord, mask):
 
 
 @pytest.mark.parametrize("options", [{"unbiased": False}, {"unbiased": True}, {"correction": 2}, {"correction": 0, "dim": 1}, {"correction": 5}, {"unbiased": True, "correction": 1}])
-def test_corrections(options):
+def test_correction_of_masked_var_and_std(options):
     for name in ("var", "std"):
         agree(name, "float32", MASKS[1], **options)
 
 
-def test_two_masks():
+def test_logaddexp_with_two_masks():
     masks = MASKS[1:]
     found = [library.masked.logaddexp(library.tensor(DATA), library.tensor(DATA) * 2, input_mask=library.tensor(masks[0]), other_mask=library.tensor(masks[1])) for library in (gradus, torch)]
     assert found[0].flatten().tolist() == pytest.approx(found[1].flatten().tolist())
 
 
-def test_a_mask_of_too_many_dimensions():
+def test_a_mask_with_too_many_dimensions_is_refused():
     agree("sum", "float32", [[[True]]])
 
 
-def test_a_dim_named_twice():
+def test_a_repeated_dim_is_refused():
     agree("sum", "float32", None, dim=(0, 0))

@@ -1,4 +1,5 @@
-"""Masked tensors: printing, gradients and errors are PyTorch's. Also what only Gradus has: more views, and sums of gradients with different masks."""
+"""Checks that printing, gradients and errors of masked tensors are PyTorch's. Also tests what only Gradus has: more views, and sums of gradients with
+different masks."""
 import copy
 import pickle
 
@@ -13,7 +14,7 @@ MASK = [[True, False, True, True], [False, False, True, False]]
 
 
 def scope(module):
-    """Returns the names used in the expressions below. The masked tensors g and h require a gradient."""
+    """Returns {name: value} for the names that the expressions below use. The masked tensors g and h require a gradient."""
     masked, d, m = module.masked, module.tensor([[0.0, -1.5, 2, 3], [4, 5, -6, 7]]), module.tensor(MASK)
     return {"torch": module, "F": module.nn.functional, "d": d, "m": m, "masked_tensor": masked.masked_tensor, "as_masked_tensor": masked.as_masked_tensor,
             "MaskedTensor": masked.MaskedTensor, "is_masked_tensor": masked.is_masked_tensor, "x": masked.masked_tensor(d, m), "y": masked.masked_tensor(d.flip(1) + 1, m),
@@ -25,8 +26,8 @@ def scope(module):
             "image": masked.masked_tensor(module.arange(16.0).reshape(1, 1, 4, 4), module.arange(16).reshape(1, 1, 4, 4) % 3 == 0)}
 
 
-def shown(module, program):
-    """Runs a program of statements and returns the value of the last one, or the class and the text of the error."""
+def outcome(module, program):
+    """Runs a program of statements separated by "; ". Returns the value of the last one, or the class and the text of the error."""
     names = scope(module)
     *statements, last = program.split("; ")
     try:
@@ -43,7 +44,7 @@ def lines(text):
 
 def agree(program):
     needs_torch()
-    assert shown(gradus, program) == shown(torch, program)
+    assert outcome(gradus, program) == outcome(torch, program)
 
 
 UNARY = """abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1
@@ -54,20 +55,20 @@ not_equal remainder sub subtract true_divide""".split()
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_unary(name):
-    if name != "sinc":  # its values at integers are rounding errors
+def test_unary_functions(name):
+    if name != "sinc":  # the values of sinc at integers are rounding errors
         agree(f"torch.{name}(x)")
     agree(f"torch.{name}(masked_tensor(d * 0.1, m))")
-    if name not in ("isfinite", "isnan", "isreal", "signbit"):  # PyTorch refuses some gradients of masked tensors: compared with unmasked ones
+    if name not in ("isfinite", "isnan", "isreal", "signbit"):  # compared for unmasked tensors, because PyTorch refuses some gradients of masked ones
         start, end = "w = (d.double() * 0.1 + 0.05)", f"; torch.{name}(w).sum().backward(); "
-        assert shown(gradus, f"{start}; w = masked_tensor(w, m, requires_grad=True){end}w.grad") == shown(torch, f"{start}.requires_grad_(){end}masked_tensor(w.grad, m)")
+        assert outcome(gradus, f"{start}; w = masked_tensor(w, m, requires_grad=True){end}w.grad") == outcome(torch, f"{start}.requires_grad_(){end}masked_tensor(w.grad, m)")
     if name not in ("angle", "isfinite", "isnan", "isreal", "positive", "signbit", "sinc"):
         agree(f"torch.Tensor.{name}_(x); x")
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_binary(name):
-    unsigned = " + 0" if name == "remainder" else ""  # the sign of a zero differs: docs/differences.md
+def test_binary_functions(name):
+    unsigned = " + 0" if name == "remainder" else ""  # the sign of a zero differs (docs/differences.md), and adding 0 removes it
     for other in ("y", "d", "2.0", "z", "v", "d[0]", "one"):
         if name in ("atan2", "arctan2", "fmax", "fmin", "logaddexp", "logaddexp2", "maximum", "minimum", "nextafter") and other == "2.0":
             continue
@@ -88,7 +89,7 @@ def test_binary(name):
     "masked_tensor(torch.tensor([100000000000, 2, 3]), torch.tensor([False, True, False]))", "masked_tensor(torch.tensor([100000000000, 2, 3]), torch.tensor([True, True, False]))",
     "masked_tensor(torch.arange(2000.0), torch.arange(2000) % 3 == 0)", "str(x)", "f'{one}'", "'{:.2f}'.format(one)",
 ])
-def test_text(program):
+def test_printing_masked_tensors(program):
     agree(program)
 
 
@@ -104,7 +105,7 @@ def test_text(program):
     "torch.bitwise_and(i, i)", "torch.bitwise_or(i, i)", "torch.bitwise_xor(i, i)", "torch.bitwise_left_shift(i, i)", "torch.bitwise_right_shift(i, 1)", "torch.bitwise_not(i)",
     "x + torch.ones(3, 2, 4)", "x + torch.ones(2, 1)", "x.max(y)", "x.min(y)",
 ])
-def test_values(program):
+def test_methods_and_constructors(program):
     agree(program)
 
 
@@ -133,9 +134,10 @@ def test_reductions(name, dim):
     "{}.exp() + {}.sin()", "{} * {}", "{} / y", "y / {}", "torch.where(m, {}, y)", "torch.where(m, {}, z)", "torch.where(d > 0, {}, y)", "torch.where(m, {}, 0.0)", "torch.where(m, {}, d)",
     "{}.view_as(y)", "{}.expand_as(torch.zeros(3, 2, 4))", "torch.broadcast_to({}, (3, 2, 4))", "{}.swapaxes(0, 1)", "{}.unflatten(1, (2, 2))", "{}.split(2, 1)[0]", "{}.chunk(2, 1)[1]",
 ])
-def test_views_and_their_gradients(program):
+def test_views_and_gradients_through_them(program):
     agree(program.replace("{}", "x"))
-    if not any(part in program for part in ("split", "chunk", "None", "dstack", "0.0")):  # PyTorch refuses the gradients of these
+    # PyTorch refuses the gradients of programs with these operations, so only their values are compared.
+    if not any(part in program for part in ("split", "chunk", "None", "dstack", "0.0")):
         agree("r = " + program.replace("{}", "g") + "; r.sum().backward(); g.grad")
         agree("r = " + program.replace("{}", "g") + "; (r * r).sum().backward(); g.grad")
 
@@ -154,7 +156,7 @@ def test_views_and_their_gradients(program):
     "torch.masked.sum(x, 1), torch.masked.amax(x, 0), torch.masked.prod(x, 1), torch.masked.softmax(x, 1), torch.masked.logsumexp(x, 1), torch.masked.normalize(x, 2, 1)",
     "torch.masked.logaddexp(x, y), torch.masked.logaddexp(x, d)", "torch.masked.sum(x, mask=~m)",
 ])
-def test_programs_of_parts(program):
+def test_splitting_indexing_and_where(program):
     agree(program)
 
 
@@ -166,20 +168,20 @@ def test_programs_of_parts(program):
     "as_masked_tensor(d, m.int())", "MaskedTensor(1, m)", "x.numpy()", "x.tolist()", "x.item()", "bool(x)", "i.mean()", "x.get_data(1)", "x.argmax((0, 1))", "x.mask",
 ])
 def test_errors(program):
-    ours, theirs = shown(gradus, program), shown(torch, program) if needs_torch() is None else None
+    ours, theirs = outcome(gradus, program), outcome(torch, program) if needs_torch() is None else None
     assert isinstance(ours, tuple) and isinstance(theirs, tuple)
     assert ours == theirs or (ours[0], ours[1][:30]) == (theirs[0], theirs[1][:30])
 
 
 @pytest.mark.parametrize("name", ["any", "median", "logsumexp", "cumsum", "cumprod", "log_softmax", "sort", "count_nonzero", "relu", "isinf", "logical_not", "zeros_like", "bernoulli", "tril"])
-def test_functions_that_both_refuse(name):
+def test_functions_that_gradus_and_pytorch_refuse(name):
     arguments = (1,) if name in ("logsumexp", "cumsum", "cumprod", "log_softmax") else ()
     for module in (gradus, torch):
         assert caught(getattr(module, name), scope(module)["x"], *arguments)[0] == "TypeError"
     assert caught(getattr(gradus, name), scope(gradus)["x"], *arguments)[1] == f"{name}(): not implemented for MaskedTensor"
 
 
-def test_a_plain_tensor_is_not_changed_by_a_masked_one():
+def test_in_place_functions_of_a_tensor_refuse_masked_tensors():
     names = scope(gradus)
     assert caught(names["d"].add_, names["x"]) == ("TypeError", "add_(): a Tensor cannot be changed by a MaskedTensor")
     assert caught(names["d"].copy_, names["x"]) == ("TypeError", "copy_(): a Tensor cannot be changed by a MaskedTensor")
@@ -189,8 +191,9 @@ def test_a_plain_tensor_is_not_changed_by_a_masked_one():
     assert caught(names["x"].to_sparse) == ("NotImplementedError", "to_sparse(): masked tensors of sparse layouts are not supported")
 
 
-def test_the_tutorials():
-    """Masks keep NaN out of the gradients of where, 0 / 0 and nansum; softmax of masked rows; means of the unmasked elements."""
+def test_programs_of_the_tutorials():
+    """The programs of PyTorch's tutorials give the same results. Masks keep NaN out of the gradients of where, 0 / 0 and nansum; softmax is taken of
+    masked rows, and means of the unmasked elements."""
     def program(torch):
         masked_tensor, as_masked_tensor, said = torch.masked.masked_tensor, torch.masked.as_masked_tensor, []
         x = torch.tensor([-10.0, -5, 0, 5, 10, 50, 60, 70, 80, 90, 100], requires_grad=True)
@@ -224,7 +227,7 @@ def test_the_tutorials():
     assert program(gradus) == program(torch)
 
 
-def test_what_pytorch_has_not():
+def test_views_and_functions_that_pytorch_lacks():
     names = scope(gradus)
     x, g = names["x"], names["g"]
     assert lines(repr(x.T)) == lines(repr(x.t())) == lines(repr(x.permute(1, 0)))
@@ -232,7 +235,7 @@ def test_what_pytorch_has_not():
     assert lines(repr(x.unsqueeze(1).squeeze())) == lines(repr(x))
     assert lines(repr(1 - x)) == lines(repr(-x + 1)) and (2**x).get_data()[0, 2].item() == 4
     assert x.norm().item() == 7 and x.sum(dtype=gradus.float64).dtype is gradus.float64 and x.var(1, correction=0).get_mask().tolist() == [True, True]
-    (g[0].sum() + g[1].sum() * 2).backward()  # an element of the sum of gradients is valid if it is valid in one of them
+    (g[0].sum() + g[1].sum() * 2).backward()  # an element of a sum of gradients is unmasked if it is unmasked in one of the gradients
     assert g.grad.get_mask().tolist() == MASK and g.grad.to_tensor(0).tolist() == [[1, 0, 1, 1], [0, 0, 2, 0]]
     g.grad = None
     g[gradus.tensor([1, 0, 1])].sum().backward()
@@ -251,7 +254,7 @@ def test_masked_elements_do_not_reach_gradients():
     assert mt.grad.get_data().tolist() == [[0, 1], [0, 1]]
 
 
-def test_gradcheck():
+def test_gradcheck_of_masked_tensors():
     mask = gradus.tensor(MASK)
     x = gradus.tensor([[0.3, -1.5, 2, 3], [4, 5, -6, 7]], dtype=gradus.float64, requires_grad=True)
     for function in (lambda t: t.exp().sum(1), lambda t: (t * t).mean(), lambda t: t.prod(1), lambda t: t.softmax(1)[0], lambda t: t.std(), lambda t: t.norm(2, 1), lambda t: gradus.where(mask, t, t * 2)):
@@ -259,7 +262,7 @@ def test_gradcheck():
         assert gradus.autograd.gradgradcheck(lambda d, function=function: function(gradus.masked.as_masked_tensor(d.flip(1), mask)).to_tensor(0), (x,))
 
 
-def test_copies():
+def test_copies_of_masked_tensors():
     g = scope(gradus)["g"]
     (g[0] * 2).sum().backward()
     for other in (copy.deepcopy(g), pickle.loads(pickle.dumps(g)), copy.copy(g)):
@@ -269,7 +272,7 @@ def test_copies():
     assert caught(copy.deepcopy, g * 2)[0] == "RuntimeError"
 
 
-def test_names():
+def test_public_names_are_those_of_pytorch():
     needs_torch()
     missing = {name for name in dir(torch.masked) if not name.startswith("_")} - set(dir(gradus.masked)) - {"maskedtensor"}
     assert not missing and set(gradus.masked.__all__) == set(torch.masked.__all__)

@@ -1,4 +1,4 @@
-"""Products of several matrices, condition numbers, Householder products and low-rank decompositions compared with PyTorch: values, derivatives,
+"""Compares products of several matrices, condition numbers, Householder products and low-rank decompositions with PyTorch: values, derivatives,
 strides, random numbers, errors."""
 import warnings
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated")
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, -1, -3])
-def test_powers(n, dtype):
+def test_matrix_power(n, dtype):
     for shape in ((3, 3), (2, 4, 4)):
         compare(lambda m, a: m.linalg.matrix_power(a, n), [random(0, shape, dtype)], dtype, differentiate=n not in (0, 1))
         compare(lambda m, a: m.matrix_power(a.mT, n), [random(0, shape, dtype)], dtype, differentiate=False)
@@ -23,7 +23,7 @@ def test_powers(n, dtype):
     assert gradus.matrix_power(a, 0).sum().backward() is None and a.grad.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
-def test_powers_of_any_size():
+def test_matrix_power_with_large_exponents():
     shear = gradus.tensor([[1, 1], [0, 1]])
     assert shear.matrix_power(2**40).tolist() == [[1, 2**40], [0, 1]]
     assert gradus.matrix_power(-gradus.eye(2), -2**63).tolist() == [[1.0, 0.0], [0.0, 1.0]]
@@ -31,7 +31,7 @@ def test_powers_of_any_size():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shapes", [[(2, 3), (3, 4)], [(2, 3), (3, 4), (4, 1)], [(9, 2), (2, 8), (8, 3), (3, 7), (7, 1)], [(3,), (3, 4), (4,)], [(3, 2), (2,)], [(3,), (3,)], [(2, 0), (0, 3), (3, 3)]])
-def test_chains(shapes, dtype):
+def test_multi_dot_and_chain_matmul(shapes, dtype):
     matrices = [random(i, shape, dtype) for i, shape in enumerate(shapes)]
     compare(lambda m, *all: m.linalg.multi_dot(all), matrices, dtype)
     if all(len(shape) == 2 for shape in shapes):
@@ -46,7 +46,7 @@ def test_vecdot(shapes, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("p", [None, 1, -1, 2, -2, float("inf"), -float("inf"), "fro", "nuc"])
-def test_condition_numbers(p, dtype):
+def test_cond(p, dtype):
     for shape in ((3, 3), (2, 4, 4), (0, 3, 3), (2, 0, 0), *([(3, 5), (0, 2, 3)] if p in (None, 2, -2) else [])):
         compare(lambda m, a: m.linalg.cond(a, p), [random(0, shape, dtype)], dtype, differentiate=False)  # PyTorch cannot differentiate it
     with np.errstate(divide="ignore"):
@@ -65,7 +65,7 @@ def test_ormqr(shapes, transpose, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("shape, options", [((9, 5), {"q": 3}), ((5, 9), {"q": 2, "niter": 0}), ((2, 8, 7), {}), ((2, 7, 8), {"q": None, "niter": None}), ((3, 3), {"q": 0})])
-def test_low_rank(shape, options, dtype):
+def test_svd_lowrank_and_pca_lowrank(shape, options, dtype):
     wide = "complex128" if "complex" in dtype else "float64"
     values, mean = random(0, shape, wide).astype(dtype), random(1, shape[-2:], wide).astype(dtype)
     for call in (lambda m, a, b: m.svd_lowrank(a, **options), lambda m, a, b: m.svd_lowrank(a, M=b, **options),
@@ -79,7 +79,7 @@ def test_low_rank(shape, options, dtype):
             np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-3, atol=1e-3)
 
 
-def test_low_rank_has_a_gradient():
+def test_gradcheck_of_svd_lowrank():
     a = gradus.from_numpy(random(3, (6, 4), "float64")).requires_grad_()
 
     def sum_of_values(a):
@@ -90,7 +90,7 @@ def test_low_rank_has_a_gradient():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_norms_of_old_names(dtype):
+def test_frobenius_norm_and_nuclear_norm(dtype):
     for shape, dim in (((2, 3), [0, 1]), ((2, 3, 4), [1]), ((2, 3, 4), [2, 0])):
         compare(lambda m, a: m.frobenius_norm(a, dim, keepdim=True), [random(0, shape, dtype)], dtype)
     for shape, dim in (((2, 3), [0, 1]), ((2, 3, 4), [2, 0])):
@@ -123,7 +123,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("number", range(len(ERRORS)))
-def test_errors(number):
+def test_errors_are_those_of_pytorch(number):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(Exception) as theirs:

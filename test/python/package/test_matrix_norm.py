@@ -1,4 +1,4 @@
-"""Norms, ranks, pseudo-inverses and least squares compared with PyTorch: values, strides, derivatives, errors."""
+"""Compares norms, ranks, pseudo-inverses and least squares with PyTorch: values, strides, derivatives, errors."""
 import numpy as np
 import pytest
 
@@ -28,7 +28,7 @@ def compare(function, inputs, dtype, second=True):
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, INF, -INF])
 @pytest.mark.parametrize("shape, options", [((3, 4), {}), ((4, 3), {"keepdim": True}), ((2, 3, 4), {"dim": (2, 0)}), ((2, 3, 4), {"dim": (0, -1), "keepdim": True}), ((3, 3), {"dim": (1, 0)})])
-def test_norms_of_matrices(shape, options, order, dtype):
+def test_matrix_norm(shape, options, order, dtype):
     compare(lambda m, a: m.linalg.matrix_norm(a, order, **options), [random(0, shape, dtype)], dtype)
     if "dim" in options or len(shape) == 2:
         compare(lambda m, a: m.linalg.norm(a, order, **options), [random(0, shape, dtype)], dtype, second=False)
@@ -36,21 +36,21 @@ def test_norms_of_matrices(shape, options, order, dtype):
 
 @pytest.mark.parametrize("order", [3, 5, 10, 0.5, -2])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex32"])
-def test_powers_of_halves_are_not_rounded(order, dtype):
-    """The norm fits into float16 although 12 ** 10 does not."""
+def test_vector_norm_of_half_types_with_large_orders(order, dtype):
+    """The norm fits into float16, although an intermediate power, 12 ** 10, does not."""
     norms = [module.linalg.vector_norm(module.tensor([10.0, -7.25, 12.0]).to(getattr(module, dtype)), order).item() for module in (gradus, torch)]
     np.testing.assert_allclose(*norms, rtol=1e-2 if dtype == "bfloat16" else 1e-3)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 0.5, -1, INF, -INF])
 @pytest.mark.parametrize("options", [{}, {"dim": 1}, {"dim": (0, 1), "keepdim": True}, {"dtype": "float64"}])
-def test_norms_of_vectors(options, order):
+def test_vector_norm(options, order):
     named = lambda m: options if "dtype" not in options else {"dtype": m.float64}  # noqa: E731
     compare(lambda m, a: m.linalg.vector_norm(a, order, **named(m)), [random(1, (3, 4), "float64")], "float64", second=False)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 3)])
-def test_nuclear_norm_by_name(shape):
+def test_norm_with_p_nuc(shape):
     for options in ({}, {"dim": (0, -1)}, {"dim": (0, -1), "keepdim": True}):
         if "dim" in options or len(shape) == 2:
             compare(lambda m, a, options=options: m.norm(a, "nuc", **options), [random(2, shape, "float64")], "float64")
@@ -58,7 +58,7 @@ def test_nuclear_norm_by_name(shape):
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (2, 4, 3), (0, 3), (3, 0), (2, 0, 3)])
-def test_pseudo_inverses(shape, dtype):
+def test_pinv(shape, dtype):
     a = random(3, shape, dtype)
     for options in ({}, {"rcond": 0.3}, {"atol": 0.5}, {"rtol": 0.3}, {"atol": 0.5, "rtol": 0.4}):
         compare(lambda m, x, options=options: m.linalg.pinv(x, **options), [a], dtype)
@@ -67,7 +67,7 @@ def test_pseudo_inverses(shape, dtype):
         compare(lambda m, x: m.linalg.pinv(x + x.mH, hermitian=True), [a], dtype)
 
 
-def test_ranks():
+def test_matrix_rank():
     a = random(4, (3, 4, 2), "float64") @ random(5, (3, 2, 4), "float64")
     for options in ({}, {"tol": 0.5}, {"atol": 0.5}, {"rtol": 0.2}, {"atol": 0.0}, {"atol": 0.5, "rtol": 0.1}, {"rtol": -0.5}, {"atol": -1.0, "rtol": -0.5}):
         ours, theirs = (module.linalg.matrix_rank(tensor(module, a, "float64"), **options) for module in (gradus, torch))
@@ -82,11 +82,11 @@ def test_ranks():
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
 @pytest.mark.parametrize("shapes", [((5, 3), (5, 2)), ((3, 5), (3, 2)), ((3, 3), (3,)), ((2, 5, 3), (2, 5)), ((2, 5, 3), (1, 5, 2)), ((1, 3, 2), (4, 3, 2)), ((0, 4, 2), (0, 4, 1)), ((40, 30), (40, 2))])
-def test_least_squares(shapes, driver, dtype):
+def test_lstsq(shapes, driver, dtype):
     compare(lambda m, a, b: m.linalg.lstsq(a, b, driver=driver), [random(6, shapes[0], dtype), random(7, shapes[1], dtype)], dtype, second=max(shapes[0]) < 9)
 
 
-def test_least_squares_of_lower_rank():
+def test_lstsq_of_rank_deficient_matrices():
     a = random(8, (6, 2), "float64") @ random(9, (2, 4), "float64")
     for driver in ("gelsy", "gelsd", "gelss"):
         compare(lambda m, x, b, driver=driver: tuple(t.detach() for t in m.linalg.lstsq(x, b, rcond=1e-10, driver=driver)), [a, random(10, (6, 2), "float64")], "float64", second=False)
@@ -94,14 +94,15 @@ def test_least_squares_of_lower_rank():
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("shapes, rank", [(((40, 40), (40,)), 35), (((60, 40), (60, 3)), 30), (((40, 70), (40, 2)), 33), (((2, 30, 30), (2, 30, 4)), 20), (((2, 30, 30), (1, 30, 4)), 20), (((30, 30), (30, 1)), 0)])
-def test_least_squares_of_lower_rank_of_large_matrices(shapes, rank, dtype):
+def test_lstsq_of_large_rank_deficient_matrices(shapes, rank, dtype):
     *batch, m, n = shapes[0]
     a = random(11, (*batch, m, rank), dtype) @ random(12, (*batch, rank, n), dtype)
     compare(lambda t, x, b: t.linalg.lstsq(x, b), [a, random(13, shapes[1], dtype)], dtype, second=False)
 
 
-def test_least_squares_of_large_matrices_whose_rank_is_not_clear():
-    """Evenly decreasing singular values, with a tolerance between them, so that pivoted QR drops more than rounding errors."""
+def test_lstsq_rank_of_large_matrices_with_decaying_singular_values():
+    """The singular values decrease geometrically and rcond lies between two of them. So the values that pivoted QR must count as 0 are much larger
+    than rounding errors."""
     u, v = (np.linalg.qr(random(k, (40, 40), "float64"))[0] for k in (14, 15))
     a, b = u * np.geomspace(1, 1e-6, 40) @ v, random(16, (40, 1), "float64")
     for low in (a, np.where(np.arange(40) == 7, a[:, :1], a)):
@@ -112,7 +113,7 @@ def test_least_squares_of_large_matrices_whose_rank_is_not_clear():
             np.testing.assert_allclose(array(made.solution), np.linalg.pinv(low, rcond=rcond) @ b, rtol=1e-7, atol=1e-7)
 
 
-def test_least_squares_of_lower_rank_have_tangents_and_batches():
+def test_vmap_and_jvp_of_lstsq_of_rank_deficient_matrices():
     a, b = random(16, (3, 30, 20), "float64") @ random(17, (3, 20, 30), "float64"), random(18, (3, 30, 2), "float64")
     found = []
     for module in (gradus, torch):
@@ -124,7 +125,7 @@ def test_least_squares_of_lower_rank_have_tangents_and_batches():
 
 
 @pytest.mark.parametrize("value", [float("nan"), INF])
-def test_least_squares_of_large_matrices_that_are_not_finite(value):
+def test_lstsq_of_large_nonfinite_matrices_is_an_error(value):
     a = gradus.eye(40)
     a[3, 7] = value
     with pytest.raises(gradus.linalg.LinAlgError, match="non-finite values"):
@@ -143,5 +144,5 @@ def test_least_squares_of_large_matrices_that_are_not_finite(value):
     lambda m: m.linalg.pinv(m.full((2, 2), float("nan"))), lambda m: m.linalg.lstsq(m.ones(3), m.ones(3)), lambda m: m.linalg.lstsq(m.ones(3, 2), m.tensor(1.0)),
     lambda m: m.linalg.lstsq(m.ones(3, 2), m.ones(3).double()), lambda m: m.linalg.lstsq(m.ones(3, 2), m.ones(2, 3, 1)), lambda m: m.linalg.lstsq(m.ones(3, 2), m.ones(2, 1)),
     lambda m: m.linalg.lstsq(m.ones(3, 2), m.ones(3, 1), driver="x"), lambda m: m.linalg.lstsq(m.ones(3, 2, dtype=m.int64), m.ones(3, 1, dtype=m.int64))])
-def test_errors(call):
+def test_errors_are_those_of_pytorch(call):
     assert error(gradus, call) == error(torch, call)

@@ -1,4 +1,5 @@
-"""Resident memory follows the memory in use, for any sequence of sizes; limits and statistics from Python and the environment.
+"""Checks that the resident memory follows the memory in use, for any sequence of sizes, and tests limits and statistics from Python and the
+environment.
 
 Resident memory is that of a process started by the test, as the system reports it. No time is measured."""
 import os
@@ -25,7 +26,8 @@ before = megabytes("VmRSS")
 MEASURE = """
 print(megabytes("VmHWM") - before, megabytes("VmRSS") - before)
 """
-# Each entry has a program, and the largest number of megabytes that it may use beyond those after importing the package, at any time and at the end.
+# Each entry has a program, and the maximum numbers of megabytes that the process may use beyond the memory after importing the package: at any time,
+# and at the end.
 LOOPS = {
     "growing": ("for n in range(1, 120):\n    x = torch.ones(n * 500_000); del x", 320, 320),
     "shrinking": ("for n in range(119, 0, -1):\n    x = torch.ones(n * 500_000); del x", 370, 370),
@@ -72,12 +74,12 @@ def test_empty_cache_returns_memory():
 
 @pytest.mark.parametrize("text, expected", [("0", 0), ("1000", 1000), ("64K", 64 << 10), ("3M", 3 << 20), ("2G", 2 << 30), ("1T", 1 << 40),
                                             ("", -1), ("64X", -1), ("64MB", -1), ("-1", -1), (" 1", -1), ("99999999999T", -1), ("M", -1)])
-def test_environment(text, expected):
+def test_cache_limit_from_the_environment(text, expected):
     assert int(run("import gradus; print(gradus.memory_stats()['cache_limit'])", GRADUS_CACHE_LIMIT=text)) == expected
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps freed memory for itself")
-def test_cache_limits():
+def test_cache_limits_bound_the_cached_memory():
     program = "import gradus as torch\nx = torch.ones(50_000_000); del x\nprint(torch.memory_stats()['cached'])\n"
     assert int(run(program, GRADUS_CACHE_LIMIT="8M")) <= 12 << 20
     assert int(run("import gradus\ngradus.cpu.set_cache_limit(8 << 20)\n" + program)) <= 12 << 20
@@ -98,15 +100,16 @@ def test_memory_limit():
 
 
 @pytest.mark.parametrize("function", ["set_memory_limit", "set_cache_limit"])
-def test_limits_refuse(function):
+def test_memory_and_cache_limits_refuse_invalid_values(function):
     with pytest.raises(TypeError, match=rf"{function}\(\): argument 'bytes' must be int or None, not str"):
         getattr(torch.cpu, function)("1G")
     with pytest.raises(ValueError, match="must not be negative, got -1"):
         getattr(torch.cpu, function)(-1)
 
 
-def test_statistics():
-    torch.ones(1)  # The first call of a thread allocates its scope pool, which stays.
+def test_memory_statistics():
+    # The first call of a thread allocates a block that the thread keeps, which would change the counts below.
+    torch.ones(1)
     torch.cpu.reset_peak_memory_stats()
     before, blocks = torch.cpu.memory_allocated(), torch.memory_stats()["blocks"]
     x = torch.ones(1_000_000)
@@ -124,14 +127,14 @@ def test_statistics():
 
 
 def peak_of(call):
-    """Returns the peak of the memory in use during a call, in megabytes beyond the memory in use before it."""
+    """Returns the peak of the memory in use during a call, in megabytes beyond the memory in use before the call."""
     torch.cpu.reset_peak_memory_stats()
     before = torch.cpu.memory_allocated()
     call()
     return (torch.cpu.max_memory_allocated() - before) / 1e6
 
 
-# Operands and results have half a megabyte to a megabyte. All pairs of rows at once would take hundreds of megabytes.
+# Operands and results have 0.5 to 1 megabyte. A kernel that computed all pairs of rows at once would use hundreds of megabytes.
 PAIRS = {
     "cdist, p = 0": lambda x, t: torch.cdist(x, x, 0.0),
     "cdist, p = 1": lambda x, t: torch.cdist(x, x, 1.0),
@@ -144,6 +147,6 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_all_pairs_are_never_in_memory(name):
+def test_pairwise_losses_and_distances_do_not_store_all_pairs(name):
     x, t = torch.randn(500, 300, requires_grad=True), torch.randint(0, 300, (500, 300))
     assert peak_of(lambda: PAIRS[name](x, t).sum().backward()) < 25

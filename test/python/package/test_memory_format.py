@@ -1,4 +1,4 @@
-"""memory_format= of functions that make tensors: the strides that PyTorch gives, and the formats that it refuses."""
+"""Checks the argument memory_format= of functions that make tensors: results have the strides that PyTorch gives, and PyTorch's errors are raised."""
 import pytest
 
 from beside_torch import check
@@ -12,7 +12,7 @@ LIKE = ["torch.empty_like(x, {})", "torch.zeros_like(x, {})", "torch.ones_like(x
 
 @pytest.mark.parametrize("asked", FORMATS)
 @pytest.mark.parametrize("size", SIZES)
-def test_of_sizes(size, asked):
+def test_memory_format_of_empty_and_resize(size, asked):
     check(f"torch.empty({size}, memory_format={asked}).stride()")
     check(f"torch.empty({size}, dtype=torch.float64, device='meta', memory_format={asked}).stride()")
     check(f"torch.empty({size}, requires_grad=True, memory_format={asked}).requires_grad")
@@ -23,8 +23,9 @@ def test_of_sizes(size, asked):
 @pytest.mark.parametrize("asked", FORMATS)
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("call", LIKE)
-def test_like_another(call, other, asked):
+def test_memory_format_of_like_functions_and_clone(call, other, asked):
     if call.startswith("x.") and asked == "None":
-        return  # clone takes memory_format=None for preserve_format, contiguous does not take None
+        # Not compared: clone takes None as preserve_format, and contiguous refuses None.
+        return
     for size in SIZES:
         check(f"x = {other.format(size)}; {call.format(f'memory_format={asked}')}.stride()")

@@ -1,19 +1,19 @@
-"""Every operator behaves the same on the meta device and on the cpu, for valid and for invalid calls: sizes, strides, dtypes and errors.
+"""Checks that every operator behaves the same on the meta device and on the CPU, for valid and for invalid calls: sizes, strides, dtypes and errors.
 
-The calls are the schema's samples with one argument or several changed. Outcomes that depend on the elements are not compared."""
+The arguments are the sample arguments in the schema, of which one or several are changed. Outcomes that depend on the elements are not compared."""
 import re
 import warnings
 
 import gradus as torch
 from gradus import _C
-from operator_calls import Mutations, arguments, call, sample_texts, shown
+from operator_calls import Mutations, arguments, call, public_calls, sample_texts
 
 CALLS = 60
-LIMIT = 2 << 30  # bytes; meta tensors use no memory
-# Errors that depend on the elements or on their memory.
+LIMIT = 2 << 30  # maximum size in bytes of a result on the CPU; meta tensors use no memory
+# Texts of errors that depend on the elements or on their memory.
 BY_DATA = re.compile(r"out of (bounds|range)|invalid max index|ZeroDivisionError|between 0 and 1|without overflow|cannot allocate|not resizable|prob|non-negative|strictly increasing|must be (in|non)|Class values|positive-definite|singular|is zero and|failed to converge|infs or NaNs|when !unsafe|lie within the|window overlap add min")
 NO_DATA = re.compile(r"meta (device|tensor)")
-# Operators that read elements before they check the dtype, or to compute the sizes or dtypes of a result.
+# Operators that read elements before they check the dtype, or that read elements to compute the sizes or dtypes of a result.
 LOOK_FIRST = {"_recorded_step", "cov", "gaussian_nll_loss", "index_reduce", "histc", "histogram", "histogram_bins", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "linalg_lstsq"}
 
 
@@ -48,13 +48,13 @@ def differs(cpu, meta):
     return cpu != meta and not (meta[0] != "gives" and NO_DATA.search(meta[1])) and not (cpu[0] != "gives" and BY_DATA.search(cpu[1]))
 
 
-def test_the_plan_is_the_meta_device():
+def test_calls_on_the_meta_device_behave_as_on_the_cpu():
     compared, found = 0, []
     _C._memory_set_limit(LIMIT)
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for number, (name, function, operator, _) in enumerate(shown()):
+            for number, (name, function, operator, _) in enumerate(public_calls()):
                 texts, change = sample_texts(operator), Mutations(number)
                 if not texts or operator.arg("device") or operator.name in LOOK_FIRST:
                     continue
@@ -66,7 +66,7 @@ def test_the_plan_is_the_meta_device():
                     given = {key: value.detach() if isinstance(value, torch.Tensor) else value for key, value in change.mutated(operator, given).items()}
                     if any(t.is_meta for v in given.values() for t in tensors(v)) or not any(True for v in given.values() for t in tensors(v)):
                         continue
-                    meta = outcome(function, operator, {key: on_meta(value) for key, value in given.items()})  # first: the cpu call may write
+                    meta = outcome(function, operator, {key: on_meta(value) for key, value in given.items()})  # called first, because the call on the CPU may write its arguments
                     cpu = outcome(function, operator, given)
                     compared += 1
                     if differs(cpu, meta):

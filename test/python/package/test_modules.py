@@ -1,4 +1,4 @@
-"""The module database of PyTorch's own tests: tools/modules.py compares a few samples of each module, for every dtype and mode."""
+"""Runs tools/modules.py on a few samples of each module in the database of PyTorch's own tests, for every dtype and mode."""
 import sys
 
 import gradus
@@ -8,7 +8,8 @@ from conftest import ROOT
 from oracle import torch
 
 sys.path.insert(0, str(ROOT / "tools"))
-SAMPLES = 12  # of each dtype and mode; `tools/modules.py` without this option takes all
+# Number of samples of each module, dtype and mode. By default tools/modules.py runs all samples, which takes long.
+SAMPLES = 12
 
 
 def names():
@@ -21,7 +22,7 @@ def names():
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_module_is_pytorchs(name):
+def test_module_samples_agree_with_pytorch(name):
     import modules
 
     info = next(info for info in modules.database() if info.name == name)

@@ -1,4 +1,5 @@
-"""Tensors shared by processes: fork and spawn, both sharing strategies, queues, pools, killed processes; file descriptors and names are released."""
+"""Tests tensors that processes share: fork and spawn, both sharing strategies, queues, pools and killed processes. File descriptors and names of
+shared memory must be released."""
 import gc
 import os
 import signal
@@ -38,7 +39,7 @@ def names():
 
 
 def answer(tasks, answers):
-    """Writes to each tensor that it receives, and sends the tensor back."""
+    """Runs in a child process. Writes to each tensor that it receives, and sends the tensor back with its properties."""
     for item in iter(tasks.get, None):
         with gradus.no_grad():
             item[0] = 5
@@ -69,7 +70,7 @@ class Child:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("method", METHODS)
-def test_both_sides_see_the_same_bytes(method, strategy):
+def test_parent_and_child_share_the_memory_of_a_sent_tensor(method, strategy):
     mp.set_sharing_strategy(strategy)
     with Child(method) as child:
         x = gradus.zeros(3)
@@ -95,7 +96,7 @@ def test_both_sides_see_the_same_bytes(method, strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_nothing_leaks(strategy):
+def test_sending_tensors_leaks_no_descriptors_and_names(strategy):
     mp.set_sharing_strategy(strategy)
     with Child("fork") as child:
         for _ in range(3):
@@ -111,17 +112,17 @@ def test_nothing_leaks(strategy):
         del same
 
 
-def test_what_others_use_is_sent_as_a_copy():
+def test_a_tensor_with_an_exported_buffer_is_sent_as_a_copy():
     with Child("fork") as child:
         x = gradus.zeros(3)
         array = memoryview(x)
         back = child.ask(x)[0]
         assert back.tolist() == [5, 0, 0] and x.tolist() == [0, 0, 0] and not x.is_shared() and len(array) == 3
-        with pytest.raises(RuntimeError, match="something beside its tensors"):
+        with pytest.raises(RuntimeError, match="something other than its tensors"):
             x.share_memory_()
 
 
-def test_several_tensors_of_one_storage():
+def test_views_sent_together_share_one_storage():
     context = mp.get_context("fork")
     queue = context.SimpleQueue()
     x = gradus.zeros(4)
@@ -151,7 +152,7 @@ def make(n):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_processes_and_pools(method):
+def test_start_processes_and_pool(method):
     x = gradus.zeros(2).share_memory_()
     mp.start_processes(add, (x, 2.0), nprocs=2, start_method=method)
     assert x.tolist() == [2, 2]
@@ -162,7 +163,7 @@ def test_processes_and_pools(method):
         assert [each.tolist() for each in pool.map(make, range(3))] == [[0] * 3, [1] * 3, [2] * 3]
 
 
-def test_failures_of_processes():
+def test_failing_processes_raise_exceptions_in_the_parent():
     with pytest.raises(mp.ProcessExitedException, match="^process 0 terminated with exit code 3$") as caught:
         mp.start_processes(leave, ("exit",), nprocs=1, start_method="fork")
     assert caught.value.exit_code == 3
@@ -184,7 +185,7 @@ def hogwild(index, model):
             parameter += 1
 
 
-def test_modules():
+def test_share_memory_of_a_module():
     model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
     before = [each.clone() for each in model.parameters()]
     assert model.share_memory() is model and all(each.is_shared() for each in (*model.parameters(), *model.buffers()))
@@ -200,7 +201,7 @@ def wait(queue, ready):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_receiver_that_is_killed(strategy):
+def test_a_tensor_stays_valid_after_its_receiver_is_killed(strategy):
     mp.set_sharing_strategy(strategy)
     context = mp.get_context("fork")
     queue, ready = context.SimpleQueue(), context.Event()
@@ -211,11 +212,11 @@ def test_a_receiver_that_is_killed(strategy):
     queue.put(x)
     process.kill()
     process.join()
-    assert x.tolist() == [1, 1, 1] and queue.get().tolist() == [1, 1, 1]  # the message is still in the pipe
+    assert x.tolist() == [1, 1, 1] and queue.get().tolist() == [1, 1, 1]  # the process has ended, but its message is still in the pipe
     queue.close()
 
 
-def test_names_that_killed_processes_leave_go_with_the_main_process(tmp_path):
+def test_names_left_by_killed_processes_are_removed_by_the_main_process(tmp_path):
     program = """
 import os, signal, gradus as torch, gradus.multiprocessing as mp
 mp.set_sharing_strategy("file_system")
@@ -235,7 +236,7 @@ print(len([name for name in os.listdir("/dev/shm") if name.startswith(mp._prefix
     assert count == "2" and not [name for name in names() if name.startswith(prefix)] and result.stderr == ""
 
 
-def test_strategies():
+def test_sharing_strategies():
     assert mp.get_all_sharing_strategies() == {"file_descriptor", "file_system"} and mp.get_sharing_strategy() == "file_descriptor"
     with pytest.raises(AssertionError, match="invalid sharing strategy 'foo', expected one of"):
         mp.set_sharing_strategy("foo")
@@ -246,7 +247,7 @@ def test_strategies():
     del x
 
 
-def test_files_go_as_they_are(tmp_path):
+def test_tensors_over_files_are_sent(tmp_path):
     context = mp.get_context("fork")
     queue = context.SimpleQueue()
     shared = gradus.from_file(tmp_path / "a", shared=True, size=3)
@@ -260,7 +261,7 @@ def test_files_go_as_they_are(tmp_path):
     queue.close()
 
 
-def test_refused():
+def test_invalid_sharing_is_refused():
     with pytest.raises(RuntimeError, match="only available on CPU"):
         gradus.ones(2, device="meta").share_memory_()
     with pytest.raises(OSError):

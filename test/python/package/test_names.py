@@ -1,10 +1,10 @@
-"""All public names of PyTorch exist: they work, or are stand-ins that say what is absent when they are called."""
+"""Checks that all public names of PyTorch exist. Each either works, or raises an exception that says what is absent when it is called."""
 import importlib
 import inspect
 
 import gradus
 import pytest
-from both import part
+from both import submodule
 from nn_programs import attempt, same
 
 from oracle import needs_torch, torch
@@ -14,12 +14,12 @@ nn.attention.bias nn.attention.flex_attention nn.parallel optim optim.lr_schedul
 distributions distributions.transforms distributions.constraints distributions.kl testing utils.data utils.checkpoint utils.benchmark utils.hooks utils.dlpack
 utils.model_zoo overrides hub jit distributed distributed.nn autograd autograd.function autograd.functional autograd.graph autograd.forward_ad
 autograd.grad_mode autograd.gradcheck autograd.profiler func profiler""".split()
-# Sparse tensors, and internal modules that PyTorch exports by accident.
+# Names that are absent because they are for sparse tensors, or are internal modules that PyTorch exports by accident.
 ABSENT = {"utils.model_zoo": {"tqdm"}, "utils.hooks": {"BackwardHook"}, "utils.checkpoint": {"SAC_IGNORED_OPS"}, "distributed.nn": {"Function", "RemoteModule", "group"}, "distributed": {"GroupName", "Logger", "breakpoint"}}
 
 
 def public(module):
-    """Returns the names in __all__, or if the module has none, the public classes and functions of PyTorch in it."""
+    """Returns the names in the module's __all__ or, if it has none, the names of the module's classes and functions that are defined in PyTorch."""
     if hasattr(module, "__all__"):
         return set(module.__all__)
     values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
@@ -28,14 +28,14 @@ def public(module):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODULES)
-def test_names_of(name):
+def test_a_module_has_all_public_names_of_pytorch(name):
     needs_torch()
-    theirs, ours = importlib.import_module(f"torch.{name}"), part(gradus, name)
+    theirs, ours = importlib.import_module(f"torch.{name}"), submodule(gradus, name)
     missing = sorted(each for each in public(theirs) - ABSENT.get(name, set()) if not hasattr(ours, each))
     assert not missing, f"gradus.{name} has no {', '.join(missing)}"
 
 
-def test_stand_ins_say_what_is_absent():
+def test_stand_ins_raise_errors_that_name_what_is_absent():
     stand_in = gradus.testing.FileCheck
     assert stand_in is gradus.testing.FileCheck and stand_in.__name__ == "FileCheck" and not isinstance(3, stand_in)
     with pytest.raises(NotImplementedError, match="gradus.testing.FileCheck: it looks at compiled graphs"):
@@ -54,8 +54,8 @@ def test_factory_kwargs(t):
 
 
 @same
-def test_gradients_of_convolutions(t):
-    grad = part(t, "nn.grad")
+def test_nn_grad_functions_of_convolutions(t):
+    grad = submodule(t, "nn.grad")
     t.manual_seed(1)
     for n, (spaces, kernel) in enumerate((((7,), (3,)), ((6, 5), (3, 2)), ((4, 5, 3), (2, 3, 1))), start=1):
         for options in ({}, {"stride": 2, "padding": 1}, {"dilation": 1, "groups": 2}):
@@ -79,8 +79,8 @@ def test_conv_tbc(t):
 
 
 @same
-def test_reductions_by_number(t):
-    numbers = part(t, "nn._reduction")
+def test_reduction_enums(t):
+    numbers = submodule(t, "nn._reduction")
     for word in ("none", "mean", "sum", "other"):
         yield attempt(numbers.get_enum, word)
     for flags in ((True, True), (True, False), (False, True), (False, False), (None, None)):
@@ -88,7 +88,7 @@ def test_reductions_by_number(t):
 
 
 @same
-def test_merged_masks(t):
+def test_merge_masks_of_multihead_attention(t):
     attention, query, padding = t.nn.MultiheadAttention(4, 2), t.zeros(3, 5, 4), t.eye(5)[:3]
     for mask in (None, t.ones(5, 5), t.arange(150.0).view(6, 5, 5)):
         for key_padding in (None, padding):
@@ -97,13 +97,13 @@ def test_merged_masks(t):
 
 @pytest.mark.filterwarnings("ignore:`nn.Container`")
 @same
-def test_container(t):
+def test_nn_container(t):
     net = t.nn.Container(a=t.nn.Linear(1, 2), b=t.nn.ReLU())
     yield repr(net), list(net.state_dict())
 
 
 @same
-def test_steps_with_other_parameters(t):
+def test_swap_in_optimizer_params_and_state(t):
     w, other = t.ones(3, requires_grad=True), t.zeros(3, requires_grad=True)
     optimizer = t.optim.Adam([w], lr=0.5)
     w.sum().backward()
@@ -117,8 +117,8 @@ def test_steps_with_other_parameters(t):
 
 
 @same
-def test_checkpoints_with_contexts(t):
-    checkpoint, seen = part(t, "utils.checkpoint"), []
+def test_checkpoint_with_context_fn(t):
+    checkpoint, seen = submodule(t, "utils.checkpoint"), []
 
     class Says:
         def __init__(self, word):
@@ -138,10 +138,10 @@ def test_checkpoints_with_contexts(t):
 
 
 @same
-def test_registered_dataclasses(t):
+def test_pytree_register_dataclass(t):
     import dataclasses
 
-    pytree = part(t, "utils._pytree")
+    pytree = submodule(t, "utils._pytree")
 
     @dataclasses.dataclass
     class Pair:
@@ -159,33 +159,33 @@ def test_registered_dataclasses(t):
 
 
 @same
-def test_names_that_only_forward(t):
-    jit, onnx, hooks = part(t, "jit"), part(t, "onnx"), part(t, "utils.hooks")
+def test_minor_functions_of_jit_onnx_hooks_and_utils(t):
+    jit, onnx, hooks = submodule(t, "jit"), submodule(t, "onnx"), submodule(t, "utils.hooks")
     yield [issubclass(each, Warning) for each in (jit.TracerWarning, jit.ScriptWarning)], issubclass(jit.TracingCheckError, Exception)
     net = t.nn.Linear(1, 1)
     with onnx.select_model_mode_for_export(net, onnx.TrainingMode.EVAL):
         yield net.training
     yield net.training, hooks.unserializable_hook(lambda: 0).__torch_unserializable__
-    yield [int(each) for each in part(t, "utils.dlpack").DLDeviceType], part(t, "hub").MODULE_HUBCONF
+    yield [int(each) for each in submodule(t, "utils.dlpack").DLDeviceType], submodule(t, "hub").MODULE_HUBCONF
     state = {"module.weight": 1, "module.bias": 2, "other": 3}
-    part(t, "nn.modules.utils").consume_prefix_in_state_dict_if_present(state, "module.")
-    yield sorted(state.items()), [attempt(part(t, "nn.modules.utils")._list_with_default, *args) for args in (([None, 3], [5, 6]), (4, [5]), ([1, 2], [3, 4]), ([None, 2], [7, 8, 9]))]
+    submodule(t, "nn.modules.utils").consume_prefix_in_state_dict_if_present(state, "module.")
+    yield sorted(state.items()), [attempt(submodule(t, "nn.modules.utils")._list_with_default, *args) for args in (([None, 3], [5, 6]), (4, [5]), ([1, 2], [3, 4]), ([None, 2], [7, 8, 9]))]
     net = t.func.replace_all_batch_norm_modules_(t.nn.Sequential(t.nn.BatchNorm1d(2), t.nn.Linear(2, 2)))
     yield sorted(net.state_dict()), net[0].track_running_stats
 
 
 @same(tolerance=1e-2)
-def test_checkpoints_inside_of_autocast(t):
-    """The second forward pass casts as the first did, although backward is called outside of autocast."""
-    checkpoint, net, x = part(t, "utils.checkpoint").checkpoint, t.nn.Sequential(t.nn.Linear(3, 3), t.nn.Tanh()), t.ones(2, 3)
+def test_checkpoint_inside_of_autocast(t):
+    """The second forward pass of a checkpoint casts as the first one did, although backward is called outside of autocast."""
+    checkpoint, net, x = submodule(t, "utils.checkpoint").checkpoint, t.nn.Sequential(t.nn.Linear(3, 3), t.nn.Tanh()), t.ones(2, 3)
     with t.autocast("cpu"):
         y = checkpoint(net, x, use_reentrant=False)
     y.float().sum().backward()
     yield y, net[0].weight.grad
 
 
-def test_errors_of_devices_are_classes():
-    """Programs use these classes in except clauses."""
+def test_error_classes_of_devices():
+    """The classes of errors that programs name in except clauses exist."""
     assert gradus.OutOfMemoryError is gradus.cuda.OutOfMemoryError and issubclass(gradus.OutOfMemoryError, RuntimeError)
     with pytest.raises(NotImplementedError, match="gradus.cuda.Event: there is no CUDA"):
         gradus.cuda.Event(enable_timing=True)
@@ -193,7 +193,7 @@ def test_errors_of_devices_are_classes():
 
 @pytest.mark.filterwarnings("ignore:.*cummulative_sizes")
 @same
-def test_lengths_of_concatenated_data(t):
-    concat = part(t, "utils.data").ConcatDataset
+def test_concat_dataset_cumsum(t):
+    concat = submodule(t, "utils.data").ConcatDataset
     data = concat([range(3), range(2)])
     yield concat.cumsum([[1, 2], [3]]), data.cumulative_sizes, data.cummulative_sizes

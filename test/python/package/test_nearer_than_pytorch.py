@@ -1,4 +1,5 @@
-"""Calls for which PyTorch's result in float32 or half types differs from the exact one by more than its tolerance; Gradus's result does not."""
+"""Tests calls for which PyTorch's result in float32 or 16-bit dtypes differs from the exact result by more than the tolerance, but Gradus's result
+does not."""
 import numpy as np
 import pytest
 
@@ -15,17 +16,17 @@ def near_poles():
 
 
 @pytest.mark.parametrize("order", range(5))
-def test_polygamma(order):
+def test_polygamma_near_poles(order):
     x = near_poles()
     within(gradus.polygamma(order, gradus.from_numpy(x.numpy())), torch.polygamma(order, x.double()))
 
 
-def test_hermite_polynomial():
+def test_hermite_polynomial_he():
     x, n = torch.linspace(-9, 9, 100), torch.arange(100) % 8
     within(gradus.special.hermite_polynomial_he(gradus.from_numpy(x.numpy()), gradus.from_numpy(n.numpy())), torch.special.hermite_polynomial_he(x.double(), n))
 
 
-def test_matrix_exponential():
+def test_matrix_exp():
     torch.manual_seed(0)
     x = torch.rand(30, 5, 5) * 12 - 6
     exact = torch.matrix_exp(x.double())
@@ -41,7 +42,7 @@ def test_gradient_of_as_strided_scatter():
 
 @pytest.mark.parametrize("order", [0.5, 3, 6, 10, -2])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_norms_whose_powers_do_not_fit_into_halves(dtype, order):
+def test_vector_norm_whose_powers_overflow_half_types(dtype, order):
     x = gradus.tensor([-8.5, 3.0, 0.5], dtype=getattr(gradus, dtype), requires_grad=True)
     wide = x.detach().double().requires_grad_()
     ours, exact = gradus.linalg.vector_norm(x, order), gradus.linalg.vector_norm(wide, order)

@@ -1,5 +1,5 @@
-"""Jagged nested tensors: values, shapes and errors are PyTorch's. Gradients are compared with finite differences, because PyTorch does not have all
-of them."""
+"""Checks that values, shapes and errors of jagged nested tensors are PyTorch's. Gradients are compared with finite differences, because PyTorch does
+not have all of them."""
 import copy
 import functools
 import pickle
@@ -8,7 +8,7 @@ import re
 import pytest
 
 import gradus
-from both import caught, part
+from both import caught, submodule
 from oracle import torch
 
 SIZES = {"nt": (5, 4), "square": (5, 3, 4), "other": (5, 4)}
@@ -20,7 +20,7 @@ def numbers(module, shape, start=1.0):
 
 
 def scope(module, leaves=None):
-    """Returns the names used in the expressions below."""
+    """Returns the names that the expressions of the tests use: {name: value}, e.g. a jagged nested tensor."""
     jagged = functools.partial(module.nested.nested_tensor_from_jagged, min_seqlen=2, max_seqlen=3)
     offsets = module.tensor([0, 2, 5])
     leaves = dict(zip(SIZES, leaves or [numbers(module, shape, i) for i, shape in enumerate(SIZES.values())]))
@@ -33,10 +33,10 @@ def scope(module, leaves=None):
     return names
 
 
-def told(module, t):
-    """Returns a tensor as lists. The symbolic sizes of ragged dimensions are left out."""
+def as_lists(module, t):
+    """Returns the values and sizes of a tensor as lists. Symbolic sizes such as j1 lose their number, which differs between the libraries."""
     if isinstance(t, (tuple, list)):
-        return [told(module, item) for item in t]
+        return [as_lists(module, item) for item in t]
     if not isinstance(t, module.Tensor):
         return re.sub(r"j\d+", "j", str(t))
     shape = re.sub(r"j\d+", "j", str(t.shape))
@@ -92,13 +92,13 @@ EXPRESSIONS = [e.strip() for e in re.split(r" \| |\n", EQUAL.strip())]
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_values(expression):
-    ours, theirs = (told(module, eval(expression, scope(module))) for module in (gradus, torch))
+def test_functions_of_nested_tensors_agree_with_pytorch(expression):
+    ours, theirs = (as_lists(module, eval(expression, scope(module))) for module in (gradus, torch))
     assert close(ours, theirs), f"gradus: {ours}\ntorch:  {theirs}"
 
 
 @pytest.mark.parametrize("expression", [e for e in EXPRESSIONS if "float" not in e and e != "nt % 0.3"] + ["heads.softmax(2)", "nt.log_softmax(1)"])
-def test_gradients(expression):
+def test_gradcheck_of_functions_of_nested_tensors(expression):
     def function(*leaves):
         made = eval(expression, scope(gradus, leaves))
         return tuple(t.values() if t.is_nested else t for t in (made if isinstance(made, (tuple, list)) else [made]) if isinstance(t, gradus.Tensor) and t.requires_grad)
@@ -124,7 +124,7 @@ torch.nested.narrow(x(2, 5), 1, torch.tensor([1, 2, 3]), 2, layout=torch.jagged)
 
 
 @pytest.mark.parametrize("expression", [e.strip() for e in re.split(r" \| |\n", ERRORS.strip())])
-def test_errors(expression):
+def test_errors_are_those_of_pytorch(expression):
     ours, theirs = (caught(eval, expression, scope(module)) for module in (gradus, torch))
     ours, theirs = ((name, re.sub(r"j\d+", "j", text)) for name, text in (ours, theirs))
     assert ours == theirs, f"gradus: {ours}\ntorch:  {theirs}"
@@ -141,12 +141,12 @@ def test_errors(expression):
     ("torch.nested.nested_tensor_from_jagged(x(5, 4), torch.tensor([0, 2, 9])).unbind()", "exceeds dimension size"), ("nt.select(0, 2)", "out of range"),
     ("torch.nested.nested_tensor_from_jagged(x(5, 4), torch.tensor([0, 2, 9])).to_padded_tensor(0.0)", "index out of range"),
 ])
-def test_errors_of_our_own(call, text):
+def test_errors_with_texts_of_gradus(call, text):
     leaves = [numbers(gradus, shape).requires_grad_() for shape in SIZES.values()]
     assert text in caught(eval, call, {**scope(gradus, leaves), "copy": copy})[1]
 
 
-def test_a_leaf_has_a_nested_gradient_and_hooks_get_it():
+def test_a_nested_leaf_and_its_hooks_get_nested_gradients():
     nt = gradus.nested.nested_tensor([gradus.ones(2, 4), gradus.ones(3, 4)], layout=gradus.jagged, requires_grad=True)
     seen = []
     nt.register_hook(lambda grad: seen.append(grad.shape == nt.shape))
@@ -156,7 +156,7 @@ def test_a_leaf_has_a_nested_gradient_and_hooks_get_it():
     assert (grad == 2 * nt).values().all()
 
 
-def test_a_subclass_takes_gradients_as_pytorch_does():
+def test_gradients_of_a_subclass_have_the_type_of_pytorch():
     def program(module):
         class Kind(module.Tensor):
             pass
@@ -167,7 +167,7 @@ def test_a_subclass_takes_gradients_as_pytorch_does():
     assert program(gradus) == program(torch)
 
 
-def test_gradcheck_to_second_order():
+def test_gradgradcheck_of_nested_tensors():
     def function(values, weight):
         nt = gradus.nested.nested_tensor_from_jagged(values, gradus.tensor([0, 2, 5]))
         nt = gradus.nn.functional.layer_norm(nt @ weight, (3,)).softmax(1) * nt.mean(1, keepdim=True)[..., :3]
@@ -177,7 +177,7 @@ def test_gradcheck_to_second_order():
     assert gradus.autograd.gradcheck(function, leaves) and gradus.autograd.gradgradcheck(function, leaves)
 
 
-def test_modules_and_training():
+def test_training_with_nested_tensors():
     gradus.manual_seed(0)
     model = gradus.nn.Sequential(gradus.nn.Linear(4, 8), gradus.nn.LayerNorm(8), gradus.nn.GELU(), gradus.nn.Dropout(0.1), gradus.nn.Linear(8, 1))
     optimizer = gradus.optim.Adam(model.parameters(), lr=0.05)
@@ -194,41 +194,41 @@ def test_modules_and_training():
 
 @pytest.mark.parametrize("make", [copy.deepcopy, copy.copy, lambda nt: pickle.loads(pickle.dumps(nt))])
 @pytest.mark.parametrize("name", ["nt", "holes", "heads"])
-def test_copies(make, name):
+def test_copies_of_nested_tensors(make, name):
     nt = scope(gradus)[name].detach().requires_grad_()
     nt.grad = gradus.ones_like(nt)
     made = make(nt)
-    assert made.requires_grad and made.is_leaf and told(gradus, made) == told(gradus, nt) and made.values().data_ptr() != nt.values().data_ptr() or make is copy.copy
+    assert made.requires_grad and made.is_leaf and as_lists(gradus, made) == as_lists(gradus, nt) and made.values().data_ptr() != nt.values().data_ptr() or make is copy.copy
     assert make is not copy.deepcopy or (made.grad.shape == made.shape and made.shape != nt.shape)
 
 
 @pytest.mark.parametrize("name", ["nt", "holes", "heads"])
 @pytest.mark.parametrize("weights_only", [True, False])
-def test_files(name, weights_only, tmp_path):
+def test_files_of_nested_tensors_are_exchanged_with_pytorch(name, weights_only, tmp_path):
     nt = scope(gradus)[name].detach().requires_grad_()
     gradus.save({"nt": nt}, tmp_path / "nt.pt")
     ours = gradus.load(tmp_path / "nt.pt", weights_only=weights_only)["nt"]
-    assert type(ours) is type(nt) and ours.requires_grad and told(gradus, ours) == told(gradus, nt)
+    assert type(ours) is type(nt) and ours.requires_grad and as_lists(gradus, ours) == as_lists(gradus, nt)
     theirs = torch.load(tmp_path / "nt.pt", weights_only=weights_only)["nt"]
-    assert theirs.requires_grad and told(torch, theirs) == told(gradus, nt)
+    assert theirs.requires_grad and as_lists(torch, theirs) == as_lists(gradus, nt)
 
 
 @pytest.mark.parametrize("facts", [3, {}, {"values": 1}, {"values": "t", "offsets": 1.0, "_ragged_idx": 1}, {"values": "t", "offsets": "t"}, {"values": "t", "offsets": "t", "_ragged_idx": 9}])
-def test_files_that_say_something_else(facts, tmp_path):
+def test_files_with_invalid_nested_tensors_are_refused(facts, tmp_path):
     t = gradus.tensor([0, 1])
     facts = {k: t if v == "t" else v for k, v in facts.items()} if isinstance(facts, dict) else facts
     kind = type(scope(gradus)["nt"])
 
     class Wrong:
         def __reduce__(self):
-            return gradus._utils._rebuild_from_type_v2, (part(gradus, "nested._tensor")._rebuild_njt, kind, (facts,), {})
+            return gradus._utils._rebuild_from_type_v2, (submodule(gradus, "nested._tensor")._rebuild_njt, kind, (facts,), {})
 
     gradus.save({"nt": Wrong()}, tmp_path / "nt.pt")
     with pytest.raises((pickle.UnpicklingError, IndexError)):
         gradus.load(tmp_path / "nt.pt")
 
 
-def test_repr():
+def test_repr_of_nested_tensors():
     nt = gradus.nested.nested_tensor([gradus.ones(2, 4), gradus.ones(3, 4)], layout=gradus.jagged, requires_grad=True)
     text = [re.sub(r"j\d+", "j1", re.sub(" at 0x[0-9a-f]+", "", repr(t))) for t in (nt, nt.detach(), nt * 2, nt.shape)]
     assert text == ["NestedTensor(size=(2, j1, 4), offsets=tensor([0, 2, 5]), requires_grad=True, contiguous=True)",
@@ -237,13 +237,13 @@ def test_repr():
     assert re.fullmatch(r"\(4\*j\d+, 4, 1\)", str(nt.stride()))
 
 
-def test_sizes_outlive_tensors():
+def test_symbolic_sizes_stay_distinct_after_their_tensor_is_freed():
     shape = gradus.nested.nested_tensor([gradus.ones(1), gradus.ones(2)], layout=gradus.jagged).shape
     others = {gradus.nested.nested_tensor([gradus.ones(1), gradus.ones(2)], layout=gradus.jagged).shape for _ in range(20)}
     assert shape not in others and len(others) == 20
 
 
-def test_padding_keeps_integers_that_no_float_is():
-    nt = part(gradus, "nested").nested_tensor([gradus.tensor([1]), gradus.tensor([2, 3])], layout=gradus.jagged)
+def test_padding_preserves_large_integers():
+    nt = submodule(gradus, "nested").nested_tensor([gradus.tensor([1]), gradus.tensor([2, 3])], layout=gradus.jagged)
     assert nt.to_padded_tensor(2**63 - 1).tolist() == [[1, 2**63 - 1], [2, 3]]
     assert nt.amin(1).tolist() == [1, 2] and nt.amax(1).tolist() == [1, 3]

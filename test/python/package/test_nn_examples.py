@@ -1,4 +1,4 @@
-"""The Python examples learn, report wrong arguments, and print the losses that PyTorch gives for the same seed."""
+"""Checks that the Python examples learn, report wrong arguments, and print the losses that PyTorch gives for the same seed."""
 import sys
 from types import ModuleType
 
@@ -11,7 +11,7 @@ TEXT = (ROOT / "ARCHITECTURE.md").read_text()
 
 
 def example(name, framework):
-    """Returns an example as a module that uses the given framework instead of gradus."""
+    """Returns the example `name` as a module that uses `framework`, "gradus" or "torch"."""
     source = (EXAMPLES / f"{name}.py").read_text()
     module = ModuleType(f"{name}_{framework}")
     code = source if framework == "gradus" else source.replace("import gradus as torch", "import torch").replace("gradus", framework)
@@ -66,7 +66,7 @@ def ppo_losses(framework):
 
 
 @pytest.mark.parametrize("losses", [digits_losses, gpt_losses, lstm_names_losses, mnist_losses, ppo_losses])
-def test_losses_are_those_of_pytorch(losses):
+def test_losses_of_examples_are_those_of_pytorch(losses):
     needs_torch()
     assert losses("gradus") == pytest.approx(losses("torch"), rel=2e-4)
 
@@ -75,13 +75,13 @@ def run(name, *arguments):
     return run_command([sys.executable, EXAMPLES / f"{name}.py", *arguments], ROOT, PYTHONPATH=str(BUILD / "python"))
 
 
-def test_digits_learns_to_read():
+def test_digits_reaches_96_percent_accuracy():
     result = run("digits", "--epochs", "20")
     assert result.returncode == 0, result.stderr
     assert float(result.stdout.rsplit(" ", 1)[1]) >= 0.96 and "[#" in result.stderr and "epoch 20: loss" in result.stdout
 
 
-def test_gpt_learns_goes_on_and_writes(tmp_path):
+def test_gpt_learns_resumes_and_generates_text(tmp_path):
     (tmp_path / "text.txt").write_text("round and round it goes. " * 40)
     train = ["train", tmp_path / "text.txt", "--every", "50"]
     whole = run("gpt", *train, "--steps", "150", "--file", tmp_path / "whole.pt")
@@ -91,14 +91,14 @@ def test_gpt_learns_goes_on_and_writes(tmp_path):
     for more in (["--steps", "100"], ["--steps", "150", "--resume"]):
         result = run("gpt", *train, "--file", tmp_path / "parts.pt", *more)
         assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == losses[2]  # the same loss as without the interruption
+    assert result.stdout.splitlines()[-1] == losses[2]  # training that was interrupted and resumed has the same loss as without the interruption
     result = run("gpt", "sample", "--file", tmp_path / "parts.pt", "--prompt", "it goes", "--length", "80", "--top-k", "3")
     assert result.returncode == 0, result.stderr
     assert len(result.stdout) == 88 and result.stdout.startswith("it goes. round and round it goes. ")
     assert "does not know the characters '!X'" in run("gpt", "sample", "--file", tmp_path / "parts.pt", "--prompt", "X!").stderr
 
 
-def test_gpt_with_what_it_has_kept_gives_the_same_scores():
+def test_gpt_with_cached_keys_and_values_gives_the_same_scores():
     gpt = example("gpt", "gradus")
     gpt.torch.manual_seed(0)
     model, characters = gpt.GPT(10).eval(), gpt.torch.randint(10, (2, 12))
@@ -110,21 +110,21 @@ def test_gpt_with_what_it_has_kept_gives_the_same_scores():
     assert gpt.torch.allclose(gpt.torch.cat(scores, 1), model(characters), atol=1e-5)
 
 
-def test_mnist_cnn_learns_to_read(tmp_path):
+def test_mnist_cnn_reaches_96_percent_accuracy(tmp_path):
     result = run("mnist_cnn", "--epochs", "4", "--save", tmp_path / "model.pt", "--log", tmp_path / "log")
     assert result.returncode == 0, result.stderr
     assert float(result.stdout.split("test accuracy ")[-1].split()[0]) >= 0.96 and "[#" in result.stderr and "read as" in result.stdout
     assert (tmp_path / "model.pt").exists() and len(list((tmp_path / "log").rglob("events.out.tfevents.*"))) == 3
 
 
-def test_lstm_names_learns_to_read():
+def test_lstm_names_learns_to_classify_names():
     result = run("lstm_names", "--read", "Giacomina", "Hideko")
     assert result.returncode == 0, result.stderr
     assert float(result.stdout.split("right: ")[1].split()[0]) >= 0.5 and "[#" in result.stderr
     assert [line.split()[:2] for line in result.stdout.splitlines()[-2:]] == [["Giacomina", "Italian"], ["Hideko", "Japanese"]]
 
 
-def test_what_is_wrong_is_said(tmp_path):
+def test_examples_report_wrong_arguments(tmp_path):
     assert "no such file" in run("lstm_names", "no such file").stderr
     assert "no such file" in run("digits", "no such file").stderr
     (tmp_path / "short.txt").write_text("short")

@@ -1,4 +1,5 @@
-"""Functions of nn.functional and of torch that are generated from one operator: inplace flags, torch's order of parameters, reductions as numbers."""
+"""Tests functions of nn.functional and of torch that are generated from one operator: the flag inplace, the order of parameters in torch, and
+reductions given as numbers."""
 import inspect
 
 import pytest
@@ -19,7 +20,7 @@ def test_nn_functional_has_no_other_names_than_pytorch():
 
 
 @pytest.mark.parametrize("name", FLAGGED)
-def test_the_flag_runs_the_form_in_place(name):
+def test_inplace_true_changes_the_argument(name):
     def program(m):
         f, x = getattr(m.nn.functional, name), m.tensor(X)
         kept = f(x)
@@ -32,13 +33,13 @@ def test_the_flag_runs_the_form_in_place(name):
 
 
 @pytest.mark.parametrize("name", DROPOUTS)
-def test_dropouts_draw_pytorchs_numbers(name):
+def test_dropouts_draw_the_numbers_of_pytorch(name):
     for p, training, inplace in ((0.3, True, False), (0.3, True, True), (1.0, True, True), (0.0, True, False), (0.7, False, True)):
         agree(lambda m: lambda x: getattr(m.nn.functional, name)(x * 1, p, training, inplace), torch.tensor(X).requires_grad_())
     agree(lambda m: lambda x: getattr(m.nn.functional, name)(x, 1.5), torch.tensor(X))
 
 
-def test_random_activations():
+def test_random_activations_draw_the_numbers_of_pytorch():
     x = torch.randn(3, 40).requires_grad_()
     agree(lambda m: lambda x: m.nn.functional.rrelu(x, training=True), x)
     agree(lambda m: lambda x: m.rrelu_(x * 1, 0.1, 0.2, True), x)
@@ -49,7 +50,7 @@ def test_random_activations():
     agree(lambda m: lambda x: m.feature_dropout(x.unsqueeze(0), 0.4, True), x)
 
 
-def test_reductions_of_torch_are_numbers():
+def test_losses_of_torch_take_reductions_as_numbers():
     def program(m):
         x, y = m.tensor([0.5, 0.25]), m.tensor([0.25, 0.75])
         return [m.kl_div(x, y), m.kl_div(x, y, 1), m.kl_div(x, y, 2, log_target=True), m.margin_ranking_loss(x, y, x, 0.1, 2), m.poisson_nll_loss(x, y, True, False, 1e-8, 0),
@@ -61,7 +62,7 @@ def test_reductions_of_torch_are_numbers():
         gradus.kl_div(gradus.ones(1), gradus.ones(1), 7)
 
 
-def test_torchs_own_order():
+def test_argument_order_of_functions_of_torch():
     x = torch.randn(2, 3, 4).requires_grad_()
     agree(lambda m: lambda x: m.batch_norm(x, None, None, None, None, True, 0.1, 1e-5, True), x, tolerance=1e-4)
     agree(lambda m: lambda x: m.instance_norm(x, None, None, None, None, True, 0.1, 1e-5, True), x, tolerance=1e-4)
@@ -70,5 +71,5 @@ def test_torchs_own_order():
     agree(lambda m: m.bilinear, torch.randn(2, 3).requires_grad_(), torch.randn(2, 4).requires_grad_(), torch.randn(5, 3, 4).requires_grad_(), torch.randn(5))
 
 
-def test_relu_says_what_is_wrong():
+def test_threshold_names_the_argument_of_a_wrong_type():
     same(lambda m: [str(pytest.raises(TypeError, m.nn.functional.threshold, m.ones(1), "a", 1).value).split("must")[0].split("argument")[-1]])

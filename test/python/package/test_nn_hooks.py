@@ -1,4 +1,4 @@
-"""Hooks of modules: order, arguments, results and errors are PyTorch's."""
+"""Checks that the order, arguments, results and errors of hooks of modules are PyTorch's."""
 from importlib import import_module
 
 from nn_programs import attempt, same
@@ -41,14 +41,14 @@ def test_forward_hooks(t):
 
 
 @same
-def test_wrong_results_of_pre_hooks(t):
+def test_wrong_results_of_forward_pre_hooks(t):
     net = double(t)
     net.register_forward_pre_hook(lambda module, args, kwargs: 3, with_kwargs=True)
     yield attempt(net, t.ones(1))
 
 
 @same
-def test_always_call(t):
+def test_forward_hooks_with_always_call(t):
     net, log = double(t), []
     net.register_forward_hook(lambda module, args, output: log.append("never"))
     net.register_forward_hook(lambda module, args, output: log.append(("always", output)), always_call=True)
@@ -59,7 +59,7 @@ def test_always_call(t):
 
 
 @same
-def test_common_hooks(t):
+def test_global_module_hooks(t):
     net, log, modules = t.nn.Sequential(double(t), double(t)), [], common(t)
     handles = [
         modules.register_module_forward_pre_hook(lambda module, args: log.append(("pre", type(module).__name__))),
@@ -78,7 +78,7 @@ def test_common_hooks(t):
 
 
 @same
-def test_registration_hooks(t):
+def test_hooks_on_registration_of_parameters_buffers_and_modules(t):
     modules, log = common(t), []
     handles = [
         modules.register_module_parameter_registration_hook(lambda module, name, value: log.append(name)),
@@ -112,7 +112,7 @@ def test_full_backward_hooks(t):
 
 
 @same
-def test_full_backward_hooks_of_several_values(t):
+def test_full_backward_hooks_of_modules_with_several_inputs_and_outputs(t):
     class Several(t.nn.Module):
         def forward(self, x, name, y):
             return x * 2, name, y.detach(), x + y
@@ -126,7 +126,7 @@ def test_full_backward_hooks_of_several_values(t):
 
 
 @same
-def test_backward_hooks_without_gradients_of_inputs(t):
+def test_full_backward_hooks_if_no_input_requires_a_gradient(t):
     net, log = t.nn.Linear(2, 1), []
     handle = net.register_full_backward_hook(lambda module, grad_input, grad_output: log.append((grad_input, grad_output)))
     yield attempt(lambda: net(t.ones(1, 2)).sum().backward()), log
@@ -147,7 +147,7 @@ def test_wrong_results_of_backward_hooks(t):
 
 
 @same
-def test_output_that_is_no_tensor(t):
+def test_full_backward_hook_of_a_module_that_returns_a_dict(t):
     class Named(t.nn.Module):
         def forward(self, x):
             return {"y": x * 2}
@@ -158,7 +158,7 @@ def test_output_that_is_no_tensor(t):
 
 
 @same
-def test_hooks_of_the_last_node(t):
+def test_legacy_backward_hooks(t):
     net, log = double(t), []
     net.register_backward_hook(lambda module, grad_input, grad_output: log.append((type(module).__name__, grad_output)))
     net(t.ones(2, requires_grad=True)).sum().backward()
@@ -169,7 +169,7 @@ def test_hooks_of_the_last_node(t):
 
 
 @same
-def test_hooks_survive_copies(t):
+def test_copies_of_modules_keep_hooks(t):
     import copy
 
     net = double(t)

@@ -1,4 +1,4 @@
-"""nn.init gives PyTorch's numbers for the same seed, bit for bit; nn.utils gives PyTorch's values."""
+"""Checks that nn.init gives PyTorch's numbers for the same seed, bit for bit, and that nn.utils gives PyTorch's values."""
 import pytest
 
 from nn_programs import attempt, gradus, same
@@ -11,14 +11,14 @@ PLAIN = [("uniform_", ()), ("uniform_", (-2.0, 3.0)), ("normal_", ()), ("normal_
 
 
 @same(tolerance=0)
-def test_numbers_of_a_seed(t):
+def test_initializers_draw_the_numbers_of_pytorch(t):
     for (name, args), size in [(call, size) for call in PLAIN for size in ((5, 3), (2, 3, 4), (40, 7))]:
         tensor = t.empty(*size, requires_grad=True)
         yield name, getattr(t.nn.init, name)(tensor, *args) is tensor, tensor
 
 
 @same(tolerance=0)
-def test_dtypes_and_generators(t):
+def test_initializers_with_other_dtypes_and_generators(t):
     for dtype in (t.float64, t.float16, t.bfloat16):
         yield t.nn.init.kaiming_uniform_(t.empty(4, 3, dtype=dtype)), t.nn.init.uniform_(t.empty(3, dtype=dtype))
     generator = t.Generator().manual_seed(5)
@@ -26,7 +26,7 @@ def test_dtypes_and_generators(t):
 
 
 @same
-def test_truncated(t):
+def test_trunc_normal(t):
     for args in ((), (0.0, 1.0, -0.5, 0.5), (0.5, 2.0, -1.0, 4.0), (0.0, 1.0, 2.0, 3.0), (0.0, 0.02), (3.0, 1.0, -1.0, 0.5), (0, 1, -1e-3, 1e-3)):
         tensor = t.empty(30, 5, requires_grad=True)
         yield attempt(t.nn.init.trunc_normal_, tensor, *args), tensor
@@ -39,7 +39,7 @@ def test_sparse(t):
 
 
 @same
-def test_fixed(t):
+def test_eye_and_dirac(t):
     init = t.nn.init
     yield init.eye_(t.empty(2, 3, requires_grad=True)), attempt(init.eye_, t.empty(3))
     for size, groups in (((3, 2, 3), 1), ((2, 3, 2, 5), 1), ((4, 2, 3), 2), ((2, 2, 3, 3, 3), 1), ((1, 4, 1), 1)):
@@ -48,7 +48,7 @@ def test_fixed(t):
 
 
 @same
-def test_gains(t):
+def test_calculate_gain(t):
     for name in ("linear", "conv2d", "conv_transpose3d", "sigmoid", "tanh", "relu", "leaky_relu", "selu", "other"):
         yield attempt(t.nn.init.calculate_gain, name)
     yield t.nn.init.calculate_gain("leaky_relu", 0.3), t.nn.init.calculate_gain("leaky_relu", 2)
@@ -56,7 +56,7 @@ def test_gains(t):
 
 
 @same
-def test_wrong_calls(t):
+def test_initializers_refuse_wrong_arguments(t):
     init = t.nn.init
     yield attempt(init.xavier_uniform_, t.empty(3)), attempt(init.kaiming_normal_, t.empty(3))
     yield attempt(init.kaiming_uniform_, t.empty(2, 2), mode="x")
@@ -77,7 +77,7 @@ def with_grads(t):
 
 
 @same
-def test_clipping(t):
+def test_clip_grad_norm_and_clip_grad_value(t):
     utils = t.nn.utils
     for max_norm, norm_type in ((1.0, 2.0), (100.0, 2.0), (2, 1), (1.0, float("inf"))):
         parameters = with_grads(t)
@@ -95,7 +95,7 @@ def test_clipping(t):
 
 
 @same
-def test_vectors_of_parameters(t):
+def test_parameters_to_vector_and_vector_to_parameters(t):
     net = t.nn.Linear(2, 3)
     vector = t.nn.utils.parameters_to_vector(net.parameters())
     yield vector

@@ -1,4 +1,4 @@
-"""Layers, activations, losses and their functions: values, gradients, reprs and errors are PyTorch's."""
+"""Checks that values, gradients, reprs and errors of layers, activations and losses, and of their functions, are PyTorch's."""
 from itertools import product
 
 import pytest
@@ -6,7 +6,7 @@ from nn_programs import attempt, same
 
 
 def outcome(function, *inputs):
-    """Returns the value and the gradients of all inputs that require one."""
+    """Returns the value of function(*inputs), and the gradients of a loss of that value for all inputs that require one."""
     for x in inputs:
         if getattr(x, "grad", None) is not None:
             x.grad = None
@@ -22,7 +22,7 @@ def module_outcome(module, *inputs):
 
 
 def numbers(t, *sizes):
-    """Returns random numbers that require a gradient; they cover both sides of the kinks of the activations."""
+    """Returns random numbers that require a gradient. They lie on both sides of the points at which activations are not differentiable."""
     return (t.randn(*sizes) * 3).requires_grad_()
 
 
@@ -101,7 +101,7 @@ for _name in ACTIVATIONS:
 
 
 @same
-def test_functions_in_place(t):
+def test_in_place_activations(t):
     F = t.nn.functional
     for name, args in (("relu_", ()), ("elu_", (0.5,)), ("selu_", ()), ("celu_", (0.5,)), ("leaky_relu_", (0.2,)), ("hardtanh_", (-1, 0.5)),
                        ("threshold_", (0.1, 3)), ("rrelu_", (0.1, 0.3, True))):
@@ -110,7 +110,7 @@ def test_functions_in_place(t):
 
 
 @same
-def test_wrong_activations(t):
+def test_errors_of_activations(t):
     F, nn = t.nn.functional, t.nn
     yield attempt(F.hardtanh, t.ones(1), 2, 1), attempt(nn.Hardtanh, 1, 1), attempt(F.glu, t.ones(())), attempt(F.glu, t.ones(3))[0]
     yield attempt(nn.Softmax2d(), t.ones(2)), attempt(nn.Hardtanh, min_value=-3, max_value=2)
@@ -148,7 +148,7 @@ def test_dropout(t):
 
 
 @same
-def test_normalization(t):
+def test_layer_norm_and_rms_norm(t):
     nn = t.nn
     for kwargs in ({}, {"eps": 0.1}, {"elementwise_affine": False}, {"bias": False}, {"dtype": t.float64}):
         for shape in (4, (4,), [3, 4]):
@@ -167,7 +167,7 @@ CHANNEL_SIZES = {"1d": [(3, 3), (2, 3, 5)], "2d": [(2, 3, 2, 2)], "3d": [(2, 3, 
 @pytest.mark.parametrize("dims", CHANNEL_SIZES)
 @pytest.mark.parametrize("options", [{}, {"affine": True, "bias": False}, {"affine": False}, {"momentum": None}, {"momentum": 0.7, "eps": 0.1},
                                      {"track_running_stats": True}, {"track_running_stats": False}])
-def test_channel_normalization(kind, dims, options):
+def test_batch_norm_and_instance_norm(kind, dims, options):
     def program(t):
         for sizes in CHANNEL_SIZES[dims]:
             layer = getattr(t.nn, kind + dims)(3, **options)
@@ -184,7 +184,7 @@ def test_channel_normalization(kind, dims, options):
 
 
 @same
-def test_batch_norm_of_an_older_file(t):
+def test_batch_norm_loads_states_of_version_1(t):
     layer, other = t.nn.BatchNorm1d(2), t.nn.BatchNorm1d(2)
     layer(t.randn(4, 2))
     state = layer.state_dict()
@@ -203,7 +203,7 @@ def test_group_norm(t):
 
 
 @same
-def test_borders(t):
+def test_padding_layers(t):
     for kind, dims in [(kind, n) for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)]:
         x = t.arange(1.0, 1 + 3 ** (dims + 1)).reshape(1, *[3] * (dims + 1)).requires_grad_()
         for padding in (1, tuple(range(2)) * dims, (2, -1) * dims):
@@ -212,14 +212,14 @@ def test_borders(t):
 
 
 @same
-def test_shuffled_channels(t):
+def test_pixel_shuffle_and_channel_shuffle(t):
     x = t.arange(96.0).reshape(2, 12, 2, 2).requires_grad_()
     for layer in (t.nn.PixelShuffle(2), t.nn.PixelUnshuffle(2), t.nn.ChannelShuffle(3)):
         yield repr(layer), outcome(layer, x)
 
 
 @same
-def test_distances(t):
+def test_pairwise_distance_cosine_similarity_and_normalize(t):
     nn, F = t.nn, t.nn.functional
     a, b = numbers(t, 3, 4), numbers(t, 3, 4)
     for kwargs in ({}, {"p": 1}, {"p": float("inf")}, {"keepdim": True}, {"eps": 0.1}):
@@ -232,7 +232,7 @@ def test_distances(t):
 
 
 @same(tolerance=1e-4)
-def test_attention(t):
+def test_scaled_dot_product_attention(t):
     F = t.nn.functional
     q, k, v = numbers(t, 2, 4, 5, 8), numbers(t, 2, 4, 6, 8), numbers(t, 2, 4, 6, 3)
     allowed = t.rand(5, 6) > 0.5
@@ -319,7 +319,7 @@ def test_losses_with_weights(t):
 
 
 @same
-def test_wrong_losses(t):
+def test_errors_of_losses(t):
     F, nn = t.nn.functional, t.nn
     for function in (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss):
         yield attempt(function, t.ones(2), t.ones(1, 2))

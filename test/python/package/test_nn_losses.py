@@ -1,4 +1,4 @@
-"""Losses, distances and embedding bags compared with PyTorch, for many shapes and every reduction."""
+"""Compares losses, distances and embedding bags with PyTorch, for many shapes and every reduction."""
 import itertools
 
 import pytest
@@ -28,7 +28,7 @@ def seeded():
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_margins(reduction):
+def test_margin_losses(reduction):
     for p in (1, 2, 3):
         agree(function("multi_margin_loss"), leaf(3, 5), classes(5, 3), p=p, reduction=reduction)
         agree(function("multi_margin_loss"), leaf(5), classes(5), p=p, margin=0.3, weight=torch.rand(5), reduction=reduction)
@@ -56,7 +56,7 @@ def test_linear_cross_entropy(reduction):
 def test_pdist():
     for shape, p in itertools.product(((4, 3), (7, 20)), (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf"))):
         agree(lambda m: m.pdist, leaf(*shape), p)
-    for shape in ((1, 3), (0, 3), (3, 0), (2, 3, 4), (4,)):  # PyTorch may crash while it computes the gradients of these
+    for shape in ((1, 3), (0, 3), (3, 0), (2, 3, 4), (4,)):  # for these shapes PyTorch may crash while it computes the gradients
         agree(lambda m: m.pdist, torch.randn(shape))
     agree(lambda m: m.pdist, torch.randn(4, 3), -1.0)
     agree(function("pdist"), torch.ones(3, 2).requires_grad_())
@@ -74,13 +74,13 @@ def test_embedding_bag(mode):
     agree(function("embedding_bag"), classes(5, 0), leaf(5, 3), torch.tensor([0, 0]), mode=mode)
 
 
-def test_what_embedding_bag_refuses():
+def test_embedding_bag_refuses_invalid_arguments():
     for given in ((classes(5, 7), leaf(5, 3), torch.tensor([1, 2])), (classes(5, 7), leaf(5, 3), torch.tensor([0, 9])), (classes(5, 7), leaf(5, 3)), (classes(5, 7), leaf(5, 3), classes(5, 3, 3)),
                   (classes(5, 7, 2, 2), leaf(5, 3)), (classes(5, 7), leaf(5), torch.tensor([0])), (torch.tensor([5]), leaf(5, 3), torch.tensor([0]))):
         agree(function("embedding_bag"), *given, mode="sum")
 
 
-def test_rows_are_shortened_in_place():
+def test_embedding_renormalizes_rows_in_place():
     for norm in (1.0, 2.0):
         agree(function("embedding"), classes(5, 7), torch.randn(5, 3), max_norm=0.7, norm_type=norm)
         agree(lambda m: m.embedding_renorm_, torch.randn(5, 3), classes(5, 2, 3), 0.7, norm)
@@ -99,7 +99,7 @@ def test_adaptive_softmax():
     agree(lambda m: lambda: m.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [5, 2]))
 
 
-def test_modules_are_shown_as_in_pytorch():
+def test_repr_and_state_dict_of_modules():
     def program(m):
         made = [m.nn.EmbeddingBag(5, 3, padding_idx=1), m.nn.LocalResponseNorm(2), m.nn.CrossMapLRN2d(5), m.nn.SyncBatchNorm(4), m.nn.LinearCrossEntropyLoss(4, 5),
                 m.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [2, 5], 2.0)]

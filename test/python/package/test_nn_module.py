@@ -1,4 +1,4 @@
-"""nn.Module: attributes, traversal, conversions, state and printing are PyTorch's."""
+"""Checks that attributes, traversal, conversions, state and printing of nn.Module are PyTorch's."""
 import copy
 import pickle
 from collections import OrderedDict
@@ -27,7 +27,7 @@ def network(t):
 
 
 @same
-def test_walks(t):
+def test_iterating_over_parameters_modules_and_buffers(t):
     net = network(t)
     for remove_duplicate in (True, False):
         yield [name for name, _ in net.named_parameters(remove_duplicate=remove_duplicate)]
@@ -42,12 +42,12 @@ def test_walks(t):
 
 
 @same
-def test_initial_values_are_those_of_the_seed(t):
+def test_initial_values_are_those_of_pytorch(t):
     yield from network(t).parameters()
 
 
 @same
-def test_attributes(t):
+def test_setting_and_deleting_attributes(t):
     net = network(t)
     yield attempt(getattr, net, "nothing")
     yield attempt(setattr, net, "head", 3)
@@ -77,7 +77,7 @@ def test_attributes(t):
 
 
 @same
-def test_registration_errors(t):
+def test_errors_of_registering_parameters_buffers_and_modules(t):
     net = network(t)
     parameter = t.nn.Parameter(t.zeros(1))
     for register, value in ((net.register_parameter, parameter), (net.register_buffer, t.zeros(1)), (net.add_module, t.nn.ReLU())):
@@ -89,7 +89,7 @@ def test_registration_errors(t):
 
 
 @same
-def test_before_init(t):
+def test_using_a_module_before_init(t):
     class Early(t.nn.Module):
         def __init__(self, value):
             self.value = value
@@ -108,7 +108,7 @@ def test_before_init(t):
 
 
 @same
-def test_arguments_of_init(t):
+def test_arguments_of_module_init(t):
     yield attempt(t.nn.Module, 1)
     yield attempt(t.nn.Module, a=1)
 
@@ -132,7 +132,7 @@ def test_forward_is_required(t):
 
 
 @same
-def test_paths(t):
+def test_get_submodule_get_parameter_and_get_buffer(t):
     net = network(t)
     yield net.get_submodule(""), net.get_submodule("body.0"), net.get_parameter("body.0.weight"), net.get_buffer("count")
     for path in ("body.7", "scale", "body.0.weight"):
@@ -150,7 +150,7 @@ def test_paths(t):
 
 
 @same
-def test_modes(t):
+def test_train_eval_requires_grad_and_zero_grad(t):
     net = network(t)
     yield [module.training for module in net.eval().modules()], [module.training for module in net.train().modules()]
     yield attempt(net.train, 1)
@@ -166,7 +166,7 @@ def test_modes(t):
 
 
 @same
-def test_conversions(t):
+def test_dtype_and_device_conversions(t):
     net = network(t)
     net.register_buffer("index", t.arange(3))
     net(t.ones(1, 3)).sum().backward()
@@ -217,7 +217,7 @@ def test_load_state_dict(t):
 
 
 @same
-def test_load_state_dict_keeps_or_assigns(t):
+def test_load_state_dict_with_and_without_assign(t):
     net, other = network(t).double(), network(t)
     weight = other.head.weight
     other.load_state_dict(net.state_dict())
@@ -250,7 +250,7 @@ def test_extra_state(t):
 
 
 @same
-def test_hooks_of_state(t):
+def test_state_dict_hooks(t):
     net, log = network(t), []
     net.register_state_dict_pre_hook(lambda module, prefix, keep_vars: log.append(("pre", prefix, keep_vars)))
     handle = net.register_state_dict_post_hook(lambda module, state, prefix, metadata: state.update(count=3))
@@ -270,7 +270,7 @@ def test_hooks_of_state(t):
 
 
 @same
-def test_old_states(t):
+def test_load_state_dict_of_an_older_version(t):
     class Renamed(t.nn.Linear):
         _version = 2
 
@@ -285,7 +285,7 @@ def test_old_states(t):
 
 
 @same
-def test_copies(t):
+def test_copies_of_modules(t):
     net = network(t)
     other = copy.deepcopy(net)
     yield other.shared is other.head, other.head.weight is net.head.weight, isinstance(other.scale, t.nn.Parameter), other.scale.requires_grad
@@ -295,7 +295,7 @@ def test_copies(t):
     yield shallow.head is net.head, shallow(t.ones(1, 3))
 
 
-def test_pickle():
+def test_pickling_modules():
     net = gradus.nn.Sequential(gradus.nn.Linear(2, 3), gradus.nn.Dropout(0.3)).eval()
     net[0].weight.note = "kept"
     other = pickle.loads(pickle.dumps(net))
@@ -413,12 +413,12 @@ def test_parameter_dict(t):
     yield values, attempt(values.popitem)
 
 
-def test_what_is_missing_is_said():
+def test_an_unknown_attribute_of_nn_is_an_attribute_error():
     assert attempt(getattr, gradus.nn, "Absent") == ("AttributeError", "module 'gradus.nn' has no attribute 'Absent'")
 
 
 @same
-def test_calls_and_attributes_that_classes_change(t):
+def test_subclasses_that_override_call_and_attribute_access(t):
     Linear = t.nn.Linear
 
     class Seen(Linear):
@@ -481,8 +481,8 @@ def test_calls_and_attributes_that_classes_change(t):
 
 
 @same
-def test_dictionaries_changed_directly(t):
-    """Replaces a parameter in _parameters, as libraries that wrap layers do."""
+def test_direct_changes_of_parameters_buffers_and_modules(t):
+    """Libraries that wrap layers replace a parameter in the dict _parameters. The module then uses the new parameter."""
     module = t.nn.Linear(2, 1)
     module._parameters["weight"] = t.nn.Parameter(t.full((1, 2), 3.0))
     yield module.weight, module(t.zeros(1, 2)) - module.bias

@@ -1,4 +1,4 @@
-"""The functions and classes of gradus.nn have the parameters of torch.nn: names, order, kinds and defaults."""
+"""Checks that the functions and classes of gradus.nn have the parameters of torch.nn: names, order, kinds and defaults."""
 import inspect
 
 import pytest
@@ -12,7 +12,7 @@ FUNCTIONS = [(place, name) for place in ("functional", "init", "utils") for name
 
 
 def parameters(function):
-    """Returns (name, kind, default) of each parameter. A function as default is replaced by its name, a dtype by its text."""
+    """Returns [(name, kind, default)] of the parameters of a function. A function as default is replaced by its name, a dtype by its text."""
     found = [(p.name, p.kind.name, getattr(p.default, "__name__", str(p.default) if "dtype" in type(p.default).__name__ else p.default)) for p in inspect.signature(function).parameters.values()]
     return [] if found == [("args", "VAR_POSITIONAL", inspect._empty.__name__), ("kwargs", "VAR_KEYWORD", inspect._empty.__name__)] else found
 
@@ -23,9 +23,9 @@ def public_methods(cls):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_classes(name):
+def test_signatures_of_classes(name):
     ours, theirs = getattr(nn, name), getattr(torch.nn, name)
-    assert parameters(ours) == parameters(theirs) or name == "Container"  # PyTorch decorates Container
+    assert parameters(ours) == parameters(theirs) or name == "Container"  # PyTorch decorates the class Container, which hides its parameters
     missing = public_methods(theirs) - public_methods(ours)
     assert not missing, f"{name} has no {missing}"
     for method in public_methods(ours):
@@ -34,7 +34,9 @@ def test_classes(name):
 
 
 @pytest.mark.parametrize("place, name", FUNCTIONS)
-def test_functions(place, name):
+def test_signatures_of_functions(place, name):
     theirs = getattr(torch.nn, place)
-    wanted = parameters(getattr(theirs, name)) or parameters(getattr(theirs, f"{name}_with_indices", getattr(theirs, name)))  # One of two, chosen by return_indices, takes anything.
+    # In PyTorch a function such as max_pool2d has only the parameters *args and **kwargs, because it calls one of two functions, chosen by
+    # return_indices. Gradus's max_pool2d is compared with one of the two, max_pool2d_with_indices, which has all parameters.
+    wanted = parameters(getattr(theirs, name)) or parameters(getattr(theirs, f"{name}_with_indices", getattr(theirs, name)))
     assert parameters(getattr(getattr(nn, place), name)) == wanted

@@ -1,10 +1,10 @@
-"""MultiheadAttention and the transformer modules: parameters, results and gradients are PyTorch's."""
+"""Checks that parameters, results and gradients of MultiheadAttention and the transformer modules are PyTorch's."""
 import pytest
 from nn_programs import attempt, same
 
 
 def gradients(module, *values):
-    """Returns the results of calling the module and their gradients."""
+    """Returns [results of module(), gradients of `values`] for a loss that depends on all results."""
     result = module()
     outputs = [value for value in (result if isinstance(result, tuple) else [result]) if value is not None]
     sum((output * (output.detach() + 0.5)).sum() for output in outputs).backward()
@@ -15,7 +15,7 @@ def gradients(module, *values):
 
 
 @same(tolerance=1e-4)
-def test_attention(t):
+def test_multihead_attention(t):
     nn = t.nn
     for kwargs in ({}, {"batch_first": True}, {"bias": False}, {"add_bias_kv": True, "add_zero_attn": True}, {"kdim": 4, "vdim": 3},
                    {"dropout": 0.4}):
@@ -32,7 +32,7 @@ def test_attention(t):
 
 
 @same
-def test_wrong_attention(t):
+def test_errors_of_multihead_attention(t):
     nn = t.nn
     yield attempt(nn.MultiheadAttention, 6, 4), attempt(nn.MultiheadAttention, 0, 4)
     attention, x = nn.MultiheadAttention(6, 2), t.ones(3, 2, 6)
@@ -45,7 +45,7 @@ def test_wrong_attention(t):
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 @same(tolerance=1e-4)
-def test_transformers(t):
+def test_transformer_modules(t):
     nn = t.nn
     source, target = t.randn(4, 3, 6, requires_grad=True), t.randn(4, 3, 6, requires_grad=True)
     causal = nn.Transformer.generate_square_subsequent_mask(4)
@@ -67,7 +67,7 @@ def test_transformers(t):
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @same(tolerance=1e-4)
-def test_encoder_at_padded_places(t):
+def test_encoder_with_padding_masks(t):
     nn = t.nn
     layer = nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)
     encoder = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(6)).eval()
@@ -84,7 +84,7 @@ def test_encoder_at_padded_places(t):
 
 
 @same
-def test_warnings_of_encoders(t):
+def test_warnings_of_transformer_encoder(t):
     nn = t.nn
     for kwargs in ({}, {"batch_first": True}, {"batch_first": True, "norm_first": True}, {"batch_first": True, "bias": False}, {"batch_first": True, "activation": t.tanh}):
         for heads in (2, 3):
@@ -95,7 +95,7 @@ def test_warnings_of_encoders(t):
 
 
 @same(tolerance=1e-4)
-def test_causal_masks_of_layers(t):
+def test_causal_masks_of_encoder_and_decoder(t):
     nn = t.nn
     x, causal = t.randn(3, 5, 6), nn.Transformer.generate_square_subsequent_mask(5)
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), 2).eval()

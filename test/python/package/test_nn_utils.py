@@ -1,4 +1,5 @@
-"""nn.utils: weight and spectral normalization by hooks, fused layers, skip_init, functional_call: values, keys, texts and warnings are PyTorch's."""
+"""Checks that values, keys, texts and warnings of nn.utils are PyTorch's: weight and spectral normalization by hooks, fused layers, skip_init,
+functional_call."""
 import copy
 import io
 import pickle
@@ -7,7 +8,7 @@ from nn_programs import attempt, same
 
 
 def trained(t, module, x, steps=2):
-    """Yields losses, gradients and values over some steps of SGD."""
+    """Yields the losses, the gradients and the parameters of a module in some steps of SGD."""
     optimizer = t.optim.SGD(module.parameters(), 0.1)
     for _ in range(steps):
         optimizer.zero_grad()
@@ -63,14 +64,14 @@ def test_spectral_norm(t):
 
 
 @same
-def test_two_forwards_before_one_backward(t):
+def test_spectral_norm_with_two_forward_passes_before_backward(t):
     layer = t.nn.utils.spectral_norm(t.nn.Linear(3, 4))
     (layer(t.ones(2, 3)) - layer(t.zeros(2, 3))).sum().backward()
     yield layer.weight_orig.grad, layer.weight_u, layer.weight_v
 
 
 @same
-def test_fusion(t):
+def test_fuse_linear_bn(t):
     nn, utils = t.nn, t.nn.utils
     for bias in (True, False):
         for features in (4, 1):
@@ -91,7 +92,7 @@ def test_fusion(t):
 
 
 @same
-def test_fused_convolution(t):
+def test_fuse_conv_bn(t):
     conv, bn = t.nn.Conv2d(2, 3, 3).eval(), t.nn.BatchNorm2d(3).eval()
     bn.running_mean.uniform_()
     bn.running_var.uniform_()
@@ -99,7 +100,7 @@ def test_fused_convolution(t):
 
 
 @same
-def test_memory_format(t):
+def test_convert_weight_memory_format(t):
     utils, net = t.nn.utils, t.nn.Sequential(t.nn.Conv2d(2, 3, 3), t.nn.Linear(2, 2), t.nn.Conv3d(2, 3, 3))
     yield utils.convert_conv2d_weight_memory_format(net, t.channels_last) is net, net[0].weight.stride(), net[0].weight, net[2].weight.stride()
     yield utils.convert_conv3d_weight_memory_format(net, t.channels_last_3d) is net, net[2].weight.stride()
@@ -150,7 +151,7 @@ def test_lazy_modules(t):
 
 
 @same
-def test_saved_lazy_modules(t):
+def test_saving_and_loading_lazy_modules(t):
     file = io.BytesIO()
     t.save(t.nn.LazyLinear(3, bias=False).state_dict(), file)
     file.seek(0)

@@ -1,4 +1,4 @@
-"""Every argument of every constructor and function of nn is given invalid values: the class and the text of the error are PyTorch's.
+"""Gives invalid values to every argument of every constructor and function of nn. The class and the text of the error must be PyTorch's.
 
 The text may continue after PyTorch's and may name the function and the position of the argument differently. Where PyTorch fails by accident, the
 error may be a TypeError that names the argument."""
@@ -14,7 +14,7 @@ from oracle import torch
 WRONG = {"'a'": lambda m: "a", "None": lambda m: None, "1.5": lambda m: 1.5, "-1": lambda m: -1, "[1]": lambda m: [1], "object": lambda m: Odd(), "True": lambda m: True,
          "a tensor": lambda m: m.ones(2)}
 
-# Values for required arguments of constructors.
+# Values for the required arguments of constructors.
 GIVEN = {"normalized_shape": 2, "num_groups": 1, "num_channels": 2, "num_features": 2, "in_features": 2, "out_features": 2, "in1_features": 2, "in2_features": 2, "n_classes": 4, "num_classes": 4, "cutoffs": [2], "size": 3, "padding": 1,
          "d_model": 4, "nhead": 2, "embed_dim": 4, "num_heads": 2, "num_embeddings": 3, "embedding_dim": 2, "threshold": 0.5, "value": 1.0, "upscale_factor": 2,
          "downscale_factor": 2, "groups": 1, "dim": 0, "unflattened_size": (1, 2), "num_layers": 1, "output_size": 2, "kernel_size": 1, "in_channels": 2, "out_channels": 2,
@@ -22,7 +22,7 @@ GIVEN = {"normalized_shape": 2, "num_groups": 1, "num_channels": 2, "num_feature
          "norm_type": 2.0}
 MADE = {"module": lambda m: m.nn.Linear(2, 2), "encoder_layer": lambda m: m.nn.TransformerEncoderLayer(4, 2), "decoder_layer": lambda m: m.nn.TransformerDecoderLayer(4, 2)}
 
-# Arguments whose defaults would make large modules.
+# Small values for arguments whose defaults would make large modules.
 SMALL = {"dim_feedforward": 4, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 4, "nhead": 2}
 
 
@@ -42,7 +42,8 @@ def image(m):
     return m.arange(16.0).reshape(1, 4, 2, 2)
 
 
-# Positional arguments of functions. A function without an entry gets one matrix, those in PAIRS two.
+# Functions that make the positional arguments of a function of nn.functional. A function without an entry gets one matrix, a function in PAIRS two
+# matrices.
 CALLS = {
     "batch_norm": lambda m: [matrix(m), None, None, None, None, True], "bilinear": lambda m: [matrix(m), matrix(m), m.ones(2, 4, 4)], "channel_shuffle": lambda m: [image(m), 2],
     "cosine_embedding_loss": lambda m: [matrix(m), matrix(m), m.ones(2)], "cross_entropy": lambda m: [matrix(m), classes(m)], "nll_loss": lambda m: [matrix(m), classes(m)],
@@ -76,7 +77,8 @@ PAIRS = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_sim
          "multilabel_soft_margin_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss"}
 MORE = {"softmax": {"dim": 1}, "log_softmax": {"dim": 1}, "softmin": {"dim": 1}}
 
-# Known differences, by class or function and argument, with the reason.
+# LISTED has the known differences: "NAME ARGUMENT", where NAME is a class or function -> reason. The constants before LISTED are reasons that several
+# entries share.
 BY_KIND = "PyTorch's function is made of other functions, which accept more or fail inside; here it is an operator, which checks the kind of each argument"
 TRUTH = "PyTorch asks for the truth of a tensor, which has none; here it is refused by its kind, or not asked"
 SPACING = "PyTorch's text lacks a space"
@@ -129,12 +131,12 @@ def raised(function, *args, **kwargs):
         try:
             function(*args, **kwargs)
         except Exception as error:
-            return type(error).__name__, plain(str(error))
+            return type(error).__name__, normalized(str(error))
     return "", ""
 
 
-def plain(text):
-    """Returns the text without the function's name, the position, the library's names and a list of signatures."""
+def normalized(text):
+    """Returns the text of an error without the function's name, the position of the argument, the library's names and a list of signatures."""
     text = text.partition(", but expected one of:")[0].partition("padding_mode must be one of {")[0]
     text = re.sub(r"0x[0-9a-f]+", "0x", text.replace("gradus Tensor", "torch Tensor").replace("gradus.", "torch.").replace("torch.Tensor", "Tensor"))
     argument = re.match(r"\w+\(\): argument '(\w+)'(?: \(position \d+\))? (.*)", text, re.S)
@@ -188,7 +190,7 @@ def functions_of_nn():
 
 
 @pytest.mark.parametrize("part", [classes_of_nn, functions_of_nn])
-def test_errors_are_those_of_torch(part):
+def test_errors_of_invalid_arguments_are_those_of_pytorch(part):
     differing, seen = {}, 0
     for name, argument, text, ours, theirs in part():
         seen += 1
@@ -200,7 +202,7 @@ def test_errors_are_those_of_torch(part):
     assert listed - set(differing) == set(), "these are PyTorch's now"
 
 
-def test_an_element_of_a_list_is_named():
+def test_errors_of_lists_name_the_position_of_the_element():
     x = gradus.ones(2, 2)
     for call in (lambda: gradus.nn.Linear("a", 2), lambda: x.view(2, "a"), lambda: gradus.zeros((2, "a")), lambda: x.sum((0, "a"))):
         with pytest.raises(TypeError, match=r'failed to unpack the object at pos 2 with error "type must be tuple of ints,but got str"'):

@@ -1,4 +1,5 @@
-"""Operators without a derivative: as in PyTorch their results require a gradient, and backward names the operator that has none."""
+"""Tests operators without a derivative. As in PyTorch their results require a gradient, and backward raises an error with the name of the
+operator."""
 import pytest
 
 import gradus
@@ -29,13 +30,13 @@ def outcome(module, call):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_no_derivative(name):
+def test_backward_names_the_operator_without_derivative(name):
     assert outcome(gradus, CALLS[name]) == outcome(torch, CALLS[name])
 
 
 @pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
 @pytest.mark.parametrize("shape, dim", [((), 0), ((), -1), ((0, 3), 1), ((0, 0), 0), ((0, 2), 0), ((2, 3), 2), ((3, 2), 1), ((4,), None), ((2, 3), None)])
-def test_slices_that_can_be_told_apart(name, shape, dim):
+def test_unique_of_empty_and_scalar_tensors(name, shape, dim):
     def run(module):
         try:
             results = getattr(module, name)(module.ones(shape), dim=dim, return_inverse=True, return_counts=True)
@@ -46,7 +47,7 @@ def test_slices_that_can_be_told_apart(name, shape, dim):
     assert run(gradus) == run(torch)
 
 
-def test_without_a_gradient_nothing_is_recorded():
+def test_results_of_tensors_without_gradient_require_none():
     x = gradus.tensor([1.0, 1.0, 2.0])
     assert not gradus.unique(x).requires_grad
     with gradus.no_grad():

@@ -1,12 +1,12 @@
-"""The names of nodes in printed tensors, for example grad_fn=<MulBackward0>."""
+"""Compares the names of nodes in printed tensors, for example grad_fn=<MulBackward0>, with PyTorch."""
 import ast
 import warnings
 
 import pytest
 from both import gradus, torch
-from operator_calls import arguments, call, sample_texts, shown
+from operator_calls import arguments, call, public_calls, sample_texts
 
-# Expressions with the same node names in both libraries. x and y are 2 x 2, i has indices.
+# Expressions whose grad_fn has the same name in both libraries. x and y are 2 x 2 matrices, i contains indices.
 ALIKE = """x + y | x - 2 | x * y | x / y | x.sum() | x.sum(0) | x.sum((0, 1)) | x.mean() | x.mean(1) | x.prod() | x.prod(0) | x.max() | x.max(0)[0] | x.min() |
 x.min(1)[0] | x.median() | x.median(0)[0] | x ** 2 | x ** y | x.fmod(2) | x.fmod(y) | x.remainder(2) | x.remainder(y) | torch.lerp(x, y, 0.5) |
 torch.lerp(x, y, y) | x.unsqueeze(0).squeeze(0) | x.squeeze() | x.masked_fill(x > 1, 0) | x.masked_fill(x > 1, y[0, 0]) | x.index_fill(0, i, 0) |
@@ -25,12 +25,13 @@ torch.nn.functional.relu(x.clone(), inplace=True) | torch.nn.functional.relu6(x.
 torch.nn.functional.l1_loss(x, y[0], reduction="none") | torch.nn.Linear(2, 3)(x) | torch.nn.functional.triplet_margin_loss(x, y, x * y) | x.clone().add_(y) |
 x / y | x / 2 | 2 / x | x // 2 + x | -x"""
 
-# Calls from Python whose node names differ from PyTorch's, with the reason.
+# DIFFERENT has the calls whose grad_fn has another name than in PyTorch, with the reason. The constants before it are reasons that several calls
+# share.
 ORDERED = "in place PyTorch names the node of a comparison, whose gradient is 0; here all operators without a derivative leave the same node"
-LOGICAL = "PyTorch leaves the node that was there before; here the node says that nothing flows through"
-PARTS = "the mean, the sum and what they are of are nodes of their own"
+LOGICAL = "PyTorch keeps the node from before the write; the node of Gradus has no derivative"
+PARTS = "in Gradus the mean or sum and its operand have separate nodes"
 REFUSED = "PyTorch's node only raises; here the result does not require a gradient, or has one"
-COPY = "it is the view, and a clone"
+COPY = "Gradus records the view and a clone"
 LAYER = "a layer and direction is one node here, and its last states are views; PyTorch has nodes of single steps, or of a library's layer"
 DIFFERENT = {
     "histogram": ("HistogramBackward0", "NotImplemented", REFUSED),
@@ -102,7 +103,8 @@ DIFFERENT = {
     **{name: ("DivBackward0", "DivBackward1", "PyTorch divides and multiplies by numbers of C++") for name in ("trapezoid", "trapz", "cumulative_trapezoid")},
     **{name: ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes in place") for name in ("quantile", "nanquantile")},
 }
-# Further pairs of names (Gradus's, PyTorch's) that may occur.
+# Call -> more pairs (name of grad_fn in Gradus, name in PyTorch) that occur for some of the sample arguments, besides equal names and the pair in
+# DIFFERENT.
 ALSO = {**{name: {("MulBackward0", "MulBackward1")} for name in ("trapezoid", "trapz")}, **{name: {("ViewBackward0", "SqueezeBackward4")} for name in ("quantile", "nanquantile")},
         **{f"native_{name}": {("MeanBackward1", theirs), ("RsqrtBackward0", theirs)} for name, theirs in (("layer_norm", None), ("group_norm", "NativeGroupNormBackward0"))},
         "vander": {("FlipBackward0", None)}, "squeeze_copy": {("CloneBackward0", "SqueezeBackward2_copy")}, "stft": {("TransposeBackward0", "TransposeBackward1")},
@@ -118,11 +120,11 @@ ALSO = {**{name: {("MulBackward0", "MulBackward1")} for name in ("trapezoid", "t
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")},
         "scaled_dot_product_attention": {("ScaledDotProductFlashAttentionForCpuBackward0", "UnsafeViewBackward0"), ("ScaledDotProductFlashAttentionForCpuBackward0", "AddBackward0"),
                                          ("ViewBackward0", "UnsafeViewBackward0")},
-        # Gradus records functions of lists as their single operators; PyTorch's node depends on an internal choice.
+        # Gradus records a function of lists as operators on single tensors. The node in PyTorch depends on an internal choice.
         "_foreach_add": {("AddBackward0", "CppFunction")}, "_foreach_sub": {("SubBackward0", "CppFunction")}, "_foreach_mul": {("MulBackward0", "CppFunction")},
         "_foreach_div": {("DivBackward0", "CppFunction"), ("DivBackward0", "ForeachDivBackward0")}, "_foreach_norm": {("LinalgVectorNormBackward0", "ForeachNormBackward0")}}
 
-# Expressions whose node names differ, with the reason.
+# Expression -> (name of grad_fn in Gradus, name in PyTorch, reason for the difference).
 OTHERS = {
     "2 % x": ("RemainderBackward1", "NotImplemented", REFUSED),
     "2 ** x": ("PowBackward1", "PowBackward2", "a number that is raised counts as a tensor here"),
@@ -140,7 +142,7 @@ def name_of(torch, expression):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_names_are_those_of_torch():
+def test_node_names_of_selected_expressions():
     expressions = [e.strip() for e in ALIKE.split("|")]
     found = {e: (name_of(gradus, e), name_of(torch, e)) for e in expressions}
     assert {e: names for e, names in found.items() if names[0] != names[1]} == {}
@@ -157,14 +159,14 @@ def of_torch(value):
 
 
 def constants(operator, text):
-    """Returns the arguments that need no gradient, which are C(…) in the sample."""
+    """Returns the names of the arguments that require no gradient. The sample `text` has C(...) for such a tensor, instead of T(...)."""
     made = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     nodes = dict(zip((a.name for a in operator.args), made.args)) | {k.arg: k.value for k in made.keywords}
     return {name for name, node in nodes.items() if isinstance(node, ast.Call) and node.func.id == "C"}
 
 
 def names_of(function, operator, values, fixed, in_place):
-    """Returns the names of the nodes of a call's results, or None if the call is refused."""
+    """Returns the names of the nodes of a call's results, or None if the call is refused. Arguments that are not in `fixed` require a gradient."""
     for name, value in values.items():
         for t in value if isinstance(value, list) else [value]:
             if name not in fixed and hasattr(t, "requires_grad_") and (t.is_floating_point() or t.is_complex()):
@@ -181,9 +183,10 @@ def names_of(function, operator, values, fixed, in_place):
 
 
 def differing():
-    """Returns {(name, ours, PyTorch's)} of the differing node names, for every sample of every operator in all forms of a call."""
+    """Returns {(name of the call, node name in Gradus, node name in PyTorch)} for all node names that differ, for every sample of every operator in
+    all forms of a call."""
     homes, found, compared = {"function": torch, "nn": torch.nn.functional, "linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows, "method": torch.Tensor}, set(), 0
-    for full, function, operator, form in shown():
+    for full, function, operator, form in public_calls():
         home, name = full.split(".")
         theirs = getattr(homes[home], name, None)
         theirs = function.like(theirs) if theirs is not None and hasattr(function, "like") else theirs
@@ -198,7 +201,7 @@ def differing():
     return found
 
 
-def test_a_loss_expands_the_smaller_tensor_alone():
+def test_a_loss_records_an_expand_node_for_the_smaller_tensor_only():
     def below(library):
         x, y = library.ones(2, 3, requires_grad=True), library.ones(3, requires_grad=True)
         with warnings.catch_warnings():
@@ -209,7 +212,7 @@ def test_a_loss_expands_the_smaller_tensor_alone():
     assert below(gradus) == below(torch) == ["torch::autograd::AccumulateGrad", "ExpandBackward0"]
 
 
-def test_names_of_every_operator():
+def test_node_names_of_every_operator():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = differing()

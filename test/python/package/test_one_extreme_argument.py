@@ -1,5 +1,5 @@
-"""Operators of neural networks with one extreme argument and valid others: no elements, and sizes and integers at the ends of int64. They may raise
-exceptions only; in particular none divides by zero."""
+"""Calls operators of neural networks with one extreme argument and otherwise valid arguments. Extreme are tensors without elements, and sizes and
+integers at the ends of int64. An operator may only raise exceptions; in particular it may not divide by zero."""
 import sys
 
 import pytest
@@ -45,11 +45,11 @@ def run(part):
 
     import gradus as torch
     from gradus import _C
-    from operator_calls import arguments, call, sample_texts, shown
+    from operator_calls import arguments, call, public_calls, sample_texts
 
     _C._memory_set_limit(1 << 30)
     warnings.simplefilter("ignore")
-    of_networks = [(function, operator) for path, function, operator, form in shown()
+    of_networks = [(function, operator) for path, function, operator, form in public_calls()
                    if operator.file.removeprefix("schema/").removesuffix(".toml") in FILES and form != "inplace" and not path.startswith("method")]
     for function, operator in of_networks[part::PARTS]:
         print(operator.name, file=sys.stderr, flush=True)
@@ -62,7 +62,7 @@ def run(part):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_only_exceptions_come_out(part):
+def test_calls_with_one_extreme_argument_only_raise_exceptions(part):
     check_part(__file__, part)
 
 

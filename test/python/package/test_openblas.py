@@ -1,6 +1,6 @@
-"""OpenBLAS is loaded by the first product that uses it, with kernels for the instruction-set level, and never ends the process.
+"""Checks that the first product that uses OpenBLAS loads it, with kernels for the instruction-set level, and that OpenBLAS never ends the process.
 
-Each case runs in a process of its own, since the choice is made once per process."""
+Each case runs in a process of its own, because a process chooses the kernels only once."""
 import os
 import subprocess
 import sys
@@ -26,8 +26,9 @@ SHOW = "print(torch.__config__.show().split('BLAS: ')[1].splitlines()[0])\n"
 
 
 def run(program, before=None, **environment):
-    """Returns the output of a program run in a new process, which calls `before` first."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}  # these variables would choose the kernels
+    """Returns the output of a Python program that is run in a new process. The process calls before() first."""
+    # The variables OPENBLAS_* would choose OpenBLAS's kernels, so the process runs without them.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=own | environment, preexec_fn=before)
     assert result.returncode == 0, f"status {result.returncode}: {result.stdout}{result.stderr}"
     return result.stdout.strip()
@@ -35,14 +36,14 @@ def run(program, before=None, **environment):
 
 @needs_openblas
 @pytest.mark.skipif(not LINUX, reason="what is loaded is read from /proc, which this system lacks")
-def test_loaded_when_first_wanted():
+def test_openblas_is_loaded_by_the_first_large_product():
     loaded = "print(*['openblas' in open('/proc/self/maps').read()])\n"
     program = "import gradus as torch\n" + loaded + "x = torch.ones(64, 64); x @ x\n" + loaded + PRODUCT + loaded
     assert run(program, GRADUS_ISA="v3").split() == ["False", "False", "True"]
 
 
 @needs_openblas
-def test_the_environment_is_as_before():
+def test_loading_openblas_does_not_change_the_environment():
     program = """
 import ctypes
 getenv = ctypes.CDLL(None).getenv
@@ -51,22 +52,22 @@ names = [b"OPENBLAS_NUM_THREADS", b"OPENBLAS_CORETYPE", b"HOME"]
 before = [getenv(name) for name in names]
 """ + PRODUCT + SHOW + "assert [getenv(name) for name in names] == before"
     assert run(program).startswith("openblas")
-    assert run(program, OPENBLAS_CORETYPE="Nehalem").endswith("Nehalem")  # a choice by the user is respected
+    assert run(program, OPENBLAS_CORETYPE="Nehalem").endswith("Nehalem")  # OpenBLAS uses the kernels that the user chooses
 
 
 @needs_openblas
 @pytest.mark.parametrize("level, core", [("v2", "Nehalem"), ("v3", "Haswell"), ("v4", "SkylakeX")])
-def test_kernels_fit_the_level(level, core):
+def test_openblas_uses_kernels_of_the_instruction_set_level(level, core):
     if torch.__config__.show().find("x86-64-v") < 0 or run("import gradus; print(gradus.__config__.show())", GRADUS_ISA=level).find(f"x86-64-{level}") < 0:
         pytest.skip(f"this processor has no x86-64-{level}")
     assert run(PRODUCT + SHOW, GRADUS_ISA=level).endswith(core)
 
 
-def test_forbidden():
+def test_openblas_is_not_loaded_with_gradus_openblas_none():
     assert run(PRODUCT + SHOW, GRADUS_OPENBLAS="none") in ("built-in (OpenBLAS is not used: GRADUS_OPENBLAS=none)", "built-in")
 
 
-def test_a_file_that_is_no_openblas(tmp_path):
+def test_a_file_that_is_no_openblas_library_is_not_used(tmp_path):
     text = tmp_path / "text.so"
     text.write_text("text")
     for path in (text, tmp_path / "absent.so"):
@@ -78,8 +79,8 @@ def test_a_file_that_is_no_openblas(tmp_path):
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more address space than it may have here")
 @pytest.mark.parametrize("threads", ["1", "8"])
-def test_little_memory(threads):
-    """With any limit of the address space a product gives the right result or a MemoryError; the process never ends."""
+def test_products_under_a_limit_of_the_address_space(threads):
+    """With any limit of the address space a product gives the right result or raises MemoryError. The process must not be aborted."""
     import resource
     program = "import gradus as torch\ntry:\n    exec('''" + PRODUCT + "''')\nexcept MemoryError:\n    pass\nelse:\n    " + SHOW
     seen = set()
@@ -91,8 +92,8 @@ def test_little_memory(threads):
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more address space than it may have here")
 @pytest.mark.threads
-def test_many_threads_in_little_memory():
-    """Each product that runs at the same time needs a buffer; products without one wait for a free buffer."""
+def test_products_in_many_threads_with_little_memory():
+    """Each product that runs at the same time as others needs a buffer. Products without a buffer wait for a free one."""
     import resource
     program = """
 import threading
@@ -111,13 +112,13 @@ threads = [threading.Thread(target=work) for _ in range(12)]
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more address space than it may have here")
-def test_no_threads_to_be_had():
+def test_a_product_works_if_no_thread_can_be_started():
     import resource
     assert run(PRODUCT + SHOW, lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))).startswith(("openblas", "built-in"))
 
 
 @pytest.mark.forks
-def test_after_a_fork():
+def test_a_product_works_after_fork():
     program = "import os\n" + PRODUCT + """
 wanted = a @ a
 child = os.fork()
@@ -128,7 +129,7 @@ assert os.waitpid(child, 0)[1] == 0
     run(program)
 
 
-def test_the_same_bits_for_any_number_of_threads():
+def test_products_do_not_depend_on_the_number_of_threads():
     program = """
 import gradus as torch
 torch.manual_seed(0)

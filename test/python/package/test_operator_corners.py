@@ -1,4 +1,4 @@
-"""Special cases of operators, with values recorded from PyTorch; and objects that must live exactly as long as a call."""
+"""Tests special cases of operators, with values recorded from PyTorch, and objects that must live exactly as long as a call."""
 import gc
 import math
 import random
@@ -16,8 +16,8 @@ KEYS = torch.tensor([2.0, 0.0, 5.0, 1.0])
 
 
 @pytest.mark.parametrize("padding_idx, wanted", [(None, [2, 1, 1]), (0, [0, 1, 1]), (1, [2, 0, 1]), (2, [2, 1, 0]), (-1, [2, 1, 0]), (-3, [0, 1, 1])])
-def test_padding_of_embedding(padding_idx, wanted):
-    """The row of the padding index gets no gradient of first or second order."""
+def test_gradients_of_embedding_with_padding_idx(padding_idx, wanted):
+    """The row of padding_idx gets no gradient of first or second order."""
     weight, rows = torch.arange(6.0).reshape(3, 2).requires_grad_(), torch.tensor([0, 1, 0, 2])
     result = torch.nn.functional.embedding(rows, weight, padding_idx=padding_idx)
     assert result.tolist() == [[0.0, 1.0], [2.0, 3.0], [0.0, 1.0], [4.0, 5.0]]
@@ -28,7 +28,7 @@ def test_padding_of_embedding(padding_idx, wanted):
     assert second.tolist() == [[float(wanted[i] > 0)] * 2 for i in rows.tolist()]
 
 
-def test_searching_what_is_not_sorted():
+def test_searchsorted_with_sorter():
     assert torch.searchsorted(UNSORTED, KEYS, sorter=ORDER).tolist() == [1, 0, 4, 0]
     assert torch.searchsorted(UNSORTED, KEYS, right=True, sorter=ORDER).tolist() == [3, 0, 4, 1]
     found = torch.searchsorted(UNSORTED, KEYS, side="right", sorter=ORDER, out_int32=True)
@@ -36,7 +36,7 @@ def test_searching_what_is_not_sorted():
 
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
-def test_complex_factors_of_products(dtype):
+def test_complex_alpha_and_beta_of_addmm_baddbmm_and_addmv(dtype):
     a = torch.tensor([[1 + 2j, 0], [3j, 1]], dtype=dtype)
     beta, alpha = 2 - 1j, 1j
     wanted = beta * a + alpha * (a @ a)
@@ -46,22 +46,22 @@ def test_complex_factors_of_products(dtype):
     assert torch.addmm(a, a, a, beta=1j).tolist() == (1j * a + a @ a).tolist()
 
 
-def test_what_counts_nothing_is_not_read():
-    """With beta=0 NaN and infinity in the summand are ignored."""
+def test_addmm_with_beta_0_ignores_nan_in_the_summand():
+    """With beta=0, NaN and infinity in the first argument of addmm, the summand, are ignored."""
     nothing, ones = torch.tensor([[math.nan, 1.0], [2.0, math.inf]]), torch.ones(2, 2)
     assert torch.addmm(nothing, ones, ones, beta=0).tolist() == [[2.0, 2.0], [2.0, 2.0]]
     assert torch.baddbmm(nothing[None], ones[None], ones[None], beta=0).tolist() == [[[2.0, 2.0], [2.0, 2.0]]]
     assert torch.addmv(nothing[0], ones, ones[0], beta=0).tolist() == [2.0, 2.0]
 
 
-def test_arrays_hold_their_tensor_and_nothing_else():
+def test_numpy_leaks_no_references():
     x, recorded = torch.ones(3), torch.ones(3, requires_grad=True) * 2
     for call in (x.numpy, lambda: x.numpy(force=True), lambda: recorded.numpy(force=True), lambda: recorded.detach().numpy(), lambda: x.__array__()):
         assert lost(call, x, recorded) == 0
 
 
-def test_arguments_live_until_a_call_without_the_gil_is_done():
-    """Another thread removes the last reference to a tensor from a list while an operator reads the tensor."""
+def test_arguments_stay_alive_during_a_call_without_the_gil():
+    """While an operator reads a tensor without the GIL, another thread removes the last reference to the tensor from a list."""
     stop, holder = threading.Event(), [None]
 
     def drop():
@@ -83,7 +83,7 @@ def test_arguments_live_until_a_call_without_the_gil_is_done():
         thread.join()
 
 
-def test_comparing_whole_tensors():
+def test_equal_and_allclose():
     x = torch.ones(2, 3, requires_grad=True)
     assert torch.equal(x, torch.ones(2, 3)) and not torch.equal(x, torch.ones(1, 3)) and not torch.equal(x, torch.ones(3)) and not torch.equal(x, x * 2)
     assert torch.allclose(x, torch.ones(1, 3)) and not torch.allclose(x, x + 1e-3)
@@ -92,14 +92,14 @@ def test_comparing_whole_tensors():
     assert torch.is_grad_enabled() and (x * 2).requires_grad
 
 
-def test_strides_of_what_is_empty():
-    """In the strides of a contiguous tensor, dimensions of size 0 count as size 1."""
+def test_strides_of_empty_tensors():
+    """In the strides of a contiguous tensor, a dimension of size 0 counts as size 1."""
     assert torch.empty(2, 0, 3).stride() == (3, 3, 1) and torch.empty(0).stride() == (1,) and torch.empty(4, 2, 0, 5).stride() == (10, 5, 5, 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int64])
-def test_remainders_are_pythons(dtype):
-    """The remainder has the sign of the divisor, and is 0 without sign if the division is exact."""
+def test_remainder_has_the_sign_of_the_divisor(dtype):
+    """The remainder has the sign of the divisor. If the division is exact the remainder is a 0 without sign."""
     for a in range(-6, 7):
         for b in (-3, -2, -1, 1, 2, 3):
             x, y = torch.tensor([a] * 20, dtype=dtype), torch.tensor([b] * 20, dtype=dtype)
@@ -108,7 +108,7 @@ def test_remainders_are_pythons(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_zero_remainders_have_the_divisors_sign(dtype):
+def test_zero_remainders_have_the_sign_of_the_divisor(dtype):
     for a in (-4.0, -0.0, 0.0, 4.0):
         for b in (-2.0, 2.0, math.inf, -math.inf):
             if a == 0 or math.isfinite(b):
@@ -117,13 +117,13 @@ def test_zero_remainders_have_the_divisors_sign(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64])
-def test_integers_to_negative_powers(dtype):
-    """A negative power of an integer is 1 / x^n rounded toward zero, which is 0 unless x is 1 or -1."""
+def test_pow_of_integers_with_negative_exponents(dtype):
+    """A negative power x^-n of an integer is 1 / x^n rounded toward zero, which is 0 unless x is 1 or -1."""
     x, n = torch.tensor([1, 1, -1, -1, 2, -3], dtype=dtype), torch.tensor([-2, -3, -2, -3, -1, -2], dtype=dtype)
     assert torch.pow(x, n).tolist() == [1, 1, 1, -1, 0, 0]
 
 
-def test_of_equal_elements_the_running_extremes_name_the_last():
+def test_cummax_and_cummin_return_the_last_index_of_equal_elements():
     x = torch.tensor([1.0, 3.0, 3.0, 2.0, 3.0])
     values, indices = torch.cummax(x, 0)
     assert values.tolist() == [1.0, 3.0, 3.0, 3.0, 3.0] and indices.tolist() == [0, 1, 2, 2, 4]
@@ -131,23 +131,25 @@ def test_of_equal_elements_the_running_extremes_name_the_last():
     assert values.tolist() == [-1.0, -3.0, -3.0, -3.0, -3.0] and indices.tolist() == [0, 1, 2, 2, 4]
 
 
-def test_an_empty_list_of_dimensions():
-    """For squeeze an empty list of dimensions means none, and no list means all; for reductions an empty list means all."""
+def test_an_empty_list_of_dimensions_of_squeeze_and_sum():
+    """For squeeze an empty list of dimensions means no dimension, and no list means all dimensions. For reductions an empty list means all
+    dimensions."""
     x = torch.ones(1, 2, 1)
     assert x.squeeze(()).shape == x.squeeze([]).shape == (1, 2, 1) and x.squeeze().shape == (2,) and x.sum(()).shape == ()
 
 
 @pytest.mark.parametrize("start, count, step", [(2**53, 3, 1), (2**62, 3, 1), (-(2**63), 3, 1), (2**62 + 3, 3, -1), (2**63 - 8, 3, 2), (-5, 0, 1)])
-def test_ranges_of_integers_are_exact(start, count, step):
-    """Integer ranges are exact beyond 2^53, where doubles are not."""
+def test_arange_of_integers_is_exact_beyond_2_to_the_53(start, count, step):
+    """arange of integers is exact beyond 2^53, where doubles are not."""
     wanted = list(range(start, start + count * step, step))
     assert torch.arange(start, start + count * step, step).tolist() == wanted
     if step > 1:
         assert torch.arange(start, start + count * step - 1, step).tolist() == wanted
 
 
-def test_spread_of_fewer_elements_than_are_corrected_for():
-    """If correction is at least the number of elements, the divisor is 0, not negative."""
+def test_var_and_std_with_a_correction_above_the_number_of_elements():
+    """If `correction` is at least the number of elements, the divisor is clamped to 0. So the result is inf, or NaN for equal elements, and not
+    negative."""
     x, equal = torch.tensor([1.0, 2.0, 4.0]), torch.ones(3)
     for correction in (3, 4, 5.5):
         assert torch.var(x, 0, correction=correction).item() == torch.std(x, 0, correction=correction).item() == math.inf
@@ -157,8 +159,8 @@ def test_spread_of_fewer_elements_than_are_corrected_for():
 
 @pytest.mark.parametrize("weight, wanted", [(None, {"mean": 1.6778, "sum": 3.3557, "none": [2.0387, 0, 1.3170]}),
                                             ([1.0, 2.0, 3.0], {"mean": 1.4862, "sum": 5.9446, "none": [2.2710, 0, 3.6737]})])
-def test_smoothed_labels_that_are_ignored(weight, wanted):
-    """Ignored targets count in no reduction, neither in the sum nor in the number of samples."""
+def test_cross_entropy_with_label_smoothing_and_ignore_index(weight, wanted):
+    """Targets equal to ignore_index count neither in the sum nor in the number of samples, with every reduction."""
     x = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]).log().requires_grad_()
     weight = None if weight is None else torch.tensor(weight)
     for reduction, value in wanted.items():
@@ -168,7 +170,7 @@ def test_smoothed_labels_that_are_ignored(weight, wanted):
         assert grad[1].tolist() == [0.0] * 3 and grad[0].abs().sum() > 0
 
 
-def test_sources_smaller_than_their_index():
+def test_scatter_refuses_a_source_smaller_than_its_index():
     """A source with fewer elements than its index is refused, so that no element is read out of bounds."""
     def index(*sizes):
         return torch.zeros(*sizes, dtype=torch.int64)
@@ -182,7 +184,7 @@ def test_sources_smaller_than_their_index():
     assert x.tolist() == [[0.0] * 3] * 3
 
 
-def test_what_is_filled_by_a_tensor_has_memory_of_its_own():
+def test_fill_with_a_tensor_copies_the_value():
     value, x = torch.tensor(3.0, requires_grad=True), torch.zeros(3, 2).t()
     filled = torch.fill(x, value)
     with torch.no_grad():
@@ -193,14 +195,14 @@ def test_what_is_filled_by_a_tensor_has_memory_of_its_own():
 
 
 @pytest.mark.parametrize("dtype, step", [(torch.float32, 2.0**-23), (torch.float64, 2.0**-52)])
-def test_uniform_numbers_stay_below_the_end(dtype, step):
-    """uniform_ never returns its upper bound, although half of the numbers here would be rounded up to it."""
+def test_uniform_never_returns_its_upper_bound(dtype, step):
+    """uniform_ never returns its upper bound, although half of the random numbers here would be rounded up to that bound."""
     assert torch.empty(1000, dtype=dtype).uniform_(1, 1 + step).tolist() == [1.0] * 1000
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_strides_of_copies(seed):
-    """The result is dense with its dimensions in the order of the original's strides, also if elements overlap or strides are equal."""
+    """A copy is dense, with its dimensions in the order of the original's strides, also if elements overlap or strides are equal."""
     chosen = random.Random(seed)
     n = chosen.randint(1, 4)
     sizes, strides = [chosen.choice([0, 1, 2, 2, 3, 3]) for _ in range(n)], [chosen.choice([0, 1, 1, 2, 3, 6, 6, 12]) for _ in range(n)]
@@ -213,8 +215,8 @@ def test_strides_of_copies(seed):
 
 
 @pytest.mark.parametrize("name", ["linspace", "logspace"])
-def test_ends_of_a_range_may_be_tensors(name):
-    """The values of these tensors are used whether or not they require a gradient; as in PyTorch they get none."""
+def test_linspace_and_logspace_with_tensor_bounds(name):
+    """linspace and logspace use the values of tensors as bounds whether or not these require a gradient. As in PyTorch the bounds get no gradient."""
     import gradus
     from oracle import torch as pytorch
     for module in (gradus, pytorch):
@@ -228,7 +230,7 @@ def test_ends_of_a_range_may_be_tensors(name):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "float16"])
-def test_permutations_as_long_as_a_dtype_can_tell(dtype):
+def test_randperm_at_the_largest_size_of_a_dtype(dtype):
     def program(module):
         kind, found = getattr(module, dtype), []
         most = {"uint8": 256, "int8": 128, "int16": 32768, "float16": 2049}[dtype]
@@ -243,7 +245,7 @@ def test_permutations_as_long_as_a_dtype_can_tell(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_dropout_rounds_its_factor_once(dtype):
+def test_dropout_rounds_its_scale_factor_once(dtype):
     def program(module):
         x = module.full((2000,), 1.0, dtype=getattr(module, dtype))
         return [sorted(set(module.nn.functional.dropout(x, p).tolist())) for p in (0.1, 0.3, 0.37, 0.5, 0.9)]
@@ -251,7 +253,7 @@ def test_dropout_rounds_its_factor_once(dtype):
     same(program)
 
 
-def test_products_of_more_dimensions_than_there_are():
+def test_kron_refuses_more_than_64_dimensions():
     x = torch.ones([1] * 32)
     assert torch.kron(x, x).dim() == 32
     with pytest.raises(RuntimeError, match="too many dimensions"):
@@ -259,24 +261,24 @@ def test_products_of_more_dimensions_than_there_are():
 
 
 @pytest.mark.parametrize("beta, alpha", [(True, True), (False, True), (True, False), (2, 3), (0, 1)])
-def test_outer_products_of_bools_are_bools(beta, alpha):
+def test_addr_of_bools(beta, alpha):
     same(lambda module: module.addr(module.tensor([[True, False]] * 2), module.tensor([True, False]), module.tensor([False, True]), beta=beta, alpha=alpha))
 
 
-def test_weights_of_a_loss_do_not_enlarge_it():
+def test_pos_weight_that_would_broadcast_the_loss_is_refused():
     x = torch.zeros(3)
     with pytest.raises(RuntimeError, match="output with shape \\[3\\] doesn't match the broadcast shape \\[2, 3\\]"):
         torch.nn.functional.binary_cross_entropy_with_logits(x, x, pos_weight=torch.ones(2, 3))
 
 
 @pytest.mark.parametrize("values", [[1, 2], [True, False], [1j, 2j]])
-def test_logarithms_of_sigmoids_are_of_floating_numbers(values):
+def test_logsigmoid_refuses_integers_bools_and_complex_numbers(values):
     with pytest.raises(NotImplementedError, match="\"log_sigmoid_cpu\" not implemented for '(Long|Bool|ComplexFloat)'"):
         torch.nn.functional.logsigmoid(torch.tensor(values))
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0])
-def test_distances_to_points_with_nan(p):
+def test_cdist_of_points_with_nan(p):
     def program(module):
         x, y = module.tensor([[math.nan, 1], [1, 2], [math.inf, 0], [0, 0]]), module.tensor([[1.0, 1], [math.inf, 2]])
         return module.cdist(x, y, p=p).isnan().tolist()
@@ -286,8 +288,9 @@ def test_distances_to_points_with_nan(p):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [(9000, 10), (300, 700), (3, 7, 90, 100)])
-def test_losses_of_many_classes(shape, dtype):
-    """Sums are added up in pieces that do not depend on the number of threads. Target 2 is ignored."""
+def test_nll_loss_does_not_depend_on_the_number_of_threads(shape, dtype):
+    """nll_loss first sums the elements of each group and then adds these sums. The groups do not depend on the number of threads. Targets equal to 2
+    are ignored (ignore_index)."""
     generator, threads = torch.Generator().manual_seed(0), torch.get_num_threads()
     x = torch.rand(shape, generator=generator, dtype=dtype, requires_grad=True)
     weight = torch.rand(shape[1], generator=generator, dtype=dtype)
@@ -314,7 +317,7 @@ def test_losses_of_many_classes(shape, dtype):
         losses()
 
 
-def test_texts_of_reductions_that_refuse_a_dtype():
+def test_reductions_refuse_dtypes_with_the_texts_of_pytorch():
     def program(t):
         whole, truth, complex_ones = t.ones(3, dtype=t.int64), t.ones(3) > 0, t.ones(3) * 1j
         calls = [lambda: whole.mean(), lambda: truth.mean(0), lambda: t.ones(3).mean(dtype=t.int32), lambda: whole.nanmean(), lambda: complex_ones.nanmean(), lambda: t.norm(whole), lambda: whole.norm(2, 0), lambda: whole.std(),
@@ -325,7 +328,7 @@ def test_texts_of_reductions_that_refuse_a_dtype():
     same(program)
 
 
-def test_results_of_nothing():
+def test_median_cond_and_triangular_solve_of_empty_tensors():
     def program(t):
         nothing = [t.median(t.empty(0, dtype=dtype)).item() for dtype in (t.int64, t.int32, t.uint8)] + [t.nanmedian(t.empty(0, dtype=t.int16)).item()]
         conditions = [t.linalg.cond(t.empty(3, 0), p).item() for p in (1, -1, float("inf"))]
@@ -336,7 +339,7 @@ def test_results_of_nothing():
     same(program)
 
 
-def test_matrices_without_elements_need_no_pivots():
+def test_lu_without_pivoting_of_empty_matrices():
     def program(t):
         matrices = [t.zeros(sizes) for sizes in ((0, 0), (0, 3), (3, 0), (2, 3, 0), (0, 2, 2))]
         found = [part for a in matrices for part in (*t.linalg.lu(a, pivot=False), *t.linalg.lu_factor(a, pivot=False), *t.linalg.lu_factor_ex(a, pivot=False))]
@@ -345,7 +348,7 @@ def test_matrices_without_elements_need_no_pivots():
     same(program)
 
 
-def test_words_of_refusals():
+def test_error_texts_of_clamp_median_and_norm():
     def program(t):
         x = t.ones(2, 3)
         calls = [lambda: t.clamp(x), lambda: x.clamp_(), lambda: t.clip(x, None, None), lambda: t.median(x, dim=1, out=x), lambda: t.nanmedian(x, "a", True)]
@@ -373,7 +376,7 @@ def dtypes_that_do_not_fit(t):
             lambda: x.masked_scatter(x, x), lambda: whole.uniform_(), lambda: t.bincount(v), lambda: t.bincount(x), lambda: t.bincount(whole > 0), lambda: t.bincount(c)]
 
 
-def extremes_of_nothing(t):
+def extremes_of_empty_tensors(t):
     none, rows = t.ones(0), t.ones(2, 0)
     return [lambda: none.max(), lambda: none.min(), lambda: none.amax(), lambda: none.argmin(), lambda: rows.max(1), lambda: rows.amin(1), lambda: rows.argmax(1),
             lambda: none.aminmax()]
@@ -398,7 +401,8 @@ def searches(t):
 
 
 def numbers_that_do_not_fit(t):
-    """Complex numbers for real results, and numbers beyond the dtype, are refused; no part of them is dropped silently."""
+    """Returns calls that must be refused: with complex numbers for real results, or with numbers beyond the range of the dtype. No part of such a
+    number may be dropped silently."""
     x, bytes_ = t.ones(2, 3), t.ones(2, 2, dtype=t.uint8)
     return [lambda: t.addmm(x, x[:, :2], x, alpha=1j), lambda: t.addmm(x, x[:, :2], x, beta=1j), lambda: t.addmv(x[:, 0], x, x[0], alpha=1j),
             lambda: t.baddbmm(x, x[None, :, :2], x[None], alpha=1j), lambda: t.addbmm(x, x[None, :, :2], x[None], beta=1j), lambda: t.addmm(x, x[:, :2], x, alpha=1e300),
@@ -422,13 +426,13 @@ def parameters_of_norms(t):
             lambda: t.native_batch_norm(x, v, v, None, v, True, 0.5, 0.6), lambda: nn.instance_norm(x, v, None), lambda: nn.instance_norm(x, None, v, use_input_stats=False)]
 
 
-@pytest.mark.parametrize("calls", [sizes_that_do_not_fit, dtypes_that_do_not_fit, extremes_of_nothing, equations, copies_by_index, searches, numbers_that_do_not_fit,
-                                   dtypes_of_results_that_do_not_fit, parameters_of_norms], ids=lambda calls: calls.__name__)
-def test_words_are_those_of_pytorch(calls):
+@pytest.mark.parametrize("calls", [sizes_that_do_not_fit, dtypes_that_do_not_fit, extremes_of_empty_tensors, equations, copies_by_index, searches,
+                                   numbers_that_do_not_fit, dtypes_of_results_that_do_not_fit, parameters_of_norms], ids=lambda calls: calls.__name__)
+def test_error_texts_are_those_of_pytorch(calls):
     same(lambda t: [caught(call) for call in calls(t)])
 
 
-def test_words_that_say_more_than_those_of_pytorch():
+def test_error_texts_that_are_more_precise_than_those_of_pytorch():
     x, v, rows = torch.ones(2, 3), torch.ones(3), torch.ones(2, 0)
     c, double = torch.ones(2, dtype=torch.complex64), torch.ones(3, dtype=torch.float64)
     refusals = {
@@ -454,7 +458,7 @@ def test_words_that_say_more_than_those_of_pytorch():
     assert caught(rows.aminmax, dim=5) == ("IndexError", "Dimension out of range (expected to be in range of [-2, 1], but got 5)")
 
 
-def test_order_of_dimensions():
+def test_dim_order():
     def program(t):
         x, shifted = t.ones(2, 3, 5, 7), t.ones(2, 3, 5, 7).permute(2, 0, 3, 1)
         channels, ones, rows = x.contiguous(memory_format=t.channels_last), t.empty(1, 4, 1, 4), t.empty(3, 1).expand(3, 4)
@@ -466,7 +470,7 @@ def test_order_of_dimensions():
     same(program)
 
 
-def test_old_order_of_arguments_of_embedding_bag():
+def test_embedding_bag_with_the_deprecated_argument_order():
     def program(t):
         rows, bags = t.tensor([[1.0, 2.0], [3.0, 4.0]]), t.tensor([[0, 1], [1, 1]])
         with pytest.warns(UserWarning, match="Argument order of nn.functional.embedding_bag was changed"):
@@ -475,8 +479,8 @@ def test_old_order_of_arguments_of_embedding_bag():
     same(program)
 
 
-def test_arguments_that_pytorch_does_not_take():
-    """Checks rows of docs/differences.md."""
+def test_calls_that_pytorch_refuses():
+    """Calls that PyTorch refuses and Gradus computes give the results in docs/differences.md."""
     x, mask, whole = torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([True, False, True]), torch.tensor([1, 2, 3])
     half = torch.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=torch.float16)
     assert torch.full(2, 0.5).tolist() == [0.5, 0.5] and torch.flip(x, dims=1).tolist() == [[4.0, 2.0, 1.0]]

@@ -1,4 +1,4 @@
-"""torch.ops.aten: PyTorch's operators by their ATen names, with overloads."""
+"""Tests torch.ops.aten, which offers PyTorch's operators by their ATen names, with overloads."""
 import pytest
 
 from nn_programs import gradus
@@ -12,7 +12,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_calls(call):
+def test_aten_operators_agree_with_pytorch(call):
     def run(t):
         return eval(call, {"a": t.ops.aten, "x": t.arange(12.0).reshape(3, 4)[:, :3].contiguous()}).tolist()
 
@@ -20,7 +20,7 @@ def test_calls(call):
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_backward_of_max_pool(n):
+def test_max_pool_with_indices_backward(n):
     def run(t):
         t.manual_seed(0)
         x = t.randn(2, 3, *(5, 6, 4)[:n], requires_grad=True)
@@ -34,7 +34,7 @@ def test_backward_of_max_pool(n):
         torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs))
 
 
-def test_what_is_not_there():
+def test_unknown_aten_operators_are_attribute_errors():
     for t in (gradus, torch):
         with pytest.raises(AttributeError, match="object has no attribute 'nothing'"):
             t.ops.aten.nothing

@@ -1,4 +1,4 @@
-"""Optimizers compared with PyTorch: the same gradients give the same parameters, states can be exchanged, and errors have the same class."""
+"""Compares optimizers with PyTorch: the same gradients give the same parameters, states can be exchanged, and errors have the same class."""
 import copy
 import io
 import pickle
@@ -49,7 +49,8 @@ def params_of(library, dtype="float32"):
 
 
 def take_steps(library, params, optimizer, count, seed):
-    """Takes steps with gradients that depend on the parameters and on the step; the last parameter has a gradient in every second step only."""
+    """Takes `count` steps with gradients that depend on the parameters and on the step. The last parameter has a gradient in every second step
+    only."""
     generator = torch.Generator().manual_seed(seed)
     for step in range(count):
         optimizer.zero_grad()
@@ -68,7 +69,7 @@ def assert_close(ours, theirs, tolerance=2e-6):
 
 
 @pytest.mark.parametrize(("name", "options"), STEPS, ids=NAMES)
-def test_parameters_are_pytorchs(name, options):
+def test_parameters_after_steps_are_those_of_pytorch(name, options):
     ours, theirs = params_of(gradus), params_of(torch)
     our_optimizer, their_optimizer = getattr(gradus.optim, name)(ours, **options), getattr(torch.optim, name)(theirs, **options)
     take_steps(gradus, ours, our_optimizer, 6, seed=1)
@@ -79,7 +80,7 @@ def test_parameters_are_pytorchs(name, options):
 
 @pytest.mark.parametrize(("name", "options"), STEPS, ids=NAMES)
 def test_states_are_exchanged_through_files(name, options):
-    """Each library continues from the other's state."""
+    """Each library continues from the state that the other library saved in a file."""
     ours, theirs = params_of(gradus), params_of(torch)
     our_optimizer, their_optimizer = getattr(gradus.optim, name)(ours, **options), getattr(torch.optim, name)(theirs, **options)
     take_steps(gradus, ours, our_optimizer, 3, seed=1)
@@ -100,15 +101,16 @@ def test_states_are_exchanged_through_files(name, options):
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 @pytest.mark.parametrize(("name", "options"), [STEPS[1], STEPS[6], STEPS[9]], ids=["SGD", "Adam", "AdamW"])
-def test_other_dtypes(name, options, dtype):
-    """Gradus rounds half types once per step, so PyTorch's results are less precise: the bound is a few roundings of the largest parameter."""
+def test_steps_in_other_dtypes(name, options, dtype):
+    """The tolerance is a few rounding errors of the largest parameter, because in 16-bit dtypes PyTorch rounds after every operator, and Gradus once
+    for each step."""
     ours, theirs = params_of(gradus, dtype), params_of(torch, dtype)
     take_steps(gradus, ours, getattr(gradus.optim, name)(ours, **options), 3, seed=1)
     take_steps(torch, theirs, getattr(torch.optim, name)(theirs, **options), 3, seed=1)
     assert_close(ours, theirs, 8 * torch.finfo(getattr(torch, dtype)).eps if dtype != "float64" else 1e-14)
 
 
-def test_learning_rate_as_a_tensor_and_between_steps():
+def test_a_tensor_learning_rate_changed_between_steps():
     ours, theirs = params_of(gradus), params_of(torch)
     our_optimizer = gradus.optim.AdamW(ours, lr=gradus.tensor(0.1))
     their_optimizer = torch.optim.AdamW(theirs, lr=torch.tensor(0.1))
@@ -119,8 +121,8 @@ def test_learning_rate_as_a_tensor_and_between_steps():
     assert_close(ours, theirs)
 
 
-def test_what_a_program_does_to_the_state_counts():
-    """The next step uses state entries and parameters that were replaced, changed or cleared."""
+def test_steps_use_a_state_changed_by_the_program():
+    """The program replaces, changes or clears entries of the optimizer's state, and parameters. The next step uses the new values."""
     ours, theirs = params_of(gradus), params_of(torch)
     our_optimizer, their_optimizer = gradus.optim.Adam(ours), torch.optim.Adam(theirs)
     for library, params, optimizer in ((gradus, ours, our_optimizer), (torch, theirs, their_optimizer)):
@@ -136,7 +138,7 @@ def test_what_a_program_does_to_the_state_counts():
     assert_close(ours, theirs)
 
 
-def test_closure():
+def test_step_with_a_closure():
     w = gradus.ones(2, requires_grad=True)
     optimizer = gradus.optim.SGD([w], lr=0.5)
 
@@ -183,7 +185,7 @@ def test_hooks_run_around_the_outermost_step():
     assert calls[5:] == ["step"]
 
 
-def test_hook_that_returns_nonsense():
+def test_a_step_pre_hook_with_an_invalid_result_is_an_error():
     optimizer = gradus.optim.SGD([gradus.ones(1, requires_grad=True)])
     optimizer.register_step_pre_hook(lambda opt, args, kwargs: 3)
     with pytest.raises(RuntimeError, match="must return None or a tuple"):
@@ -204,7 +206,7 @@ def test_state_dict_hooks():
     assert calls[-1] == "loaded"
 
 
-def test_groups():
+def test_parameter_groups():
     a, b, c = (gradus.ones(1, requires_grad=True) for _ in range(3))
     optimizer = gradus.optim.SGD([{"params": a}, {"params": [b], "lr": 0.5}], lr=0.1)
     optimizer.add_param_group({"params": iter([c])})
@@ -249,7 +251,7 @@ def bad_calls(library):
 
 
 @pytest.mark.parametrize("what", bad_calls(gradus))
-def test_errors_have_pytorchs_class_and_text(what):
+def test_errors_of_optimizers_are_those_of_pytorch(what):
     with pytest.raises((TypeError, ValueError, RuntimeError)) as expected:
         bad_calls(torch)[what]()
     with pytest.raises(type(expected.value)) as found:
@@ -257,7 +259,7 @@ def test_errors_have_pytorchs_class_and_text(what):
     assert str(found.value).split(", but")[0] == str(expected.value).split(", but")[0]
 
 
-def test_a_state_that_does_not_fit_changes_nothing():
+def test_a_step_with_an_invalid_state_changes_no_parameter():
     w = gradus.ones(2, requires_grad=True)
     optimizer = gradus.optim.Adam([w])
     w.sum().backward()
@@ -270,7 +272,7 @@ def test_a_state_that_does_not_fit_changes_nothing():
 
 
 @pytest.mark.parametrize("copy_of", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["deepcopy", "pickle"])
-def test_copies_go_on_alike(copy_of):
+def test_copied_optimizers_continue_with_the_same_steps(copy_of):
     params = params_of(gradus)
     optimizer = gradus.optim.AdamW(params)
     take_steps(gradus, params, optimizer, 2, seed=1)
@@ -308,15 +310,15 @@ def scheduled(library, optimizer_name="SGD", **options):
 
 
 def options_of(optimizer):
-    """Returns the options of the groups without the parameters, with tensors as numbers."""
+    """Returns the options of an optimizer's parameter groups, without the parameters. Tensors are converted to numbers."""
     return [{key: value.item() if hasattr(value, "item") else value for key, value in group.items() if key != "params"}
             for group in optimizer.param_groups]
 
 
 @pytest.mark.parametrize("optimizer_name", ["SGD", "Adam"])
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_schedules_are_pytorchs(name, optimizer_name):
-    """The schedules give the same numbers, and each library continues from the other's state halfway."""
+def test_schedules_agree_with_pytorch(name, optimizer_name):
+    """The schedules give the same learning rates in both libraries, and halfway each library continues from the other's state."""
     ours, theirs = scheduled(gradus, optimizer_name), scheduled(torch, optimizer_name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -335,7 +337,7 @@ def test_schedules_are_pytorchs(name, optimizer_name):
 
 @pytest.mark.parametrize("options", [{"patience": 2}, {"mode": "max", "threshold_mode": "abs", "cooldown": 2, "patience": 1,
                                                        "min_lr": [0.01, 0.02]}], ids=["min", "max"])
-def test_plateau_is_pytorchs(options):
+def test_reduce_lr_on_plateau_agrees_with_pytorch(options):
     ours, theirs = scheduled(gradus), scheduled(torch)
     schedules = [gradus.optim.lr_scheduler.ReduceLROnPlateau(ours, **options), torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, **options)]
     for measure in torch.rand(40, generator=torch.Generator().manual_seed(0)).tolist():
@@ -344,7 +346,7 @@ def test_plateau_is_pytorchs(options):
         assert options_of(ours) == options_of(theirs)
 
 
-def test_schedule_of_a_rate_that_is_a_tensor():
+def test_a_schedule_changes_a_tensor_learning_rate_in_place():
     rate = gradus.tensor(0.5)
     optimizer = gradus.optim.SGD([gradus.ones(1, requires_grad=True)], lr=rate)
     schedule = gradus.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
@@ -353,7 +355,7 @@ def test_schedule_of_a_rate_that_is_a_tensor():
     assert optimizer.param_groups[0]["lr"] is rate and rate.item() == 0.25
 
 
-def test_schedule_before_the_optimizer_warns():
+def test_a_schedule_step_before_the_optimizer_step_warns():
     schedule = gradus.optim.lr_scheduler.StepLR(scheduled(gradus), 1)
     with pytest.warns(UserWarning, match="before `optimizer.step"):
         schedule.step()
@@ -388,7 +390,7 @@ def bad_schedules(library):
 
 
 @pytest.mark.parametrize("what", bad_schedules(gradus))
-def test_errors_of_schedules_have_pytorchs_class(what):
+def test_errors_of_schedules_have_the_class_of_pytorch(what):
     with pytest.raises((TypeError, ValueError, KeyError)) as expected:
         bad_schedules(torch)[what]()
     with pytest.raises(type(expected.value)):

@@ -1,4 +1,4 @@
-"""Rare states of optimizers: NaN in amsgrad's maximum, and parameters of half types."""
+"""Tests rare states of optimizers: NaN in the maximum of amsgrad, and parameters of 16-bit dtypes."""
 import copy
 import io
 import math
@@ -10,8 +10,8 @@ import gradus as torch
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_nan_stays_in_the_maximum_of_amsgrad(kind, dtype):
-    """If the gradient of an element was NaN once, the element stays NaN; the other elements are not affected."""
+def test_nan_propagates_through_the_maximum_of_amsgrad(kind, dtype):
+    """If the gradient of an element was NaN once, the element stays NaN. All other elements are not affected."""
     for n in (1, 3, 16, 40):
         x = torch.zeros(n, dtype=dtype, requires_grad=True)
         optimizer = kind([x], lr=0.1, amsgrad=True)
@@ -22,7 +22,7 @@ def test_nan_stays_in_the_maximum_of_amsgrad(kind, dtype):
             optimizer.step()
             largest = optimizer.state[x]["max_exp_avg_sq"]
             assert largest.isnan().tolist() == [False] * (n - 1) + [step > 0]
-        # The maximum is also tested alone: a maximum that is NaN stays NaN.
+        # Tests the maximum without other NaNs: a maximum that is NaN stays NaN.
         largest.fill_(math.nan)
         optimizer.state[x]["exp_avg_sq"].fill_(1.0)
         x.grad = torch.ones(n, dtype=dtype)
@@ -31,8 +31,9 @@ def test_nan_stays_in_the_maximum_of_amsgrad(kind, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_a_step_that_is_loaded_counts_on(dtype):
-    """The step count is float32 for parameters of any dtype, because float16 does not have all integers above 2048."""
+def test_a_loaded_step_count_continues(dtype):
+    """A step count that was saved and loaded continues from its value. It is float32 for parameters of any dtype, because float16 cannot represent
+    all integers above 2048."""
     x = torch.ones(3, dtype=dtype, requires_grad=True)
     optimizer = torch.optim.Adam([x])
     x.grad = torch.ones(3, dtype=dtype)
@@ -50,8 +51,8 @@ def test_a_step_that_is_loaded_counts_on(dtype):
     assert state["step"].item() == 4098.0
 
 
-def test_a_state_that_is_loaded_stays_as_it_is():
-    """Loading a state and the steps after that do not change the state that was given, so several optimizers may load it."""
+def test_load_state_dict_does_not_change_the_given_state():
+    """Loading a state, and steps after that, do not change the dict that was loaded, so several optimizers may load one dict."""
     x = torch.ones(3, requires_grad=True)
     source = torch.optim.SGD([{"params": [x], "lr": 0.5}], momentum=0.9)
     x.grad = torch.ones(3)
@@ -68,8 +69,8 @@ def test_a_state_that_is_loaded_stays_as_it_is():
 
 
 @pytest.mark.parametrize("norm, wanted", [(2.0, 5.0), (1.0, 7.0), (math.inf, 4.0)])
-def test_how_far_gradients_are_cut(norm, wanted):
-    """Gradients are scaled by exactly max_norm / (norm + 1e-6), and not at all if the norm is below max_norm."""
+def test_clip_grad_norm_scales_gradients_exactly(norm, wanted):
+    """Gradients are scaled by exactly max_norm / (norm + 1e-6), and are not scaled if the norm is below max_norm."""
     x = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     for most, scale in ((1.0, 1 / (wanted + 1e-6)), (wanted + 1, 1.0)):
         x.grad = torch.tensor([3.0, -4.0], dtype=torch.float64)

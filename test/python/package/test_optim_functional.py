@@ -1,4 +1,4 @@
-"""The functional optimizers (torch.optim.adam.adam and others) compared with PyTorch's, with random options."""
+"""Compares the functional optimizers (torch.optim.adam.adam and others) with PyTorch, with random options."""
 import importlib
 import inspect
 import random
@@ -8,7 +8,7 @@ import pytest
 from nn_programs import gradus
 from oracle import torch
 
-# For each function the names of its lists of states, and options with the values to choose from.
+# Name of a function -> (names of its lists of states, {option: values from which the test chooses}).
 ADAM = {"beta1": [0.9, 0.5], "beta2": [0.999, 0.7], "lr": [0.1, 1e-3], "weight_decay": [0.0, 0.1], "eps": [1e-8, 1e-3]}
 FUNCTIONS = {
     "adadelta": (["square_avgs", "acc_deltas"], {"lr": [1.0, 0.1], "rho": [0.9, 0.5], "eps": [1e-6], "weight_decay": [0.0, 0.1], "maximize": [False, True]}),
@@ -41,7 +41,7 @@ def arrays(seed, count):
 
 
 def run(t, name, options, steps=3, **more):
-    """Returns parameters and states after some steps."""
+    """Returns the parameters and states after `steps` steps of the functional optimizer `name`."""
     states, _ = FUNCTIONS[name]
 
     def tensors(values):
@@ -53,7 +53,7 @@ def run(t, name, options, steps=3, **more):
         lists = [[None for _ in params]]
     else:
         if not options.get("amsgrad", True):
-            lists[-1] = []  # PyTorch's fused step does not take the list then
+            lists[-1] = []  # PyTorch's fused step takes no list of maxima without amsgrad
         lists.append([t.tensor(0.0, dtype=t.float64) for _ in params])
     results = []
     for step in range(steps):
@@ -71,7 +71,7 @@ def close(got, wanted):
 
 @pytest.mark.parametrize("more", [{}, {"foreach": False}, {"differentiable": True, "foreach": False}], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_steps(name, more):
+def test_functional_steps_agree_with_pytorch(name, more):
     if name == "sgd" and "differentiable" in more:
         pytest.skip("sgd has no such argument")
     draw = random.Random(0)
@@ -82,14 +82,14 @@ def test_steps(name, more):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_arguments(name):
-    """Names, order, kinds and defaults of the parameters are PyTorch's."""
+def test_signatures_of_functional_optimizers(name):
+    """Names, order, kinds and defaults of the parameters of functional optimizers are PyTorch's."""
     ours, theirs = ([(p.name, p.kind, p.default) for p in inspect.signature(function(t, name)).parameters.values()] for t in (gradus, torch))
     assert ours == theirs
 
 
 @pytest.mark.parametrize("name", ["adagrad", "adam", "adamw", "sgd"])
-def test_a_scaler_of_gradients(name):
+def test_grad_scale_and_found_inf_of_fused_steps(name):
     options = {key: values[0] for key, values in FUNCTIONS[name][1].items()}
     if name == "sgd":
         options["momentum"] = 0.9
@@ -106,7 +106,7 @@ def test_a_scaler_of_gradients(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"asgd", "sgd"}))
-def test_steps_that_are_numbers_are_refused(name):
+def test_state_steps_that_are_numbers_are_refused(name):
     options = {key: values[0] for key, values in FUNCTIONS[name][1].items()}
     lists = [[] for _ in FUNCTIONS[name][0]]
     for t in (gradus, torch):
@@ -114,7 +114,7 @@ def test_steps_that_are_numbers_are_refused(name):
             function(t, name)([], [], *lists, [1], **options)
 
 
-def test_they_are_together_in_one_module():
+def test_optim_functional_module_exports_all_functions():
     from gradus.optim import _functional
 
     assert all(getattr(_functional, name) is function(gradus, name) for name in FUNCTIONS)

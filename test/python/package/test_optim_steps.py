@@ -1,4 +1,4 @@
-"""Many steps of each optimizer compared with PyTorch, for every dtype; steps that are recorded for gradients; L-BFGS, Muon, and averages of
+"""Compares many steps of each optimizer with PyTorch, for every dtype. Also tests steps with differentiable=True, L-BFGS, Muon, and averages of
 weights."""
 import io
 
@@ -32,7 +32,7 @@ def values(dtype, seed, *shapes):
 
 
 def ours_of(tensor):
-    """Returns the tensor as a Gradus tensor. Half types are converted through wider types, which hold them exactly."""
+    """Returns a PyTorch tensor as a Gradus tensor. 16-bit floats are converted through float64, which represents them exactly."""
     if tensor.is_complex():
         return gradus.view_as_complex(ours_of(torch.view_as_real(tensor)).contiguous())
     exact = tensor.detach().double().numpy()
@@ -64,7 +64,7 @@ def train(library, name, options, dtype, steps):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize(("name", "options"), STEPPED, ids=IDS)
-def test_forty_steps(name, options, dtype):
+def test_40_steps_agree_with_pytorch(name, options, dtype):
     tolerance = {"float64": 1e-13, "float32": 1e-5, "complex64": 1e-5}[dtype]
     for ours, theirs in zip(train(gradus, name, options, dtype, 40), train(torch, name, options, dtype, 40)):
         assert largest_difference(ours, theirs) <= tolerance
@@ -72,15 +72,15 @@ def test_forty_steps(name, options, dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("name", "options"), [case for case in STEPPED if case[0] not in ("Adadelta", "Rprop")], ids=lambda value: str(value)[:12])
-def test_half_types_are_near(name, options, dtype):
-    """Gradus rounds a step once, PyTorch after every operator."""
+def test_steps_in_half_types_are_close_to_pytorch(name, options, dtype):
+    """The tolerance is a few rounding errors, because in 16-bit dtypes PyTorch rounds after every operator, and Gradus once for each step."""
     options = {**options, "eps": 1e-3} if name not in ("SGD", "ASGD", "Rprop") else options
     for ours, theirs in zip(train(gradus, name, options, dtype, 5), train(torch, name, options, dtype, 5)):
         assert largest_difference(ours, theirs) <= 16 * torch.finfo(getattr(torch, dtype)).eps
 
 
 def gradient_through_steps(library, name, options):
-    """Returns the derivative of a loss after three recorded steps by the start of the parameter."""
+    """Returns the derivative of a loss after three steps with differentiable=True, which autograd records, with respect to the initial parameter."""
     start, *grads = values("float64", 3, (3, 4), (3, 4), (3, 4), (3, 4))
     if library is gradus:
         start, *grads = map(ours_of, (start, *grads))
@@ -94,13 +94,14 @@ def gradient_through_steps(library, name, options):
     return start.grad
 
 
-# Optimizers for which PyTorch overwrites tensors that their gradient needs.
+# Optimizers for which PyTorch overwrites tensors that the gradient through the steps needs.
 WITHOUT_GRADIENT_THERE = {"Adamax", "Rprop"}
 
 
 @pytest.mark.parametrize(("name", "options"), STEPPED, ids=IDS)
-def test_gradients_flow_through_steps(name, options):
-    """The tolerance allows for PyTorch's bias corrections, which it computes in float32 here."""
+def test_gradients_flow_through_differentiable_steps(name, options):
+    """The tolerance is that of float32 although the parameters are float64, because with differentiable=True PyTorch computes the bias corrections in
+    float32."""
     ours = gradient_through_steps(gradus, name, options)
     if name in WITHOUT_GRADIENT_THERE or options.get("centered") or options.get("amsgrad"):
         assert ours.isfinite().all() and (ours != 0).any()
@@ -109,8 +110,9 @@ def test_gradients_flow_through_steps(name, options):
 
 
 @pytest.mark.parametrize(("name", "options"), STEPPED, ids=IDS)
-def test_recorded_steps_are_the_steps(name, options):
-    """The formula and the kernel of an optimizer agree."""
+def test_differentiable_steps_equal_fused_steps(name, options):
+    """With differentiable=True an optimizer step is computed by operators that autograd records, otherwise by a fused kernel. Both give the same
+    parameters."""
     start, *grads = map(ours_of, values("float64", 4, (3, 4), (3, 4), (3, 4), (3, 4)))
     recorded, stepped = start.clone(), start.clone().requires_grad_()
     kind = getattr(gradus.optim, name)
@@ -123,7 +125,7 @@ def test_recorded_steps_are_the_steps(name, options):
 
 
 @pytest.mark.parametrize("name", ["Adadelta", "Adagrad", "Adam", "AdamW", "ASGD", "NAdam", "RAdam", "RMSprop"])
-def test_options_that_change_nothing_are_accepted(name):
+def test_foreach_and_capturable_are_accepted(name):
     leaf = gradus.ones(1, requires_grad=True)
     options = {"foreach": True} if name == "Adagrad" else {"foreach": True, "capturable": True}
     optimizer = getattr(gradus.optim, name)([leaf], **options)
@@ -134,7 +136,7 @@ def test_options_that_change_nothing_are_accepted(name):
 
 @pytest.mark.parametrize("options", [{}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw"}, {"weight_decay": 0, "ns_steps": 2, "lr": 0.1}])
 def test_muon(options):
-    """Muon multiplies matrices in bfloat16, so the bound is a few roundings of bfloat16."""
+    """The tolerance is a few rounding errors of bfloat16, because Muon multiplies matrices in bfloat16."""
     def steps(library):
         params = values("float32", 0, (6, 4), (4, 6), (5, 5))
         params = [param if library is torch else ours_of(param) for param in params]
@@ -175,7 +177,7 @@ def test_lbfgs(options):
     assert set(states[0]) == set(states[1]) - {"al"}
 
 
-def test_lbfgs_goes_on_from_pytorchs_state():
+def test_lbfgs_continues_from_a_state_of_pytorch():
     theirs = rosenbrock(torch, {"line_search_fn": "strong_wolfe", "max_iter": 5}, 2, "float64")
     file = io.BytesIO()
     torch.save(theirs[2].state_dict(), file)
@@ -195,7 +197,7 @@ def test_lbfgs_goes_on_from_pytorchs_state():
     assert closure().item() < before <= theirs[0][-1]
 
 
-def test_sparse_adam_wants_sparse_gradients():
+def test_sparse_adam_refuses_dense_gradients():
     for library in (gradus, torch):
         w = library.ones(2, requires_grad=True)
         optimizer = library.optim.SparseAdam([w])
@@ -231,8 +233,8 @@ AVERAGES = [{}, {"avg_fn": ("get_ema_avg_fn", 0.9)}, {"avg_fn": ("get_swa_avg_fn
 
 
 @pytest.mark.parametrize(("functions", "use_buffers"), [(functions, buffers) for functions in AVERAGES for buffers in (False, True)][:-1], ids=str)
-def test_averages_of_weights(functions, use_buffers):
-    """The last case with buffers is an error in PyTorch, which divides integers there."""
+def test_averaged_models_agree_with_pytorch(functions, use_buffers):
+    """Leaves out the last averaging function with buffers: PyTorch raises an error for it, because it writes a quotient into an integer buffer."""
     (ours, our_rates), (theirs, their_rates) = averaged(gradus, use_buffers, **functions), averaged(torch, use_buffers, **functions)
     assert our_rates == pytest.approx(their_rates, rel=1e-12)
     assert list(ours.state_dict()) == list(theirs.state_dict())
@@ -240,7 +242,7 @@ def test_averages_of_weights(functions, use_buffers):
         assert largest_difference(mine, their) <= 2e-5
 
 
-def test_wrong_arguments_of_averages():
+def test_wrong_arguments_of_averaged_models_and_swalr():
     model = gradus.nn.Linear(1, 1)
     optimizer = gradus.optim.SGD(model.parameters(), lr=1.0)
     with pytest.raises(AssertionError, match="Only one of avg_fn and multi_avg_fn should be provided"):
@@ -258,7 +260,7 @@ FOREACH = [("_foreach_add", "list"), ("_foreach_sub_", "list"), ("_foreach_mul",
 
 
 @pytest.mark.parametrize(("name", "other"), FOREACH)
-def test_functions_of_lists(name, other):
+def test_foreach_functions(name, other):
     def call(library):
         tensors, others = ([tensor if library is torch else ours_of(tensor) for tensor in values("float32", seed, (3, 2), (4,), ())] for seed in (0, 1))
         arguments = {"list": [others], "number": [2], "tensor": [others[2]], "nothing": []}[other]
@@ -269,7 +271,7 @@ def test_functions_of_lists(name, other):
         assert largest_difference(ours, theirs) <= 1e-6
 
 
-def test_lists_of_functions_have_one_length():
+def test_foreach_functions_refuse_lists_of_different_lengths():
     for library in (gradus, torch):
         with pytest.raises(RuntimeError, match="must have the same number of tensors, got 1 and 2"):
             library._foreach_add([library.ones(1)], [library.ones(1)] * 2)

@@ -1,4 +1,4 @@
-"""Sorting, selection, search and counting compared with PyTorch, for lengths and strides that reach each algorithm: insertion, radix sort, heaps,
+"""Compares sorting, selection, search and counting with PyTorch, for lengths and strides that reach each algorithm: insertion, radix sort, heaps,
 interleaved searches."""
 import math
 import random
@@ -13,7 +13,7 @@ DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16"
 
 
 def numbers(torch, dtype, sizes, seed):
-    """Returns numbers many of which are equal; of floating dtypes some are NaN, infinite or -0."""
+    """Returns numbers many of which are equal. For floating dtypes some are NaN, infinite or -0."""
     pick, n = random.Random(seed), 1
     for size in sizes:
         n *= size
@@ -24,13 +24,13 @@ def numbers(torch, dtype, sizes, seed):
 
 
 def described(tensor):
-    """Returns the values as text, in which NaN equals NaN, with sizes and dtype."""
+    """Returns the elements of a tensor as text, in which NaN equals NaN, and the sizes and the dtype."""
     return [str(v) for v in tensor.reshape(-1).tolist()], list(tensor.shape), str(tensor.dtype).split(".")[-1]
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_order(dtype, sizes):
+def test_sort_topk_and_running_extremes_agree_with_pytorch(dtype, sizes):
     def program(torch):
         x, results = numbers(torch, dtype, sizes, f"{dtype} {sizes}"), []
         for dim in range(x.ndim):
@@ -46,13 +46,14 @@ def test_order(dtype, sizes):
 
 
 def views(x):
-    """Returns a matrix and views of it with other strides."""
+    """Returns a matrix, and views of it with other strides."""
     return x, x.t(), x[:, ::2], x[::3].t()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_lines_that_lie_apart(dtype):
-    """Rows with strides are copied together in tiles; these are larger than the tiles and no multiple of them."""
+def test_sorting_strided_rows(dtype):
+    """Rows whose elements are not adjacent are copied to a buffer, several rows at a time, before they are sorted. The matrices are larger than the
+    buffer and no multiple of its size."""
     def program(torch):
         results = []
         for y in views(numbers(torch, dtype, (230, 70), f"apart {dtype}")):
@@ -69,8 +70,8 @@ def test_lines_that_lie_apart(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
 @pytest.mark.parametrize("n", [1, 2, 50, 191, 192, 3000, 70000])
-def test_elements_that_differ(dtype, n):
-    """Distinct elements, among which the k-th is found by digits alone, for small and large ranges of values."""
+def test_sort_and_kthvalue_of_distinct_elements(dtype, n):
+    """The elements are distinct, so radix selection alone finds the k-th one, in small and large ranges of values."""
     def program(torch):
         results, pick = [], random.Random(f"{dtype} {n}")
         for most in (n, 1 << 31) if "int" in dtype else (n, 1 << 23):
@@ -86,9 +87,9 @@ def test_elements_that_differ(dtype, n):
 
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 @pytest.mark.parametrize("n", [60, 400, 5000])
-def test_keys_that_agree_in_their_highest_bits(dtype, n):
-    """Two numbers far from the others make their differences relatively small, so that few or too many neighbours agree in the digits that are
-    sorted first."""
+def test_sorting_keys_that_agree_in_their_highest_bits(dtype, n):
+    """Sorts numbers of which -`most` and `most` lie far from all others. Relative to the range, the others differ little, so that many of them
+    agree in their highest bits."""
     def program(torch):
         results, pick = [], random.Random(f"alike {n}")
         for most in (1 << 40, 1 << 60):
@@ -102,7 +103,7 @@ def test_keys_that_agree_in_their_highest_bits(dtype, n):
     same(program)
 
 
-def test_cumsum_over_lines_that_lie_apart():
+def test_cumsum_over_strided_rows():
     def program(torch):
         x = torch.arange(230 * 70, dtype=torch.float64).reshape(230, 70) % 97
         return [described(torch.cumsum(y.to(getattr(torch, dtype)), dim)) for dtype in ("float32", "float64") for y in views(x) for dim in (0, 1)]
@@ -111,8 +112,8 @@ def test_cumsum_over_lines_that_lie_apart():
 
 
 @pytest.mark.parametrize("often", [2, 50, 3000])
-def test_masks(often):
-    """Masks in which one element in 2, 50 or 3000 is true, for reading and writing."""
+def test_masked_select_and_nonzero(often):
+    """About one element in `often` of each mask is true. The test reads and writes the elements that the masks select."""
     def program(torch):
         results = []
         for sizes in ((4001,), (70, 61), (9, 20, 30), (130, 1)):
@@ -132,7 +133,7 @@ def test_masks(often):
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:-1])
-def test_search(dtype):
+def test_isin_and_searchsorted(dtype):
     def program(torch):
         results = []
         for n in (0, 1, 16, 17, 64, 65, 3000):
@@ -147,7 +148,7 @@ def test_search(dtype):
     same(program)
 
 
-def test_places_of_runs_and_counts():
+def test_unique_with_inverse_and_counts():
     def program(torch):
         results = []
         for dtype in ("int64", "uint8", "float32"):
@@ -163,7 +164,7 @@ def test_places_of_runs_and_counts():
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-def test_distinct_complex_numbers(dtype):
+def test_unique_of_complex_numbers(dtype):
     """Complex numbers are ordered by the real part, then by the imaginary part, as in NumPy. Each NaN is distinct, and zeros of both signs are
     equal."""
     parts = numbers(gradus, "int64", (2, 60), f"distinct {dtype}") % 3
@@ -182,8 +183,8 @@ def test_distinct_complex_numbers(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint64", "int16"])
 @pytest.mark.parametrize("n", [0, 1, 2, 49, 1000, 5000, 70000])
-def test_distinct_elements_of_any_spread(dtype, n):
-    """Keys that differ in their highest bits, only in their lowest bits, or that are equal, so that few or all agree in the bits that are sorted
+def test_unique_of_keys_of_any_distribution(dtype, n):
+    """The keys differ in their highest bits, differ only in their lowest bits, or are equal. So few or all keys agree in the bits that are sorted
     first."""
     random = np.random.default_rng(n)
     if dtype.startswith("float"):

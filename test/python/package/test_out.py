@@ -1,4 +1,4 @@
-"""out=: every function that makes new tensors writes its result into the given tensors."""
+"""Tests out=: every function that makes new tensors writes its result into the given tensors."""
 import re
 
 import pytest
@@ -30,7 +30,7 @@ def with_out(call):
 
 
 @pytest.mark.parametrize("call", ONE)
-def test_one_result(call):
+def test_out_of_functions_with_one_result(call):
     expected = eval(call, NAMES)
     for out in (torch.empty(0, dtype=expected.dtype), torch.empty_like(expected), torch.empty(tuple(reversed(expected.shape)), dtype=expected.dtype).permute([*reversed(range(expected.dim()))])):
         assert eval(with_out(call), {**NAMES, "out": out}) is out
@@ -38,7 +38,7 @@ def test_one_result(call):
 
 
 @pytest.mark.parametrize("call", SEVERAL)
-def test_several_results(call):
+def test_out_of_functions_with_several_results(call):
     expected = eval(call, NAMES)
     out = tuple(torch.empty(0, dtype=e.dtype) for e in expected)
     given = eval(with_out(call), {**NAMES, "out": out})
@@ -46,13 +46,13 @@ def test_several_results(call):
     assert all(g is o and torch.equal(o, e) for g, o, e in zip(given, out, expected))
 
 
-def test_an_argument_may_be_written():
+def test_out_may_be_an_argument():
     y = x.clone()
     assert torch.deg2rad(y, out=y) is y
     assert torch.equal(y, torch.deg2rad(x))
 
 
-def test_dtypes():
+def test_results_are_converted_to_the_dtype_of_out():
     assert torch.arange(4, out=torch.empty(0)).dtype == torch.float32
     assert torch.zeros(2, out=torch.ones(2, dtype=torch.int8)).tolist() == [0, 0]
     assert torch.kron(x, x, out=torch.empty(4, 9, dtype=torch.float64)).dtype == torch.float64
@@ -68,12 +68,12 @@ def test_dtypes():
     ("torch.sort(x, out=v)", TypeError, "argument 'out' must be tuple of Tensors, not"),
     ("torch.cat([x, x], out=3)", TypeError, "argument 'out' must be Tensor, not int"),
 ])
-def test_errors(call, error, message):
+def test_invalid_out_arguments_are_refused(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         eval(call, {**NAMES, "g": torch.ones(2, 3, requires_grad=True), "v": torch.empty(0)})
 
 
-def test_nothing_is_written_unless_all_can_be():
+def test_nothing_is_written_if_one_out_tensor_is_refused():
     values, low = torch.full((2,), 9.0), torch.zeros(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="automatic differentiation"):
         torch.aminmax(x, dim=1, out=(values, low))
@@ -97,7 +97,7 @@ BAD = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("where", [0, 1])
-def test_nothing_is_written_into_bad_outs(name, bad, where):
+def test_nothing_is_written_into_invalid_out_tensors(name, bad, where):
     outs = [torch.full((2,), 9.0), torch.full((2,), 9)]
     outs[where] = BAD[bad]()
     before = [None if out.device.type == "meta" else out.tolist() for out in outs]
@@ -107,16 +107,16 @@ def test_nothing_is_written_into_bad_outs(name, bad, where):
         assert [None if out.device.type == "meta" else out.tolist() for out in outs] == before
         assert all(out.shape == (2,) for out in outs)
     else:
-        assert where == 1 and name in ("vecdot", "msort", "digamma", "gather", "take")  # these take one out tensor only
+        assert where == 1 and name in ("vecdot", "msort", "digamma", "gather", "take")  # these functions take one out tensor only
 
 
 @pytest.mark.parametrize("name, least", [("flipud", 1), ("fliplr", 2)])
-def test_flips_want_dimensions(name, least):
+def test_flipud_and_fliplr_refuse_too_few_dimensions(name, least):
     with pytest.raises(RuntimeError, match=f"Input must be >= {least}-d"):
         getattr(torch, name)(torch.zeros((2,) * (least - 1)))
 
 
-def test_numbers_that_tensors_stand_for():
+def test_fill_with_a_zero_dimensional_tensor():
     value = torch.tensor(2.0, requires_grad=True)
     y = torch.ones(3).fill_(value)
     y.sum().backward()
@@ -136,7 +136,7 @@ def test_numbers_that_tensors_stand_for():
 zeros(2, dtype=torch.float32)|ones(2, dtype=torch.float32)|eye(2, dtype=torch.float32)|full((2,), 1, dtype=torch.float32)|empty(2, dtype=torch.float32)|arange(2, dtype=torch.float32)
 linspace(0, 1, 2, dtype=torch.float32)|logspace(0, 1, 2, dtype=torch.float32)|rand(2, dtype=torch.float32)|randn(2, dtype=torch.float32)|randint(0, 2, (2,), dtype=torch.float32)|randperm(2, dtype=torch.float32)
 """.replace("\n", "|").strip("|").split("|"))
-def test_another_dtype_than_that_of_out(call):
+def test_factories_refuse_a_dtype_that_differs_from_out(call):
     out = torch.full((3,), 7.0, dtype=torch.float64)
     with pytest.raises(RuntimeError, match=r"^dtype Float does not match dtype of out parameter \(Double\)$"):
         eval("torch." + with_out(call), {"torch": torch, "out": out})
@@ -145,13 +145,13 @@ def test_another_dtype_than_that_of_out(call):
     assert eval("torch." + with_out(call), {"torch": torch, "out": same}) is same
 
 
-def test_another_dtype_than_that_of_a_sum():
+def test_sum_with_dtype_and_out():
     assert torch.sum(x, 1, dtype=torch.float64, out=torch.empty(2, dtype=torch.float64)).dtype == torch.float64
 
 
 @pytest.mark.parametrize("function", ["max", "min", "sort", "topk", "kthvalue", "median", "mode", "cummax", "cummin"])
 @pytest.mark.parametrize("dtype, name", [(torch.int32, "Int"), (torch.float32, "Float"), (torch.float64, "Double")])
-def test_indices_are_of_64_bits(function, dtype, name):
+def test_out_tensors_for_indices_must_be_int64(function, dtype, name):
     values, indices = torch.full((1,), 7.0), torch.full((1,), 7, dtype=dtype)
     in_c = name.lower()
     expected = {"kthvalue": "output indices must be of scalar type Long", "mode": f"expected scalar type 'Long' but got '{name}' for indices output",

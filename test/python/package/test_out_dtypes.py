@@ -1,5 +1,5 @@
-"""out= of every dtype and of three shapes, for every function that has it: accepted, refused or warned about where PyTorch does so, with PyTorch's
-texts."""
+"""Tests out= of every dtype and of three shapes, for every function that has it. An out tensor is accepted, refused or warned about where PyTorch
+does so, with PyTorch's texts."""
 import re
 import warnings
 
@@ -11,16 +11,17 @@ from oracle import torch
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 
-# See docs/differences.md: for these PyTorch converts into any dtype, and then refuses some for lack of a kernel.
+# Functions for which PyTorch accepts out= of any dtype and converts to it, but then fails for some dtypes for which it has no kernel
+# (docs/differences.md).
 LOSES = {"sum", "prod", "mean", "nansum", "nanmean", "logsumexp", "cumsum", "cumprod", "var", "std", "linspace"}
-# Functions for which PyTorch's text depends on an internal function or is that of an internal check.
+# Functions for which PyTorch's error text comes from an internal function or an internal check.
 WORDS = {"geqrf", "householder_product", "orgqr", "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "solve_triangular", "multigammaln", "mvlgamma", "max", "min", "mv", "matmul", "inner", "median", "nanmedian", "searchsorted", "bucketize", "heaviside", "diag", "mean", "logsumexp", "abs", "absolute", "lerp", "ihfftn", "ihfft2", "lstsq", "narrow_copy", "matrix_power"}
-# Functions for which PyTorch has several implementations of out=, by shapes and dtypes; some accept another dtype or warn.
+# Functions that PyTorch implements in several ways, chosen by shapes and dtypes. Some of these ways accept another dtype of out=, or warn.
 SEVERAL_WAYS = {"diff", "ldexp", "matmul", "inner", "lerp", "abs", "absolute", "ifft", "ihfft", "ihfftn", "ihfft2", "lstsq", "mode", "narrow_copy", "addbmm"}
 
 
 def functions():
-    """Returns {name: (home, operators)} of the functions that have out= in Gradus and in PyTorch."""
+    """Returns {name: (module, operators)} of the functions that have out= in Gradus and in PyTorch."""
     found = {}
     for (home, name), function in operator_calls.functions(operator_calls.OPERATORS).items():
         operators = [s.operator for s in function.signatures if any(p.name == "out" for p in s.parameters)]
@@ -41,14 +42,15 @@ def to_torch(value):
 
 
 def calls(operator):
-    """Yields the samples of an operator with float32, int64 and complex64 arguments."""
+    """Yields {name: value} of the sample arguments that the schema gives for an operator, with float32, int64 and complex64 tensors."""
     for text in operator_calls.sample_texts(operator):
         for dtype in ("float32", "int64", "complex64"):
             yield operator_calls.arguments(operator, text, getattr(gradus, dtype))
 
 
 def outs(module, results, where, dtype, kind):
-    """Returns tensors for the results. The tensor for result number `where` has the given dtype, and is empty, fits, or is larger."""
+    """Returns out tensors for the results of a call. The tensor for result number `where` has the given dtype, and is empty, fits the result, or is
+    larger."""
     def out(i, result):
         shape = {"empty": (0,), "fits": tuple(result.shape), "larger": (*result.shape, 2)}[kind]
         return module.zeros(shape, dtype=getattr(module, dtype if i == where else str(result.dtype).split(".")[1]))
@@ -57,8 +59,8 @@ def outs(module, results, where, dtype, kind):
 
 
 def resized(seen):
-    """Returns the beginnings of the warnings about the sizes of out=. The sizes in them are left out, because some functions of PyTorch name
-    intermediate sizes."""
+    """Returns the first 40 characters of each warning about the size of out=. The sizes come later in the text and are not compared, because some
+    functions of PyTorch name sizes of intermediate results."""
     return {text[:40] for text in (str(one.message) for one in seen) if "out tensor" in text}
 
 
@@ -67,7 +69,7 @@ def without_name(text):
 
 
 def outcome(function, operator, values, given):
-    """Returns the outcome of a call and the out tensors after it."""
+    """Calls the function with the out tensors `given`. Returns what the call returned or raised, and the elements of these tensors after the call."""
     before = [out.tolist() for out in given]
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -89,7 +91,7 @@ def same(name, ours, theirs):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_dtypes_and_shapes(name):
+def test_out_of_every_dtype_and_shape_behaves_as_in_pytorch(name):
     home, operators = FUNCTIONS[name]
     ours, theirs = getattr(operator_calls.HOMES[home], name), getattr({"function": torch, "linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows}.get(home, torch._C._nn), name, None)
     for operator in operators:
@@ -111,7 +113,7 @@ def test_dtypes_and_shapes(name):
                         assert same(name, found, expected), (values, dtype, kind, found, expected)
 
 
-def test_a_warning_may_be_an_error():
+def test_a_resize_warning_turned_into_an_error_leaves_out_unchanged():
     x, out = gradus.ones(2), gradus.zeros(3)
     for call in (lambda: gradus.add(x, x, out=out), lambda: gradus.cat([x], out=out), lambda: gradus.sort(x, out=(gradus.zeros(2), out.long())),
                  lambda: gradus.arange(2.0, out=out), lambda: gradus.sum(x, out=out)):
@@ -131,7 +133,7 @@ torch.nn.functional.normalize(x, out=o)
 
 
 @pytest.mark.parametrize("call", IN_PYTHON)
-def test_functions_in_python(call):
+def test_out_of_functions_written_in_python(call):
     for dtype in DTYPES:
         for size in (0, 7):
             results = []
@@ -149,7 +151,7 @@ def test_functions_in_python(call):
 
 
 @pytest.mark.parametrize("name", ["sum", "nansum", "prod", "mean", "nanmean", "var", "std", "logsumexp", "cumsum", "cumprod"])
-def test_out_loses_nothing(name):
+def test_out_refuses_lossy_conversions(name):
     """Floating-point results are not written to integer tensors, and are computed in the dtype of a wider out=."""
     x, function = gradus.tensor([1.5, 2.7]), getattr(gradus, name)
     for dtype in (gradus.int16, gradus.bool):
@@ -162,7 +164,7 @@ def test_out_loses_nothing(name):
             continue
         out = gradus.zeros(2 if name.startswith("cum") else (), dtype=wide)
         found, wanted = function(x.to(dtype), 0, out=out), function(x.to(dtype).to(wide), 0)
-        if name == "logsumexp":  # exp is computed in the dtype of the input, or float32
+        if name == "logsumexp":  # exp is computed in the dtype of the input, or in float32 for 16-bit dtypes
             assert (found - wanted).abs() < (found.to(dtype) - wanted).abs() / 2
         else:
             assert gradus.equal(found, wanted)
@@ -181,7 +183,7 @@ m.linalg.inv(q, out=o)|m.linalg.cholesky(q @ q.mT, out=o)|m.linalg.solve(q, q, o
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", RESIZED)
-def test_an_out_that_is_resized_lies_as_the_result_does(call):
+def test_a_resized_out_has_the_strides_of_the_result(call):
     found = []
     for m in (gradus, torch):
         x = m.arange(24, dtype=m.float64).reshape(2, 3, 4).sin().transpose(0, 2)

@@ -1,5 +1,5 @@
-"""Calls that read and write overlapping memory, or write an element twice: refused or warned about exactly where PyTorch does so, with PyTorch's
-texts."""
+"""Tests calls that read and write overlapping memory, or write an element twice. Gradus refuses or warns about a call exactly where PyTorch does so,
+with PyTorch's texts."""
 import re
 import warnings
 
@@ -9,7 +9,7 @@ import gradus
 from oracle import torch
 
 
-# x is a vector of 12 floats, m is the 3 x 4 matrix over the same memory, i has indices and b is a mask.
+# x is a vector of 12 floats, m is the 3 x 4 matrix over the memory of x, i contains indices and b is a mask.
 SETUP = "x = torch.arange(12.0); m = x.view(3, 4); i = torch.tensor([0, 2]); b = torch.tensor([True, False, True]); "
 
 REFUSED = """
@@ -41,7 +41,8 @@ WARNED = [
 
 
 def run(module, call):
-    """Returns ("raises", class, text) or ("gives", x, texts of warnings)."""
+    """Returns ("raises", class, text, elements of x), or ("gives", elements of x, texts of the warnings), after the statements of SETUP and of
+    `call`."""
     names = {"torch": module}
     *before, last = (SETUP + call).split("; ")
     with warnings.catch_warnings(record=True) as seen:
@@ -55,27 +56,27 @@ def run(module, call):
 
 
 @pytest.mark.parametrize("call", REFUSED)
-def test_refused(call):
+def test_overlapping_writes_that_are_refused(call):
     ours, theirs = run(gradus, call), run(torch, call)
     assert theirs[0] == "raises"
     assert ours == theirs
 
 
 @pytest.mark.parametrize("call", ALLOWED)
-def test_allowed(call):
+def test_overlapping_writes_that_are_allowed(call):
     ours, theirs = run(gradus, call), run(torch, call)
     assert theirs[0] == "gives"
     assert ours == theirs
 
 
 @pytest.mark.parametrize("call", WARNED)
-def test_warned(call):
+def test_writes_to_expanded_tensors_that_warn(call):
     ours, theirs = run(gradus, call), run(torch, call)
     assert theirs[0] == "gives" and "on expanded tensors is deprecated" in theirs[2][0]
     assert ours == theirs
 
 
-def test_a_warning_may_be_an_error():
+def test_a_warning_turned_into_an_error_leaves_the_tensor_unchanged():
     x = gradus.zeros(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

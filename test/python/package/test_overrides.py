@@ -1,4 +1,4 @@
-"""Modes that intercept calls, and what torch.overrides says about functions, compared with PyTorch."""
+"""Compares modes that intercept calls, and the functions of torch.overrides, with PyTorch."""
 import copy
 import io
 import operator
@@ -9,14 +9,15 @@ import warnings
 import gradus
 import numpy
 import pytest
-from both import part
+from both import submodule
 from nn_programs import attempt, same
 
 from oracle import needs_torch, torch
 
 
 def recording(t, **answers):
-    """Returns a mode that records names and types, and computes some functions itself."""
+    """Returns a class of modes that record the names and types of the calls that they receive. For the functions named in `answers` a mode returns
+    answers[name]."""
 
     class Mode(t.overrides.TorchFunctionMode):
         def __init__(self, label=""):
@@ -31,8 +32,8 @@ def recording(t, **answers):
 
 
 @same
-def test_calls_reach_the_mode(t):
-    part(t, "overrides")
+def test_a_torch_function_mode_receives_calls(t):
+    submodule(t, "overrides")
     x, y = t.ones(2, 3), t.nn.Parameter(t.ones(3))
     with recording(t)() as mode:
         for call in (lambda: x + y, lambda: x * 2, lambda: t.neg(x), lambda: x @ y, lambda: x.add(1, alpha=2), lambda: t.add(x, 1), lambda: t.ones(2),
@@ -46,8 +47,8 @@ def test_calls_reach_the_mode(t):
 
 
 @same
-def test_functions_of_tensors_given_one_by_one(t):
-    part(t, "overrides")
+def test_functions_with_variable_numbers_of_tensors_call_torch_function(t):
+    submodule(t, "overrides")
 
     class Recorded(t.Tensor):
         @classmethod
@@ -64,8 +65,8 @@ def test_functions_of_tensors_given_one_by_one(t):
 
 
 @same
-def test_names_of_functions_in_modules(t):
-    part(t, "overrides")
+def test_a_mode_receives_functions_of_linalg_fft_and_special(t):
+    submodule(t, "overrides")
     x = t.eye(2).requires_grad_()
     with recording(t)() as mode:
         for call in (lambda: t.linalg.solve(x, x), lambda: t.linalg.matmul(x, x), lambda: t.fft.fft(x), lambda: t.special.entr(x), lambda: t.special.psi(x), lambda: t.digamma(x),
@@ -87,8 +88,8 @@ def test_names_of_functions_in_modules(t):
 
 
 @same
-def test_answers_of_a_mode(t):
-    part(t, "overrides")
+def test_results_of_a_mode_replace_those_of_the_function(t):
+    submodule(t, "overrides")
     with recording(t, add=3, ones="made", __get__="read")():
         yield t.add(t.zeros(1), 1), t.zeros(1) + 1, t.ones(5), t.zeros(1).shape
     yield t.ones(1) + 1
@@ -96,7 +97,7 @@ def test_answers_of_a_mode(t):
 
 @same
 def test_nested_modes(t):
-    part(t, "overrides")
+    submodule(t, "overrides")
     kind = recording(t)
     outer, inner = kind("outer"), kind("inner")
     with outer, inner:
@@ -113,8 +114,8 @@ def test_nested_modes(t):
 
 
 @same
-def test_errors_leave_the_stack(t):
-    part(t, "overrides")
+def test_an_exception_in_a_mode_keeps_the_mode_stack_valid(t):
+    submodule(t, "overrides")
 
     class Failing(t.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -128,8 +129,8 @@ def test_errors_leave_the_stack(t):
 
 
 @same
-def test_not_implemented(t):
-    part(t, "overrides")
+def test_a_mode_that_returns_not_implemented(t):
+    submodule(t, "overrides")
 
     class Mode(t.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -153,8 +154,8 @@ def test_not_implemented(t):
 
 
 @same
-def test_modes_are_of_a_thread(t):
-    part(t, "overrides")
+def test_modes_are_thread_local(t):
+    submodule(t, "overrides")
     seen = []
     with recording(t)() as mode:
         other = threading.Thread(target=lambda: seen.append((t.ones(2) + 1, len(mode.seen))))
@@ -166,7 +167,7 @@ def test_modes_are_of_a_thread(t):
 
 @same
 def test_backward_and_hooks_inside_of_a_mode(t):
-    part(t, "overrides")
+    submodule(t, "overrides")
     x = t.ones(2, requires_grad=True)
     with t.overrides.BaseTorchFunctionMode():
         layer = t.nn.Linear(2, 1)
@@ -180,8 +181,8 @@ def test_backward_and_hooks_inside_of_a_mode(t):
 
 
 @same
-def test_functions_that_can_be_taken_over(t):
-    overrides = part(t, "overrides")
+def test_wrap_torch_function_and_handle_torch_function(t):
+    overrides = submodule(t, "overrides")
 
     @overrides.wrap_torch_function(lambda x, y=None: (x, y))
     def double(x, y=None):
@@ -201,7 +202,7 @@ def test_functions_that_can_be_taken_over(t):
     yield [name for _, name, _, _, _ in mode.seen if name != "wrapped"][:2]
 
 
-def test_overridable_functions():
+def test_get_overridable_functions():
     found = gradus.overrides.get_overridable_functions()
     assert gradus.add in found[gradus] and gradus.Tensor.add in found[gradus.Tensor] and gradus.manual_seed not in found[gradus]
     assert len(found[gradus]) > 300 and len(gradus.overrides.get_testing_overrides()) > 800
@@ -211,7 +212,7 @@ def test_overridable_functions():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_mode_may_push_and_pop_in_any_order():
+def test_push_and_pop_of_the_mode_stack():
     with pytest.raises(RuntimeError, match="no mode to pop"):
         gradus._C._pop_torch_function_stack()
     gradus._C._push_on_torch_function_stack(gradus.overrides.BaseTorchFunctionMode())
@@ -219,7 +220,7 @@ def test_a_mode_may_push_and_pop_in_any_order():
     gradus._C._pop_torch_function_stack()
 
 
-def test_functions_of_pytorch_find_their_counterparts():
+def test_functions_of_pytorch_given_gradus_tensors():
     x = gradus.arange(6.0).reshape(2, 3).requires_grad_()
     distance = torch.nn.PairwiseDistance()(x, gradus.ones(3))
     assert type(distance) is gradus.Tensor and distance.tolist() == gradus.nn.PairwiseDistance()(x, gradus.ones(3)).tolist() and distance.requires_grad
@@ -238,7 +239,7 @@ def test_functions_of_pytorch_find_their_counterparts():
 
 
 def logging(t):
-    """Returns a subclass of Tensor that records the names of the functions its __torch_function__ receives, and the list of names."""
+    """Returns (a subclass of Tensor, a list). The subclass appends to the list the names of the functions that its __torch_function__ receives."""
     seen = []
 
     class Logged(t.Tensor):
@@ -251,8 +252,8 @@ def logging(t):
     return Logged, seen
 
 
-def asked(t, call, dtype="float32"):
-    """Returns the names that the __torch_function__ of a subclass receives during a call."""
+def functions_received(t, call, dtype="float32"):
+    """Returns the names of the functions that the __torch_function__ of a subclass receives during a call."""
     kind, seen = logging(t)
     tensor = t.ones(2, 2, dtype=getattr(t, dtype)).as_subclass(kind)
     seen.clear()
@@ -267,10 +268,11 @@ def asked(t, call, dtype="float32"):
 
 # Methods for which __torch_function__ receives other calls than in PyTorch, with the reason.
 NOT_ASKED_ALIKE = {
-    "_grad": "another name of grad, which is told by the name it was read by",
+    "_grad": "another name of grad; __torch_function__ receives the name by which the gradient was read",
     "logsumexp": "dim may be absent here",
-    "__dir__": "that of object",
-    "__rdiv__": "refuses no arguments before it asks, as all slots do; test_what_subclasses_are_asked_by_operators calls these with arguments",
+    "__dir__": "the method is that of object",
+    "__rdiv__": "like all slots it calls __torch_function__ before it checks its arguments; "
+                "test_torch_function_of_subclasses_receives_arithmetic_operators calls these with arguments",
 }
 NOT_ASKED_ALIKE.update(dict.fromkeys(("__floordiv__", "__ipow__", "__pow__", "__rfloordiv__", "__rlshift__", "__rmatmul__", "__rmod__", "__rpow__", "__rrshift__",
                                       "__rsub__", "__rtruediv__"), NOT_ASKED_ALIKE["__rdiv__"]))
@@ -280,18 +282,18 @@ METHODS = sorted(set(dir(gradus.Tensor)) & set(dir(torch.Tensor)) - {"__class__"
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_what_subclasses_are_asked(name):
+def test_torch_function_of_subclasses_receives_methods(name):
     def use(tensor):
         value = getattr(tensor, name)
         return value() if callable(value) else None
 
-    ours, theirs = asked(gradus, use), asked(torch, use)
-    if theirs == ([], "TypeError"):  # arguments are missing, so __torch_function__ is not called
+    ours, theirs = functions_received(gradus, use), functions_received(torch, use)
+    if theirs == ([], "TypeError"):  # arguments are missing, so PyTorch does not call __torch_function__
         return
     assert (ours[0] != theirs[0]) == (name in NOT_ASKED_ALIKE), (ours, theirs)
 
 
-def test_each_exception_has_a_method():
+def test_listed_exceptions_name_existing_methods():
     needs_torch()
     assert not NOT_ASKED_ALIKE.keys() - set(METHODS)
 
@@ -301,19 +303,19 @@ ARITHMETIC = [getattr(operator, name) for name in ("add", "sub", "mul", "truediv
 
 
 @same
-def test_what_subclasses_are_asked_by_operators(t):
+def test_torch_function_of_subclasses_receives_arithmetic_operators(t):
     plain = t.ones(2, 2, dtype=t.int64)
     for function in ARITHMETIC:
-        yield function.__name__, asked(t, lambda x: function(x, 2), "int64"), asked(t, lambda x: function(x, plain), "int64"), asked(t, lambda x: function(plain, x), "int64")
-        if function not in (operator.truediv, operator.matmul):  # int @ tensor does not call __torch_function__ in Gradus: no operand is a matrix
-            yield asked(t, lambda x: function(2, x), "int64")
+        yield function.__name__, functions_received(t, lambda x: function(x, 2), "int64"), functions_received(t, lambda x: function(x, plain), "int64"), functions_received(t, lambda x: function(plain, x), "int64")
+        if function not in (operator.truediv, operator.matmul):  # in Gradus int @ tensor does not call __torch_function__, because the int is no matrix
+            yield functions_received(t, lambda x: function(2, x), "int64")
     for function in (operator.neg, operator.pos, operator.abs, operator.invert):
-        yield asked(t, function, "int64")
-    yield [name.replace("rtruediv", "rdiv") for name in asked(t, lambda x: 2 / x)[0]]
+        yield functions_received(t, function, "int64")
+    yield [name.replace("rtruediv", "rdiv") for name in functions_received(t, lambda x: 2 / x)[0]]
 
 
 @same
-def test_what_subclasses_are_asked_by_calls(t):
+def test_torch_function_of_subclasses_receives_calls(t):
     for call in (len, lambda x: float(x[0, 0]), lambda x: int(x[0, 0]), lambda x: complex(x[0, 0]), lambda x: bool(x[0, 0]), lambda x: f"{x[0, 0]:.2f}", repr, str, lambda x: 1 in x, list,
                  lambda x: [*x], reversed, numpy.asarray, numpy.array, copy.copy, lambda x: x.new_tensor([1]), lambda x: x.new(2), lambda x: x.type(t.float64), lambda x: x.numpy(force=True),
                  lambda x: x.map_(x, lambda a, b: a + b), lambda x: x.map2_(x, x, lambda a, b, c: a), lambda x: x.apply_(lambda a: a), lambda x: x.__dlpack__(), lambda x: x.is_set_to(x),
@@ -323,11 +325,11 @@ def test_what_subclasses_are_asked_by_calls(t):
                  lambda x: t.unique(x, dim=0), lambda x: t.unique(input=x), t.unique_consecutive, lambda x: t.histogramdd(x, [2, 2]), lambda x: t.histogramdd(x, [t.ones(2)] * 2),
                  lambda x: t.einsum("ij,jk", x, x), lambda x: t.einsum("ij,jk", [x, x]), lambda x: t.tensordot(x, x), lambda x: t.atleast_1d(x, x), lambda x: t.chain_matmul(x, x),
                  lambda x: t.lobpcg(x, 1), t.nonzero, lambda x: t.nonzero(x, as_tuple=True), t.lu, lambda x: x.lu(), t.is_conj, t.get_device, t.sym_not, t.sym_float, t.is_nonzero):
-        yield asked(t, call)
+        yield functions_received(t, call)
 
 
 @same
-def test_the_function_a_subclass_gets_is_the_public_one(t):
+def test_torch_function_receives_the_public_function(t):
     answers = []
 
     class Told(t.Tensor):
@@ -344,7 +346,7 @@ def test_the_function_a_subclass_gets_is_the_public_one(t):
 
 
 @same
-def test_answers_that_slots_refuse(t):
+def test_torch_function_results_of_special_methods(t):
     def answering(answer):
         class Answering(t.Tensor):
             @classmethod
@@ -358,7 +360,7 @@ def test_answers_that_slots_refuse(t):
         yield attempt(call, answering(answer))[0]
 
 
-def test_modes_get_hand_written_methods():
+def test_a_mode_receives_methods_written_in_c():
     with recording(gradus)() as mode:
         x = gradus.ones(2)
         x.dim(), len(x), x.tolist(), numpy.asarray(x), x.is_shared(), 1 - x
@@ -381,7 +383,7 @@ def labelled(reduced, label):
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_files_keep_what_a_class_says_of_its_objects(zipped):
+def test_save_uses_reduce_ex_of_subclasses(zipped):
     file = io.BytesIO()
     gradus.save([gradus.arange(3).as_subclass(Reduced)], file, _use_new_zipfile_serialization=zipped)
     file.seek(0)

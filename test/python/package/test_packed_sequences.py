@@ -1,4 +1,4 @@
-"""Padded and packed sequences (nn.utils.rnn), and ctc_loss over them: values, gradients, order, texts and errors are PyTorch's."""
+"""Checks that values, gradients, order, texts and errors of padded and packed sequences (nn.utils.rnn), and of ctc_loss over them, are PyTorch's."""
 import random
 
 import numpy
@@ -26,13 +26,13 @@ X = "P = torch.nn.utils.rnn; T = torch.tensor; A = torch.arange(24.0).view(4, 3,
     "p = P.pack_sequence(S, False); p.to(torch.float32) is p", "P.pack_sequence(S, False).double()", "P.pack_sequence(S, False).long().data", "P.pack_sequence(S, False).half().data.dtype", "P.pack_sequence(S, False).is_cuda",
     "P.pack_sequence(S, False).to('cpu', torch.int64)", "P.pack_sequence(S, False).byte().data.dtype, P.pack_sequence(S, False).char().data.dtype, P.pack_sequence(S, False).short().data.dtype",
     "P.PackedSequence._fields", "P.pack_sequence(S, False).cpu().int().data", "data, *rest = P.pack_sequence(S, False); data"])
-def test_texts_and_errors(expression):
+def test_repr_and_errors_of_packing_functions(expression):
     check(X + expression)
 
 
 @pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("first", [False, True])
-def test_through_a_network_and_back(name, first):
+def test_recurrent_networks_on_packed_sequences(name, first):
     needs_torch()
 
     def run(t):
@@ -89,7 +89,7 @@ C = "F = torch.nn.functional; T = torch.tensor; x = torch.arange(90.0).view(6, 3
     "F.ctc_loss(x, y[:2], i, n)", "F.ctc_loss(x[:, 0], y[0], T(6), T(2), reduction='none')", "F.ctc_loss(x[:, 0], y[0], [6], [2])", "F.ctc_loss(x, y, [1, 1, 1], n, reduction='none', zero_infinity=True)",
     "F.ctc_loss(x, y, [0, 0, 0], [0, 0, 1], reduction='none')", "F.ctc_loss(x[:, :0], y[:0], [], [])", "torch.nn.CTCLoss(reduction='sum')(x, y, T(i), T(n))", "torch.nn.CTCLoss(1, 'sum', True)",
     "F.ctc_loss(x.requires_grad_(), y, i, n, reduction='none').grad_fn"])
-def test_texts_and_errors_of_ctc_loss(expression):
+def test_results_and_errors_of_ctc_loss(expression):
     check(C + expression)
 
 
@@ -103,14 +103,14 @@ def test_ctc_loss_has_no_second_derivative(library):
         library.autograd.grad(slope.sum(), x)
 
 
-def test_ctc_loss_reads_no_label_that_is_no_class():
+def test_ctc_loss_refuses_labels_out_of_range():
     x = gradus.zeros(4, 1, 3).log_softmax(-1)
     with pytest.raises(IndexError, match="Target 7 is out of bounds."):
         gradus.nn.functional.ctc_loss(x, gradus.tensor([[7]]), [4], [1])
     assert gradus.nn.functional.ctc_loss(x, gradus.tensor([[1, 7]]), [4], [1]).isfinite()
 
 
-def test_ctc_loss_of_batch_tensors():
+def test_vmap_of_ctc_loss():
     x, y = gradus.randn(3, 6, 2, 4).log_softmax(-1), gradus.tensor([[1, 2], [3, 1]])
     losses = gradus.vmap(lambda x: gradus.nn.functional.ctc_loss(x, y, [6, 6], [2, 2]))(x)
     gradus.testing.assert_close(losses, gradus.stack([gradus.nn.functional.ctc_loss(one, y, [6, 6], [2, 2]) for one in x]))

@@ -1,4 +1,4 @@
-"""nn.utils.parametrize and parametrizations: values, keys, repr and errors are PyTorch's."""
+"""Checks that values, keys, repr and errors of nn.utils.parametrize and of parametrizations are PyTorch's."""
 import copy
 import pickle
 
@@ -7,7 +7,7 @@ from nn_programs import attempt, same
 
 
 def kinds(t):
-    """Returns parametrizations of all kinds."""
+    """Returns parametrizations of several kinds: with and without right_inverse, and with several tensors."""
 
     class Symmetric(t.nn.Module):
         def forward(self, x):
@@ -38,7 +38,7 @@ def kinds(t):
 
 
 @same
-def test_one_and_several(t):
+def test_register_one_and_several_parametrizations(t):
     P = t.nn.utils.parametrize
     Symmetric, Exp, Plus, RankOne = kinds(t)
     for made in ([Symmetric], [Exp], [Plus], [RankOne], [Symmetric, Exp], [Exp, Symmetric, Plus], [RankOne, Plus]):
@@ -60,7 +60,7 @@ def test_one_and_several(t):
 
 
 @same
-def test_buffers_and_several_tensors(t):
+def test_parametrized_buffers_and_several_tensors(t):
     P, (_, Exp, Plus, _) = t.nn.utils.parametrize, kinds(t)
     norm = t.nn.BatchNorm1d(3)
     P.register_parametrization(norm, "running_var", Exp())
@@ -76,7 +76,7 @@ def test_buffers_and_several_tensors(t):
 
 
 @same
-def test_cached(t):
+def test_cached_parametrizations(t):
     P, (_, Exp, _, _) = t.nn.utils.parametrize, kinds(t)
     layer = P.register_parametrization(t.nn.Linear(2, 2), "weight", Exp())
     with P.cached():
@@ -88,7 +88,7 @@ def test_cached(t):
 
 
 @same
-def test_wrong_parametrizations(t):
+def test_invalid_parametrizations_are_refused(t):
     P = t.nn.utils.parametrize
 
     def kind(forward, inverse=None):
@@ -152,8 +152,8 @@ def test_orthogonal(t):
 
 @same(tolerance=2e-4)
 def test_orthogonal_matrices(t):
-    """orthogonal with each map, with and without trivialization, for square, tall and wide matrices: weight, gradient, stored parameters, and a
-    step."""
+    """parametrizations.orthogonal agrees with PyTorch for each orthogonal_map, with and without trivialization, for square, tall and wide matrices.
+    The weight, its gradient, the stored parameters and an optimizer step are compared."""
     for sizes in ((4, 4), (6, 3), (3, 6)):
         for kind in ("matrix_exp", "cayley", "householder", None):
             for trivial in (True, False):

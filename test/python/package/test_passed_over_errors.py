@@ -1,4 +1,5 @@
-"""Ignored errors: repr, attributes, comparisons and finalizers may swallow an error, which must not stay pending for the next call."""
+"""Checks that an exception that repr, hasattr, a comparison or a finalizer swallows does not stay pending in the library. Otherwise the next call
+would raise it."""
 import copy
 import gc
 import operator
@@ -11,7 +12,7 @@ from gradus import _C
 
 
 def overwritten_view():
-    """Returns a tensor whose grad_fn cannot be computed: its base was written, and it is one of several views of a multi-view operator."""
+    """Returns a tensor whose grad_fn cannot be computed, because its base was written and it is one of several views that one operator returned."""
     base = gradus.ones(2, 2, requires_grad=True).clone()
     view = base.unbind()[0]
     with gradus.no_grad():
@@ -43,12 +44,12 @@ STATES = {
     "conjugate": lambda: gradus.ones(2, 2, dtype=gradus.complex64).conj(),
     "quantized": lambda: gradus.zeros(3, dtype=gradus.qint8),
 }
-# Methods that wait for input, end the process, or change what other tests see.
+# Attributes of Tensor that the test does not use, because using them would change objects that other tests see.
 LEFT_OUT = {"share_memory_", "__class__", "__init_subclass__", "__subclasshook__"}
 
 
-def passed_over(call):
-    """Runs the call, ignores any exception, and returns whether an error of the library is pending after it."""
+def leaves_error_pending(call):
+    """Runs a call and ignores any exception. Returns True if an error of the library is pending after the call."""
     try:
         call()
     except Exception:  # noqa: BLE001
@@ -58,20 +59,20 @@ def passed_over(call):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("state", STATES)
-def test_attributes_and_methods(state):
+def test_attributes_and_methods_leave_no_error_pending(state):
     for name in sorted(set(dir(gradus.Tensor)) - LEFT_OUT):
         t = STATES[state]()
-        assert not passed_over(lambda: getattr(t, name)), name
+        assert not leaves_error_pending(lambda: getattr(t, name)), name
         for args in [(), (t,), (0,), (0, 1), ("x",), (gradus.ones(3),), (None,)]:
-            assert not passed_over(lambda: getattr(t, name)(*args)), (name, args)
+            assert not leaves_error_pending(lambda: getattr(t, name)(*args)), (name, args)
         for value in [None, 1, True, gradus.ones(2), t]:
             if name in ("data", "grad", "requires_grad", "real", "imag", "names", "_grad"):
-                assert not passed_over(lambda: setattr(t, name, value)), (name, value)
+                assert not leaves_error_pending(lambda: setattr(t, name, value)), (name, value)
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("state", STATES)
-def test_operators_and_protocols(state):
+def test_operators_and_protocols_leave_no_error_pending(state):
     calls = [repr, str, hash, bool, int, float, complex, len, list, iter, copy.copy, copy.deepcopy, pickle.dumps, memoryview, format, operator.index, abs, dir,
              gradus.is_tensor, gradus.isfinite, lambda t: t in [t], lambda t: [1, 2][t], lambda t: gradus.ones(2)[t], lambda t: gradus.tensor([t, t]),
              lambda t: gradus.ones(2) == t, lambda t: t == "x", lambda t: t != None, lambda t: "x" in t, lambda t: range(t), lambda t: gradus.add(t, t, out=t),  # noqa: E711
@@ -79,11 +80,11 @@ def test_operators_and_protocols(state):
              lambda t: print(t, file=open("/dev/null", "w")), lambda t: gradus.utils.data.default_collate([t, t])]
     for at, call in enumerate(calls):
         t = STATES[state]()
-        assert not passed_over(lambda: call(t)), (at, call)
+        assert not leaves_error_pending(lambda: call(t)), (at, call)
 
 
-def test_the_end_of_objects():
-    """A context, a hook and a finalizer raise exceptions while they are freed."""
+def test_failing_finalizers_leave_no_error_pending():
+    """A context, a hook and a finalizer raise exceptions while they are freed. No error stays pending."""
 
     class Fails:
         def __del__(self):
@@ -93,7 +94,7 @@ def test_the_end_of_objects():
     handle = x.register_hook(lambda grad, kept=Fails(): grad)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.unraisablehook", lambda unraisable: None)
-        assert not passed_over(handle.remove)
+        assert not leaves_error_pending(handle.remove)
         x.thing = Fails()
         del x
         gc.collect()
@@ -101,7 +102,7 @@ def test_the_end_of_objects():
     assert gradus.zeros(1).tolist() == [0]
 
 
-def test_what_is_printed_of_a_history_that_cannot_be_found():
+def test_repr_of_a_view_whose_grad_fn_cannot_be_computed():
     view = overwritten_view()
     assert "grad_fn=<Invalid>" in repr(view)
     assert gradus.zeros(1).tolist() == [0]

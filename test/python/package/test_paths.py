@@ -1,4 +1,5 @@
-"""An object of PyTorch that has several paths has all of them in Gradus, if it has one."""
+"""Checks classes and functions that PyTorch has under several import paths. If Gradus has one of these paths, it must have all of them, with the same
+object."""
 import importlib
 import os
 import subprocess
@@ -10,9 +11,9 @@ import pytest
 import gradus
 from oracle import needs_torch, torch
 
-# One line for each class or function of PyTorch that has several paths; test/record_paths.py writes the file.
+# Each line lists the import paths (dotted names) of one class or function that PyTorch has under several names. test/record_paths.py writes the file.
 PATHS = [line.split() for line in (Path(__file__).parents[2] / "data" / "torch_paths.txt").read_text().splitlines()]
-# Paths that programs use although they begin with an underscore or PyTorch only imports them.
+# Further paths that programs use. They begin with an underscore, or PyTorch only imports the object there.
 OTHERS = """
 nn.modules.module._IncompatibleKeys nn.modules.module._addindent nn.modules.utils._single nn.modules.utils._pair nn.modules.utils._triple
 nn.modules.utils._quadruple nn.modules.utils._ntuple nn.modules.utils._reverse_repeat_tuple nn.modules.batchnorm._BatchNorm nn.modules.batchnorm._NormBase
@@ -32,12 +33,13 @@ special.gammaln random.default_generator _utils._rebuild_tensor_v3 torch_version
 
 
 def is_stand_in(value):
-    """True for a stand-in that says that the class is absent; it needs no second path."""
+    """True if `value` is a placeholder for a class of PyTorch that Gradus lacks. Of such a class the tests do not require all of PyTorch's import
+    paths."""
     return isinstance(value, type) and (value.__doc__ or "").startswith("NotImplementedError: ")
 
 
 def resolve(path, top="gradus"):
-    """Returns the object at the path, or None."""
+    """Returns the object at a path such as "nn.functional.relu" below the module `top`, or None if there is none."""
     parts = path.split(".")
     for cut in range(len(parts) - 1, -1, -1):
         try:
@@ -53,7 +55,7 @@ def resolve(path, top="gradus"):
     return None
 
 
-def test_what_has_one_path_has_all():
+def test_objects_have_all_paths_of_pytorch():
     assert len(PATHS) > 300
     missing, different, known = [], [], 0
     for paths in PATHS:
@@ -67,17 +69,17 @@ def test_what_has_one_path_has_all():
 
 
 @pytest.mark.parametrize("path", OTHERS)
-def test_names_that_programs_use(path):
+def test_private_paths_that_programs_use_exist(path):
     assert resolve(path) is not None
 
 
-def test_the_recorded_paths_are_pytorchs():
+def test_the_listed_private_paths_exist_in_pytorch():
     needs_torch()
     for path in OTHERS:
         assert resolve(path, "torch") is not None, path
 
 
-def test_importing_a_module_replaces_no_function_of_its_name():
+def test_importing_a_submodule_does_not_replace_the_function_of_its_name():
     code = """
 from gradus.as_torch import install
 install()
@@ -92,7 +94,7 @@ assert sys.modules["torch.autograd.gradcheck"] is sys.modules["gradus.autograd.g
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}).stderr == ""
 
 
-def test_the_gradient_by_its_other_name():
+def test_the_attribute_underscore_grad():
     w, g = gradus.nn.Parameter(gradus.ones(2)), gradus.ones(2)
     w._grad = g
     assert w.grad is g and w._grad is g
@@ -102,7 +104,7 @@ def test_the_gradient_by_its_other_name():
         w._grad = 3
 
 
-def test_a_hook_put_into_the_common_ones_by_hand_is_called():
+def test_a_hook_put_into_global_forward_hooks_is_called():
     from gradus.nn.modules import module
 
     calls = []
@@ -116,14 +118,14 @@ def test_a_hook_put_into_the_common_ones_by_hand_is_called():
     assert calls == [layer]
 
 
-def test_old_names_of_initializers_warn():
+def test_deprecated_names_of_initializers_warn():
     with pytest.warns(FutureWarning, match="`nn.init.constant` is now deprecated in favor of `nn.init.constant_`"):
         assert gradus.nn.init.constant(gradus.zeros(2), 3).tolist() == [3, 3]
     with pytest.warns(FutureWarning, match="clip_grad_norm_"):
         gradus.nn.utils.clip_grad_norm([gradus.nn.Parameter(gradus.ones(2))], 1.0)
 
 
-def test_functions_of_the_module_and_of_nn_functional_agree():
+def test_functions_with_several_paths_agree_with_pytorch():
 
     def results(t):
         x, y = t.arange(6.0).reshape(3, 2), t.ones(3, 2)
@@ -141,7 +143,7 @@ def test_functions_of_the_module_and_of_nn_functional_agree():
         assert gradus.allclose(gradus.tensor(ours), gradus.tensor(theirs), atol=1e-5, equal_nan=True), i
 
 
-def test_classes_of_results():
+def test_return_types():
     """Each class in return_types is the class of the results of its function."""
     names = [name for name, kind in vars(torch.return_types).items() if isinstance(kind, type) and issubclass(kind, tuple) and name[0] != "_" and not name.endswith("_out")]
     assert len(names) > 30 and not set(names) - set(gradus.return_types.__all__)

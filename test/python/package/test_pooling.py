@@ -1,4 +1,4 @@
-"""Pooling compared with PyTorch: values, indices, first and second derivatives, strides and errors, for random windows, dtypes and strides."""
+"""Compares pooling with PyTorch: values, indices, first and second derivatives, strides and errors, for random windows, dtypes and strides."""
 import random
 
 import pytest
@@ -11,7 +11,7 @@ DRAWS = 12
 
 
 class Draw:
-    """Random arguments, the same for both libraries."""
+    """Draws random arguments, which are the same for both libraries."""
 
     def __init__(self, t, dim):
         self.t, self.random, self.dim = t, random.Random(dim), dim
@@ -34,13 +34,13 @@ class Draw:
 
 
 def outcome(function, *args):
-    """Returns the result, or the class of the error."""
+    """Returns the result of a call, or the class of its error."""
     result = attempt(function, *args)
     return result[0] if isinstance(result, tuple) and isinstance(result[0], str) else result
 
 
 def pooled(t, pool, x):
-    """Returns the results, their strides and, for floating dtypes, the first and second derivatives."""
+    """Returns the results of a pooling function, their strides and, for floating dtypes, the first and second derivatives."""
     x = x.detach().requires_grad_(x.is_floating_point())
     found = pool(x)
     first, *indices = found if isinstance(found, tuple) else (found,)
@@ -51,7 +51,7 @@ def pooled(t, pool, x):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_largest(dim):
+def test_max_pool(dim):
     @same
     def program(t):
         pool, draw = getattr(t.nn.functional, f"max_pool{dim}d"), Draw(t, dim)
@@ -63,7 +63,7 @@ def test_largest(dim):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_average(dim):
+def test_avg_pool(dim):
     @same
     def program(t):
         pool, draw = getattr(t.nn.functional, f"avg_pool{dim}d"), Draw(t, dim)
@@ -76,7 +76,7 @@ def test_average(dim):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_adaptive(dim):
+def test_adaptive_pools(dim):
     @same
     def program(t):
         F, draw = t.nn.functional, Draw(t, dim)
@@ -91,7 +91,7 @@ def test_adaptive(dim):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_norm(dim):
+def test_lp_pool(dim):
     @same
     def program(t):
         pool, draw = getattr(t.nn.functional, f"lp_pool{dim}d"), Draw(t, dim)
@@ -103,7 +103,7 @@ def test_norm(dim):
 
 
 @same(tolerance=1e-2)
-def test_dtypes(t):
+def test_dtypes_of_pools(t):
     F, draw = t.nn.functional, Draw(t, 2)
     for dtype in ("float16", "bfloat16", "float32", "int64", "int32", "int16", "int8", "bool", "complex64"):
         x = draw.input((2, 3, 7, 6), dtype)
@@ -112,7 +112,7 @@ def test_dtypes(t):
 
 
 @same(tolerance=0)
-def test_values_that_do_not_compare(t):
+def test_max_pool_of_nan_infinity_and_zeros(t):
     nan, inf = float("nan"), float("inf")
     for values in ([nan, 1, 2, nan], [1, nan, nan, 0], [-inf, -inf, -inf, -inf], [inf, inf, 1, 2], [0.0, -0.0, -0.0, 0.0]):
         for x in (t.tensor(values).reshape(1, 1, 4), t.tensor(values * 10).reshape(1, 1, 40), t.tensor([values] * 5).t().contiguous().reshape(1, 4, 5)):
@@ -120,7 +120,7 @@ def test_values_that_do_not_compare(t):
 
 
 @same
-def test_errors(t):
+def test_errors_of_pools(t):
     F = t.nn.functional
     x = t.ones(1, 2, 5, 5)
     huge = 2**62
@@ -135,7 +135,7 @@ def test_errors(t):
 
 
 @same
-def test_modules(t):
+def test_pooling_modules(t):
     nn = t.nn
     for dim in (1, 2, 3):
         x = t.randn(2, 3, *(8, 7, 6)[:dim])
@@ -156,7 +156,7 @@ def test_node_names(t):
 
 
 @same
-def test_vmap(t):
+def test_vmap_and_jvp_of_pools(t):
     F, x = t.nn.functional, t.randn(3, 2, 4, 6, 5)
     for pool in (lambda x: F.max_pool2d(x, 2, return_indices=True), lambda x: F.avg_pool2d(x, 3, 1, 1), lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
                  lambda x: F.max_pool1d(x[0], 2), lambda x: F.adaptive_max_pool2d(x, 2)):
@@ -165,8 +165,8 @@ def test_vmap(t):
 
 
 @same
-def test_a_gradient_without_places(t):
-    """Max pooling stores indices only if a gradient is recorded; the transforms of torch.func compute them when they need them."""
+def test_func_transforms_of_max_pool_without_recorded_indices(t):
+    """Max pooling stores indices only if a gradient is recorded. The transforms of torch.func need the indices, which are then computed again."""
     x = t.randn(2, 3, 8, 8, dtype=t.float64)
     yield t.func.hessian(lambda x: (t.nn.functional.max_pool2d(x, 2) ** 3).sum())(x[:1, :1, :4, :4])
     yield t.func.grad(lambda x: t.nn.functional.max_pool2d(x, 3, 2, 1).sin().sum())(x)

@@ -1,4 +1,4 @@
-"""The rounding error of products computed by Gradus's own kernels. Below x86-64-v3 larger products are computed by OpenBLAS."""
+"""Limits the rounding error of matrix products that Gradus's own kernels compute. Below x86-64-v3 OpenBLAS computes larger products."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,7 @@ import gradus
 
 @pytest.mark.parametrize("depth", [200, 500])
 @pytest.mark.parametrize("sides", [(5, 10), (7, 4)])
-def test_complex_products_round_less_than_one_running_sum(sides, depth):
+def test_complex_mm_has_less_rounding_error_than_a_running_sum(sides, depth):
     random = np.random.default_rng(0)
     a, b = ((random.normal(size=size) + 1j * random.normal(size=size)).astype(np.complex64) for size in ((sides[0], depth), (depth, sides[1])))
     exact = a.astype(np.complex128) @ b.astype(np.complex128)

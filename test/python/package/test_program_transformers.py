@@ -1,10 +1,10 @@
-"""Typical transformer programs, run with PyTorch and with Gradus: the printed losses and samples are the same for the same seed."""
+"""Runs typical transformer programs with PyTorch and with Gradus. The printed losses and samples must be the same for the same seed."""
 import pytest
 from nn_programs import same
 
 
 def language_model(torch):
-    """A GPT: causal attention with one projection, tied weights, and generation with a cache of keys and values."""
+    """A GPT with causal attention with one projection, tied weights, and generation with a cache of keys and values."""
     nn, F = torch.nn, torch.nn.functional
 
     class CausalSelfAttention(nn.Module):
@@ -158,7 +158,7 @@ def translation(torch):
 
 
 def masked_model(torch):
-    """A BERT: learned positions and segments, an encoder with padding, and prediction of masked words."""
+    """A BERT with learned positions and segments, an encoder with padding, and prediction of masked words."""
     nn, F = torch.nn, torch.nn.functional
     PAD, MASK, FIRST, words = 0, 1, 2, 30
 
@@ -241,5 +241,5 @@ def llama(torch):
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:enable_nested_tensor is True")
 @pytest.mark.parametrize("program", [language_model, translation, masked_model, llama], ids=lambda program: program.__name__)
-def test_program(program):
+def test_a_transformer_program_gives_the_losses_of_pytorch(program):
     same(program, tolerance=2e-4)()

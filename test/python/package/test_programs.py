@@ -1,4 +1,4 @@
-"""Typical programs that import torch (test/programs): `python -m gradus.as_torch` prints what PyTorch prints, up to the rounding of the last
+"""Runs typical programs that import torch (test/programs). `python -m gradus.as_torch` must print what PyTorch prints, up to the rounding of the last
 digit."""
 import os
 import re
@@ -24,7 +24,7 @@ def run(*command, **environment):
 
 
 def assert_same(got, wanted):
-    """Checks that two texts are equal except for their numbers, which may differ by two units in the last printed digit and by the rounding of
+    """Checks that two texts are equal except for their numbers. The numbers may differ by two units in the last printed digit and by the rounding of
     float32 sums."""
     assert NUMBER.sub("#", got) == NUMBER.sub("#", wanted)
     for ours, theirs in zip(NUMBER.findall(got), NUMBER.findall(wanted)):
@@ -39,7 +39,7 @@ def test_a_program_prints_what_pytorch_prints(program):
     assert_same(run("-m", "gradus.as_torch", program, PYTHONPATH=package), run(program))
 
 
-def test_another_loss_is_seen():
+def test_the_comparison_of_outputs_detects_different_numbers():
     with pytest.raises(AssertionError):
         assert_same("loss 0.1234", "loss 0.1237")
     with pytest.raises(AssertionError):

@@ -1,6 +1,6 @@
-"""nn.utils.prune: masks, values, keys and errors are PyTorch's."""
+"""Checks that masks, values, keys and errors of nn.utils.prune are PyTorch's."""
 import pytest
-from both import part
+from both import submodule
 from nn_programs import attempt, same
 
 METHODS = {
@@ -11,10 +11,10 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_methods(name):
+def test_pruning_methods(name):
     @same
     def program(t):
-        prune = part(t, "nn.utils.prune")
+        prune = submodule(t, "nn.utils.prune")
         for kwargs in METHODS[name]:
             layer = t.nn.Linear(5, 4)
             yield getattr(prune, name)(layer, "weight", **kwargs) is layer, list(layer.state_dict().items()), layer.weight, prune.is_pruned(layer)
@@ -28,8 +28,8 @@ def test_methods(name):
 
 
 @same
-def test_masks_and_scores(t):
-    prune = part(t, "nn.utils.prune")
+def test_custom_masks_and_importance_scores(t):
+    prune = submodule(t, "nn.utils.prune")
     layer = t.nn.Linear(3, 2)
     prune.custom_from_mask(layer, "weight", t.tensor([[1, 0, 1], [0, 1, 1]]))
     yield layer.weight, attempt(prune.custom_from_mask, layer, "bias", t.ones(3)), list(layer.state_dict())
@@ -41,8 +41,8 @@ def test_masks_and_scores(t):
 
 
 @same
-def test_global(t):
-    nn, prune = t.nn, part(t, "nn.utils.prune")
+def test_global_unstructured(t):
+    nn, prune = t.nn, submodule(t, "nn.utils.prune")
     net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     pairs = [(net[0], "weight"), (net[2], "weight"), (net[2], "bias")]
     for kwargs in ({"amount": 0.3}, {"amount": 4, "importance_scores": {(net[2], "bias"): t.tensor([9.0, 0.0])}}):
@@ -52,8 +52,8 @@ def test_global(t):
 
 
 @same
-def test_wrong_arguments(t):
-    prune = part(t, "nn.utils.prune")
+def test_wrong_arguments_of_pruning(t):
+    prune = submodule(t, "nn.utils.prune")
     for amount in ("a", -1, 1.5, -0.5, 100, True):
         layer = t.nn.Linear(3, 2)
         yield attempt(prune.random_unstructured, layer, "weight", amount)[:1], attempt(prune.l1_unstructured, layer, "weight", amount), list(layer.state_dict())

@@ -1,4 +1,4 @@
-"""Sobol sequences are PyTorch's, scrambled and not, for all dimensions."""
+"""Checks that Sobol sequences are PyTorch's, scrambled and not scrambled, for all dimensions."""
 import gradus
 import pytest
 from nn_programs import attempt, same
@@ -8,7 +8,7 @@ from oracle import torch
 
 
 @same(tolerance=0)
-def test_points(t):
+def test_sobol_points(t):
     for dimension in (1, 2, 5, 40, 300):
         engine = t.quasirandom.SobolEngine(dimension)
         yield engine.draw(), engine.draw(7), engine.num_generated, engine.draw_base2(3), engine.reset().draw(2), engine.fast_forward(100).draw(3, dtype=t.float64)
@@ -18,7 +18,7 @@ def test_points(t):
 
 
 @same(tolerance=0)
-def test_scrambled_points(t):
+def test_scrambled_sobol_points(t):
     for dimension, seed in ((1, 0), (3, 7), (50, 2**40)):
         engine = t.quasirandom.SobolEngine(dimension, scramble=True, seed=seed)
         yield engine, engine.draw(5), engine.draw(3), engine.reset().draw(1), engine.fast_forward(9).draw(2), engine.shift, engine.quasi
@@ -27,7 +27,7 @@ def test_scrambled_points(t):
 
 
 @same(tolerance=0)
-def test_what_is_refused(t):
+def test_invalid_arguments_of_sobol_engine(t):
     for dimension in (0, 21202, -1):
         yield attempt(t.quasirandom.SobolEngine, dimension)
     engine = t.quasirandom.SobolEngine(2)
@@ -36,7 +36,7 @@ def test_what_is_refused(t):
 
 
 @same(tolerance=0)
-def test_operators(t):
+def test_sobol_operators(t):
     state = t.zeros(4, 30, dtype=t.int64)
     yield t._sobol_engine_initialize_state_(state, 4) is state, state
     point = t.zeros(4, dtype=t.int64)
@@ -46,17 +46,17 @@ def test_operators(t):
     yield t._sobol_engine_scramble_(state, matrices, 4), t._sobol_engine_ff_(point, 1000, state, 4, 3)
 
 
-def test_all_directions():
+def test_direction_numbers_of_all_dimensions():
     ours, theirs = (t._sobol_engine_initialize_state_(t.zeros(21201, 30, dtype=t.int64), 21201) for t in (gradus, torch))
     assert ours.numpy().tobytes() == theirs.numpy().tobytes()
 
 
-def test_points_are_even():
-    points = SobolEngine(3, scramble=True).draw(1024, dtype=gradus.float64)  # float32 would round some points up to the next cell
+def test_scrambled_points_are_evenly_distributed():
+    points = SobolEngine(3, scramble=True).draw(1024, dtype=gradus.float64)  # float64, because float32 would round some points up to the next cell
     assert ((points * 1024).long().sort(0).values == gradus.arange(1024)[:, None]).all() and (0 <= points).all() and (points < 1).all()
 
 
-def test_refused_operators():
+def test_invalid_arguments_of_sobol_operators():
     state, point = gradus.zeros(2, 30, dtype=gradus.int64), gradus.zeros(2, dtype=gradus.int64)
     with pytest.raises(RuntimeError, match="sobolstate needs to be of type torch.int64"):
         gradus._sobol_engine_initialize_state_(state.int(), 2)

@@ -1,4 +1,5 @@
-"""Calls that succeed or fail leak nothing: the numbers of references, of interpreter blocks and of library blocks do not grow.
+"""Checks that calls that succeed or fail leak nothing: the numbers of references, of the interpreter's memory blocks and of the library's memory
+blocks do not grow.
 
 GRADUS_REFERENCE_CALLS sets how often each call is repeated (1e5 for a thorough run)."""
 import ctypes
@@ -33,12 +34,12 @@ def attempt(function, positional, keywords):
 
 
 def calls_of(name, function, number):
-    """Returns a few calls that succeed and a few that fail."""
+    """Returns a few random calls of the function that succeed, followed by a few that fail."""
     arguments, good, bad = Arguments(number), [], []
     for _ in range(TRIED):
         call = arguments.call()
         if any(type(a) is int and a >= 2**31 for a in [*call[0], *call[1].values()]):
-            continue  # as a size this number makes tensors of gigabytes
+            continue  # this number would be a size, and make tensors of gigabytes
         kind = good if attempt(function, *call) else bad
         if len(kind) < KEPT:
             kind.append(call)
@@ -52,7 +53,8 @@ def repeat(call_of, times):
 
 
 def grown(function, call):
-    """Returns how many interpreter blocks, library blocks and references to arguments remain after CALLS calls."""
+    """Repeats the call CALLS times. Returns the largest increase among these numbers: memory blocks of the interpreter, memory blocks of the library,
+    references to each argument."""
     repeat((function, call), 20)
     objects = [*call[0], *call[1].values(), torch.float32, torch.Tensor]
     blocks, kept = sys.getallocatedblocks(), library.grd_memory_get_stats().blocks
@@ -64,18 +66,18 @@ def grown(function, call):
                *(sys.getrefcount(o) - r for o, r in zip(objects, references)))
 
 
-# Functions whose purpose is to keep an object: hooks on a tensor, and the history of one that is written in place.
+# Functions whose purpose is to keep an object: they store hooks on a tensor, or the autograd history of a tensor that is written in place.
 KEEPS = {"register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_calls_with_dual_and_batch_tensors_leave_nothing_behind(part):
+def test_calls_with_dual_and_batch_tensors_leak_nothing(part):
     with levels():
-        test_calls_leave_nothing_behind(part)
+        test_calls_leak_nothing(part)
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_calls_leave_nothing_behind(part):
+def test_calls_leak_nothing(part):
     warnings.simplefilter("ignore")
     gc.disable()
     leaks = []

@@ -1,4 +1,4 @@
-"""Resizing of images compared with PyTorch: values, first and second derivatives, strides and errors, for random modes, sizes and factors."""
+"""Compares resizing of images with PyTorch: values, first and second derivatives, strides and errors, for random modes, sizes and factors."""
 import random
 
 import gradus
@@ -42,7 +42,7 @@ def resampled(t, x, options):
 
 
 @pytest.mark.parametrize("dim, mode", [(dim, mode) for dim, modes in MODES.items() for mode in modes])
-def test_modes(dim, mode):
+def test_interpolate_in_float64(dim, mode):
     @same(tolerance=1e-8)
     def program(t):
         for x, options in cases(t, dim, mode, t.float64):
@@ -52,7 +52,7 @@ def test_modes(dim, mode):
 
 
 @pytest.mark.parametrize("dim, mode", [(dim, mode) for dim, modes in MODES.items() for mode in modes])
-def test_single_precision(dim, mode):
+def test_interpolate_in_float32(dim, mode):
     @same(tolerance=2e-4)
     def program(t):
         for x, options in cases(t, dim, mode, t.float32):
@@ -62,7 +62,7 @@ def test_single_precision(dim, mode):
 
 
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
-def test_bytes(mode):
+def test_interpolate_in_uint8(mode):
     @same(tolerance=0)
     def program(t):
         for x, options in cases(t, 2, mode, t.uint8):
@@ -72,7 +72,7 @@ def test_bytes(mode):
 
 
 @same(tolerance=2e-2)
-def test_half_types(t):
+def test_interpolate_in_half_types(t):
     for dtype in (t.float16, t.bfloat16):
         x = t.rand(1, 2, 5, 6).to(dtype)
         for mode in MODES[2]:
@@ -80,13 +80,13 @@ def test_half_types(t):
 
 
 @same(tolerance=1e-5)
-def test_lanczos(t):
+def test_interpolate_with_lanczos(t):
     for sizes, wanted in (((9, 7), (4, 3)), ((5, 6), (11, 13)), ((40, 31), (7, 5))):
         yield t.nn.functional.interpolate(t.rand(1, 2, *sizes), wanted, mode="lanczos", antialias=True)
 
 
 @same
-def test_errors(t):
+def test_errors_of_interpolate(t):
     interpolate, x = t.nn.functional.interpolate, t.ones(1, 1, 3, 3)
     for options in ({}, {"size": 3, "scale_factor": 2}, {"size": (1, 2, 3)}, {"scale_factor": (1, 2, 3)}, {"size": 2.5}, {"size": 2, "mode": "linear"},
                     {"size": 2, "mode": "nearest", "align_corners": True}, {"size": 2, "mode": "other"}, {"size": 2, "antialias": True},
@@ -98,7 +98,7 @@ def test_errors(t):
 
 
 @same
-def test_modules(t):
+def test_upsampling_modules(t):
     x = t.rand(1, 2, 3, 4)
     for layer in (t.nn.Upsample(scale_factor=2), t.nn.Upsample((5, 6), mode="bilinear", align_corners=True), t.nn.Upsample(scale_factor=(2, 3), mode="bicubic"),
                   t.nn.UpsamplingNearest2d(scale_factor=2), t.nn.UpsamplingBilinear2d((7, 5))):
@@ -108,13 +108,13 @@ def test_modules(t):
 
 
 @same
-def test_vmap(t):
+def test_vmap_and_jvp_of_interpolate(t):
     x, interpolate = t.rand(3, 2, 2, 4, 5), t.nn.functional.interpolate
     for options in ({"mode": "nearest"}, {"mode": "bilinear"}, {"mode": "bicubic", "antialias": True}):
         yield t.vmap(lambda x: interpolate(x, (3, 7), **options))(x), t.func.jvp(lambda x: interpolate(x, (3, 7), **options), (x[0],), (x[1],))
 
 
-def test_a_filter_beyond_the_image_gives_zeros():
+def test_antialias_filter_outside_of_the_image_gives_zeros():
     x = gradus.tensor([1.5, 2.5]).view(2, 1, 1, 1)
     for name in ("bilinear", "bicubic", "lanczos"):
         for layout in (gradus.contiguous_format, gradus.channels_last):

@@ -1,4 +1,5 @@
-"""Recurrent networks and cells: values, gradients, second derivatives, initial values, dropout's random numbers, texts and errors are PyTorch's."""
+"""Checks that values, gradients, second derivatives, initial values, dropout's random numbers, texts and errors of recurrent networks and cells are
+PyTorch's."""
 import io
 import pickle
 import random
@@ -14,7 +15,7 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def drawn(seed):
-    """Returns a random network, as the arguments of `networks`."""
+    """Returns a random network, described by the keyword arguments of `networks`."""
     draw = random.Random(seed)
     cell, hidden, rows = draw.choice(list(GATES)), draw.choice([1, 3, 8, 17]), draw.choice([1, 2, 9, 17])
     sizes = sorted([rows, *(draw.randint(1, rows) for _ in range(draw.randint(0, 4)))], reverse=True) if draw.random() < 0.5 else None
@@ -23,7 +24,7 @@ def drawn(seed):
 
 
 def leaves_of(network, dtype):
-    """Returns the input, the states and the weights as numpy arrays."""
+    """Returns the input, the states and the weights of a network as NumPy arrays."""
     numbers, n = numpy.random.default_rng(5), network
     directions, width, state = 2 if n["both"] else 1, GATES[n["cell"]] * n["hidden"], n["projected"] or n["hidden"]
     shapes = [(sum(n["sizes"]), n["features"])] if n["sizes"] else [(n["rows"], 4, n["features"]) if n["first"] else (4, n["rows"], n["features"])]
@@ -50,7 +51,7 @@ def outputs_and_gradients(t, network, dtype):
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize("seed", range(50))
-def test_networks(seed):
+def test_random_networks_agree_with_pytorch(seed):
     needs_torch()
     network = drawn(seed)
     for dtype, close in (("float64", 1e-9), ("float32", 3e-4)):
@@ -62,7 +63,7 @@ def test_networks(seed):
                 numpy.testing.assert_allclose(mine.detach().numpy(), wanted.detach().numpy(), rtol=close, atol=close * max(1, wanted.abs().max().item()), err_msg=str(network))
 
 
-def test_any_number_of_threads_gives_the_same_bits():
+def test_lstm_does_not_depend_on_the_number_of_threads():
     network = gradus.nn.LSTM(64, 96, 2, bidirectional=True)
     x = gradus.randn(12, 40, 64)
     results, before = [], gradus.get_num_threads()
@@ -75,7 +76,7 @@ def test_any_number_of_threads_gives_the_same_bits():
     assert all(gradus.equal(a, b) for other in results[1:] for a, b in zip(results[0], other))
 
 
-def test_tangents_and_batches():
+def test_jvp_and_vmap_of_gru():
     network = gradus.nn.GRU(3, 4).double()
     weights = dict(network.named_parameters())
     x, v = gradus.randn(5, 2, 3, dtype=gradus.float64), gradus.randn(5, 2, 3, dtype=gradus.float64)
@@ -111,7 +112,7 @@ def module_outcome(t, name, options):
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize(("name", "options"), MODULES)
-def test_modules(name, options):
+def test_recurrent_modules(name, options):
     needs_torch()
     ours, theirs = module_outcome(gradus, name, options), module_outcome(torch, name, options)
     assert ours[0] == theirs[0]
@@ -128,7 +129,7 @@ def test_modules(name, options):
 
 
 @pytest.mark.parametrize(("name", "options"), [("LSTMCell", {}), ("GRUCell", {"bias": False}), ("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu"})])
-def test_cells(name, options):
+def test_recurrent_cells(name, options):
     needs_torch()
 
     def run(t):
@@ -163,11 +164,11 @@ X = "nn = torch.nn; R = torch.ones; "
     "torch.gru(R(5, 3, 4), R(2, 3, 6), [R(18, 4), R(18, 6)], False, 2, 0.0, False, False, False)", "torch.gru(R(5, 3, 4), R(1, 3, 6), [R(18, 4), R(18, 6)], False, 1, 0.0, False, True, False)",
     "torch.gru(R(5, 3, 3), R(1, 3, 6), [R(18, 4), R(18, 6)], False, 1, 0.0, False, False, False)", "torch.lstm(R(5, 3, 4), [R(1, 3, 6)], [R(24, 4), R(24, 6)], False, 1, 0.0, False, False, False)",
     "torch.lstm_cell(R(3, 4), [R(3, 6)], R(24, 4), R(24, 6))", "torch.gru_cell(R(3, 4), R(3, 6), R(24, 4), R(24, 6))", "torch.lstm_cell(R(3, 4), [R(2, 6), R(3, 6)], R(24, 4), R(24, 6))"])
-def test_texts_and_errors(expression):
+def test_repr_and_errors_of_recurrent_modules(expression):
     check(X + expression)
 
 
-def test_pickles_of_old_versions():
+def test_unpickling_modules_of_old_versions():
     module = gradus.nn.LSTM(2, 3)
     state = module.__getstate__() if hasattr(module, "__getstate__") else dict(module.__dict__)
     state = {name: value for name, value in dict(state).items() if name not in ("_all_weights", "proj_size")} | {"all_weights": module._all_weights, "_flat_weights": []}

@@ -1,4 +1,5 @@
-"""Safetensors files: exchanged with the safetensors package, damaged, and mutated. The rules that the C tests check one by one are not repeated."""
+"""Tests safetensors files that are exchanged with the safetensors package, damaged, or randomly changed. The rules that the C tests check one by one
+are not repeated."""
 import json
 import os
 import random
@@ -18,7 +19,7 @@ DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64
 
 
 def contents(library):
-    """Returns tensors of every dtype and rank, with names that have to be escaped."""
+    """Returns tensors by name: one of each dtype, and others of 0 to 3 dimensions. One name has characters that JSON must escape, and one is empty."""
     tensors = {dtype: library.arange(6).reshape(2, 3).to(getattr(library, dtype)) for dtype in DTYPES}
     return {**tensors, "scalar": library.tensor(3.5), "empty": library.zeros(0, 2), 'ä"\\\n\x01😀': library.ones(1, 1, 2), "": library.ones(1)}
 
@@ -34,13 +35,13 @@ def values(tensors):
     return {name: (str(x.dtype).split(".")[-1], tuple(x.shape), x.contiguous().view(-1).tolist()) for name, x in tensors.items()}
 
 
-def test_the_bytes_are_those_of_the_package(package):
+def test_save_gives_the_bytes_of_the_safetensors_package(package):
     assert save(contents(gradus)) == package.save(contents(torch))
     assert save(contents(gradus), {"format": "pt"}) == package.save(contents(torch), {"format": "pt"})
     assert save({}) == package.save({})
 
 
-def test_each_reads_what_the_other_writes(tmp_path, package):
+def test_files_are_exchanged_with_the_safetensors_package(tmp_path, package):
     ours, theirs = tmp_path / "ours", str(tmp_path / "theirs")
     metadata = {"a": "1", "ß": '"\n'}
     save_file(contents(gradus), ours, metadata)
@@ -55,7 +56,7 @@ def test_each_reads_what_the_other_writes(tmp_path, package):
             assert part.get_shape() == theirs_part.get_shape() and part.get_dtype() == theirs_part.get_dtype()
 
 
-def test_a_round_trip(tmp_path):
+def test_save_file_and_load_file_round_trip(tmp_path):
     path = tmp_path / "model.safetensors"
     save_file(contents(gradus), path)
     assert values(load_file(path)) == values(load(path.read_bytes())) == values(contents(gradus))
@@ -65,7 +66,7 @@ def test_a_round_trip(tmp_path):
     assert load_file(path, device="meta")["int8"].shape == (2, 3)
 
 
-def test_the_state_of_a_module(tmp_path):
+def test_state_dict_of_a_module(tmp_path):
     model, other = gradus.nn.Linear(3, 2), gradus.nn.Linear(3, 2)
     save_file(model.state_dict(), tmp_path / "a")
     other.load_state_dict(load_file(tmp_path / "a"))
@@ -93,12 +94,12 @@ def test_the_state_of_a_module(tmp_path):
     (lambda: save_file({}, "/"), IsADirectoryError, "Is a directory"),
     (lambda: safe_open("/dev/null", framework="tf"), SafetensorError, "framework tf is invalid"),
 ])
-def test_what_is_refused(call, kind, message):
+def test_invalid_arguments_and_files_are_refused(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
 
 
-def test_tensors_that_share_memory():
+def test_save_refuses_tensors_that_share_memory():
     x = gradus.ones(4)
     with pytest.raises(RuntimeError, match="share memory") as found:
         save({"a": x, "b": x[1:3], "c": gradus.ones(4), "d": x[3:]})
@@ -106,8 +107,8 @@ def test_tensors_that_share_memory():
     assert values(load(save({"a": x[:2], "b": x[2:]}))) == values({"a": gradus.ones(2), "b": gradus.ones(2)})
 
 
-def test_a_path_that_is_no_text(tmp_path):
-    """A path that is not valid UTF-8 can be written and read, and errors about it have a text."""
+def test_paths_that_are_not_valid_utf8(tmp_path):
+    """A file under a path that is not valid UTF-8 can be written and read, and errors about the path have a text."""
     name = os.fsencode(tmp_path) + b"/\xff\xfe"
     with pytest.raises(FileNotFoundError):
         load_file(name)
@@ -115,7 +116,7 @@ def test_a_path_that_is_no_text(tmp_path):
     assert list(load_file(os.fsdecode(name))) == ["a"]
 
 
-def test_a_closed_file(tmp_path):
+def test_using_a_closed_file_is_an_error(tmp_path):
     save_file({"a": gradus.ones(1)}, tmp_path / "a")
     with safe_open(tmp_path / "a", "pt") as file:
         with pytest.raises(SafetensorError, match="has no tensor 'b'"):
@@ -149,7 +150,7 @@ def test_closing_while_another_thread_reads(tmp_path):
 
 
 def mutated(data, generator):
-    """Returns the file with some bytes changed, removed or moved, mostly in its header, or with changed numbers in the header."""
+    """Returns the file with some bytes changed, removed or moved, mostly in its header, or with other numbers in the header."""
     data = bytearray(data)
     length = struct.unpack("<Q", data[:8])[0]
     for _ in range(generator.choice([1, 1, 1, 2, 5])):
@@ -172,7 +173,7 @@ def mutated(data, generator):
                 data[8 + (place := generator.choice(digits)):9 + place] = str(generator.choice([0, 1, 7, 9, 10, 2**32, 2**63])).encode()
         if len(data) < 9:
             break
-    if generator.random() < 0.7 and len(data) > 8:  # The length of the header is corrected, so that the file passes the first check.
+    if generator.random() < 0.7 and len(data) > 8:  # the length of the header is corrected, so that the file passes the first check
         end = data.rfind(b"}") + 1
         data[:8] = struct.pack("<Q", max(end - 8, 0))
     return bytes(data)
@@ -184,8 +185,8 @@ def mutated_files():
     return (mutated(original, generator) for _ in range(int(os.environ.get("GRADUS_MUTATIONS", "2000"))))
 
 
-def test_mutated_files():
-    """Every mutated file is either a SafetensorError or is read."""
+def test_mutated_files_are_loaded_or_refused():
+    """Every randomly changed file is either read or raises SafetensorError."""
     read = 0
     for data in mutated_files():
         try:
@@ -196,7 +197,7 @@ def test_mutated_files():
     assert read > 0
 
 
-def test_mutated_files_that_are_read_are_read_by_the_package(package):
+def test_mutated_files_that_load_are_loaded_by_the_package_too(package):
     for data in mutated_files():
         try:
             ours = load(data)
@@ -206,15 +207,15 @@ def test_mutated_files_that_are_read_are_read_by_the_package(package):
         assert {name: (str(x.dtype), tuple(x.shape)) for name, x in ours.items()} == {name: (str(x.dtype), tuple(x.shape)) for name, x in theirs.items()}
 
 
-def test_sizes_are_checked_before_memory_is_taken():
-    """The header claims 2^40 elements, of which the file has none."""
+def test_sizes_are_checked_before_memory_is_allocated():
+    """The header claims 2^40 elements that the file does not have. The sizes are checked before memory is allocated."""
     header = json.dumps({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}).encode()
     with pytest.raises(SafetensorError, match="bytes follow the header"):
         load(struct.pack("<Q", len(header)) + header)
 
 
-def test_the_package_itself_works_on_gradus(tmp_path):
-    """The safetensors package works in a program that runs on Gradus instead of PyTorch."""
+def test_the_safetensors_package_works_on_gradus(tmp_path):
+    """The safetensors package works in a program that runs on Gradus in place of PyTorch."""
     pytest.importorskip("safetensors", reason="the package is not installed: build/venv/bin/pip install safetensors")
     pytest.importorskip("numpy", reason="the package needs NumPy")
     (tmp_path / "program.py").write_text("""
@@ -236,10 +237,10 @@ assert load_model(other, sys.argv[1]) == (set(), []) and torch.equal(other.weigh
     subprocess.run([sys.executable, "-m", "gradus.as_torch", tmp_path / "program.py", tmp_path / "a"], check=True, env={**os.environ, "PYTHONPATH": folder})
 
 
-# UntypedStorage.from_file, with which the package reads files.
+# The safetensors package reads files with UntypedStorage.from_file, which is tested here.
 
 
-def test_a_storage_over_a_file(tmp_path):
+def test_untyped_storage_from_file(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(bytes(range(8)))
     storage = gradus.UntypedStorage.from_file(path, nbytes=6)

@@ -1,4 +1,5 @@
-"""save and load compared with PyTorch: each library reads the other's files; damaged and malicious files are errors and run no code."""
+"""Compares save and load with PyTorch: each library reads the other's files. Also checks that damaged and malicious files raise errors and run no
+code."""
 import io
 import os
 import pathlib
@@ -21,7 +22,7 @@ DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64
 
 
 def contents(library):
-    """Returns an object with everything a checkpoint may contain."""
+    """Returns an object that contains a value of each kind that a checkpoint may contain."""
     x = library.arange(6.0).reshape(2, 3)
     return {
         "x": x, "view": x.t()[1:], "expanded": library.ones(2, 1).expand(2, 3), "parameter": library.nn.Parameter(x),
@@ -34,13 +35,13 @@ def contents(library):
     }
 
 
-def plain(value):
+def as_python_objects(value):
     """Returns a value of either library as Python objects, with all properties that must survive saving."""
     name = type(value).__name__
     if name in ("Tensor", "Parameter"):
         values = None if value.device.type == "meta" else value.detach().tolist()
         return name, str(value.dtype).split(".")[-1], tuple(value.shape), value.stride(), value.storage_offset(), value.requires_grad, values
-    if name == "TypedStorage":  # PyTorch makes this class of a storage in a file
+    if name == "TypedStorage":  # PyTorch loads a storage as this class
         name, value = "UntypedStorage", value._untyped_storage
     if name == "UntypedStorage":
         return name, bytes(value if isinstance(value, gradus.UntypedStorage) else value.tolist())
@@ -49,8 +50,8 @@ def plain(value):
     if name == "Size":
         return name, tuple(value)
     if isinstance(value, dict):
-        return name, [(key, plain(item)) for key, item in value.items()]
-    return (name, [plain(item) for item in value]) if isinstance(value, (list, tuple)) else (name, value)
+        return name, [(key, as_python_objects(item)) for key, item in value.items()]
+    return (name, [as_python_objects(item) for item in value]) if isinstance(value, (list, tuple)) else (name, value)
 
 
 def saved(library, obj, **options):
@@ -62,10 +63,10 @@ def saved(library, obj, **options):
 
 @pytest.mark.parametrize("writer", ["gradus", "torch"])
 @pytest.mark.parametrize("reader", ["gradus", "torch"])
-def test_everything_survives(writer, reader):
+def test_objects_are_exchanged_with_pytorch(writer, reader):
     libraries = {"gradus": gradus, "torch": torch}
     loaded = libraries[reader].load(saved(libraries[writer], contents(libraries[writer])))
-    assert plain(loaded) == plain(contents(torch))
+    assert as_python_objects(loaded) == as_python_objects(contents(torch))
     assert loaded["x"].untyped_storage().data_ptr() == loaded["view"].untyped_storage().data_ptr() == \
         loaded["parameter"].untyped_storage().data_ptr() == loaded["ordered"]["a"][0].untyped_storage().data_ptr()
     loaded["x"][0, 1] = 50
@@ -73,7 +74,7 @@ def test_everything_survives(writer, reader):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_dtype(dtype):
+def test_tensors_of_every_dtype(dtype):
     values = [0.0, 1.0, 2.0] if dtype != "bool" else [False, True, True]
     ours, theirs = gradus.tensor(values).to(getattr(gradus, dtype)), torch.tensor(values).to(getattr(torch, dtype))
     back = gradus.load(saved(torch, theirs))
@@ -82,13 +83,14 @@ def test_every_dtype(dtype):
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-def test_paths(tmp_path, mmap):
+def test_saving_to_and_loading_from_paths(tmp_path, mmap):
     for path in (str(tmp_path / "a.pt"), tmp_path / "noext", pathlib.Path(tmp_path / ".hidden")):
         gradus.save(contents(gradus), path)
-        assert plain(gradus.load(path, mmap=mmap)) == plain(contents(gradus)) == plain(torch.load(path, mmap=mmap and str(path)[-1] == "t"))
+        loaded = gradus.load(path, mmap=mmap), contents(gradus), torch.load(path, mmap=mmap and str(path)[-1] == "t")
+        assert as_python_objects(loaded[0]) == as_python_objects(loaded[1]) == as_python_objects(loaded[2])
 
 
-def test_a_mapped_file_is_not_written_to(tmp_path):
+def test_writing_to_a_memory_mapped_tensor_does_not_change_the_file(tmp_path):
     path = tmp_path / "a.pt"
     gradus.save(gradus.zeros(1000), path)
     before = path.read_bytes()
@@ -97,7 +99,7 @@ def test_a_mapped_file_is_not_written_to(tmp_path):
     assert x.sum().item() == 1000 and path.read_bytes() == before
 
 
-def test_storages_are_aligned_and_the_archive_is_whole():
+def test_storages_are_aligned_and_the_archive_is_valid():
     file = saved(gradus, contents(gradus))
     with zipfile.ZipFile(file) as archive:
         assert archive.testzip() is None
@@ -107,7 +109,7 @@ def test_storages_are_aligned_and_the_archive_is_whole():
             assert begin % 64 == 0
 
 
-def test_a_module_and_an_optimizer_travel_both_ways():
+def test_module_and_optimizer_states_are_exchanged_with_pytorch():
     def trained(library):
         library.manual_seed(0)
         model = library.nn.Sequential(library.nn.Linear(3, 4), library.nn.Tanh(), library.nn.Linear(4, 2))
@@ -132,19 +134,19 @@ def test_negative_strides_are_saved_as_a_copy():
     assert torch.load(saved(gradus, x)).tolist() == [4, 3, 2, 1, 0] == gradus.load(saved(gradus, x)).tolist()
 
 
-def test_conjugated_and_negated_tensors_of_pytorch():
+def test_loading_conjugated_and_negated_tensors_of_pytorch():
     z = torch.tensor([1 + 2j, 3 - 4j])
     assert gradus.load(saved(torch, [z, z.conj()]))[1].tolist() == [1 - 2j, 3 + 4j]
     assert gradus.load(saved(torch, z.conj().imag)).tolist() == [-2.0, 4.0]
 
 
-def test_a_storage_has_one_dtype():
+def test_saving_views_of_different_dtypes_is_refused():
     x = gradus.zeros(4)
     with pytest.raises(RuntimeError, match="view the same data as different types"):
         gradus.save([x, x.view(gradus.int32)], io.BytesIO())
 
 
-def test_subclasses_and_attributes():
+def test_saving_subclasses_and_attributes():
     class Marked(gradus.Tensor):
         pass
 
@@ -163,7 +165,7 @@ def test_subclasses_and_attributes():
 
 
 def _global(kind):
-    """Decorator that adds a class to this module under its own name, where pickle finds it."""
+    """Decorator that makes a class available in this module under its own name, where pickle looks for the class."""
     kind.__qualname__ = kind.__name__
     setattr(sys.modules[__name__], kind.__name__, kind)
     return kind
@@ -184,7 +186,7 @@ def test_map_location():
         gradus.load(io.BytesIO(data), map_location="nowhere")
 
 
-def test_the_other_byte_order():
+def test_loading_files_of_the_other_byte_order():
     def swapped(records):
         for name in records:
             if name.endswith("byteorder"):
@@ -227,12 +229,12 @@ def _replaced(data, change):
 
 
 def load_pickle(text, storages=(b"\0" * 16,)):
-    """Loads an archive with this pickle and these storages."""
+    """Loads an archive with the pickle `text` and the given contents of storages."""
     return gradus.load(_archive({"a/data.pkl": text, "a/version": b"3\n", **{f"a/data/{i}": content for i, content in enumerate(storages)}}))
 
 
 class Call:
-    """An object that is pickled as a call of a function."""
+    """An object that is pickled as a call of a function. Unpickling would run that call."""
 
     def __init__(self, function, *args):
         self.function = function
@@ -248,7 +250,7 @@ class Call:
     (random.Random(), "random.Random"),
 ], ids=["system", "eval", "getattr", "module", "object", "path", "random"])
 @pytest.mark.parametrize("weights_only", [None, True])
-def test_names_that_are_not_on_the_list(obj, name, weights_only):
+def test_globals_that_are_not_allowed_are_refused(obj, name, weights_only):
     with pytest.raises(pickle.UnpicklingError, match=name) as found:
         gradus.load(saved(torch, obj), weights_only=weights_only)
     assert "add_safe_globals" in str(found.value)
@@ -262,7 +264,7 @@ class Options:
         return self.value == other.value
 
 
-def test_names_that_the_user_allows():
+def test_add_safe_globals_allows_a_class():
     file = saved(gradus, {"options": Options([1])})
     with pytest.raises(pickle.UnpicklingError, match="Options"):
         gradus.load(file)
@@ -300,7 +302,7 @@ def tensor(offset=b"K\x00", size=b"K\x04\x85", stride=b"K\x01\x85", storage=STOR
 HUGE = b"\x8a\x08" + (2**62).to_bytes(8, "little")
 
 
-def test_the_tensor_that_the_hostile_ones_are_made_of():
+def test_the_unchanged_pickle_of_a_tensor_loads():
     assert load_pickle(pickled(tensor())).tolist() == [0.0] * 4
 
 
@@ -320,13 +322,13 @@ def test_the_tensor_that_the_hostile_ones_are_made_of():
     b"X\xff\xff\xff\xff", b"\x8a\x05", b"}]K\x01s", b"}}K\x01s", b"(", b"", b"ioperator\nadd\n", b"V1\n", b"P1\n", b"\x82\x01", b"I1\n",
     b")" * 5 + b"\x85" * 100000 + b"q\x00}h\x00K\x01s", b"K\x01" + b"q\x00h\x00\x86" * 64 + b"q\x01}h\x01K\x01s",
 ], ids=lambda value: value[:40].hex())
-def test_hostile_pickles(instructions):
+def test_malicious_pickles_are_refused(instructions):
     with pytest.raises((pickle.UnpicklingError, RuntimeError)):
         load_pickle(pickled(instructions))
 
 
-def test_the_list_cannot_be_changed_from_a_file():
-    """A file cannot change attributes of the functions and classes that it may name."""
+def test_a_pickle_cannot_change_the_allowed_globals():
+    """A file cannot change the attributes of the functions and classes that it may name."""
     before = gradus._serialization.rebuild.rebuild_tensor_v2.__defaults__, set(vars(gradus.nn.Parameter))
     for kind in (b"ctorch._utils\n_rebuild_tensor_v2\n", b"ctorch.nn.parameter\nParameter\n"):
         for state in (b"}" + text("x") + b"Ns", b"N}" + text("__defaults__") + b")s\x86"):
@@ -335,18 +337,18 @@ def test_the_list_cannot_be_changed_from_a_file():
     assert (gradus._serialization.rebuild.rebuild_tensor_v2.__defaults__, set(vars(gradus.nn.Parameter))) == before
 
 
-def test_a_tensor_without_elements_whatever_its_other_sizes():
+def test_a_pickled_tensor_without_elements_may_have_huge_sizes():
     x = load_pickle(pickled(tensor(size=HUGE + b"K\x00\x86", stride=b"K\x01K\x01\x86")))
     assert tuple(x.shape) == (2**62, 0) and x.numel() == 0
 
 
-def test_deep_nesting_is_no_crash():
+def test_a_deeply_nested_pickle_does_not_crash():
     deep = load_pickle(pickled(b")" + b"\x85" * 200000))
     assert type(deep) is tuple and len(deep) == 1
 
 
-def test_damaged_files():
-    """Files that are truncated or randomly changed raise an error or are loaded with changed values. They cannot exceed a memory limit."""
+def test_damaged_files_are_loaded_or_refused():
+    """Files that are truncated or randomly changed either raise an error or are loaded with other values. Loading cannot exceed a memory limit."""
     data = saved(torch, {"x": torch.arange(6.0), "y": [torch.ones(3), {"z": 1}]}).getvalue()
     generator = random.Random(0)
     for _ in range(600):
@@ -369,7 +371,7 @@ def test_damaged_files():
             pass
 
 
-def test_archives_that_are_refused(tmp_path):
+def test_invalid_archives_are_refused(tmp_path):
     records = _records(saved(torch, torch.ones(1000)).getvalue())
     for file, message in [
         (_archive(records, zipfile.ZIP_DEFLATED), "compressed"),
@@ -387,8 +389,8 @@ def test_archives_that_are_refused(tmp_path):
         gradus.load(io.BytesIO(bytes(flipped)))
 
 
-def test_records_that_lie_in_one_another():
-    """A small file whose directory has many entries for the same large record is refused."""
+def test_archives_with_overlapping_records_are_refused():
+    """A small file is refused if its directory has many entries for the same large record."""
     records = {"a/data.pkl": b"", **{f"a/data/{i}": b"\0" * 4096 for i in range(20)}}
     tensors = b"".join(tensor(storage=STORAGE.replace(text("0"), text(str(i))).replace(b"K\x04", b"M\x00\x04")) + b"0" * 0 for i in range(20))
     records["a/data.pkl"] = pickled(b"(" + tensors + b"t")
@@ -411,7 +413,7 @@ def test_records_that_lie_in_one_another():
         gradus.load(io.BytesIO(bytes(small)))
 
 
-def test_files_that_are_no_archive(tmp_path):
+def test_files_that_are_no_archive_are_refused(tmp_path):
     with pytest.raises(EOFError):
         gradus.load(io.BytesIO())
     with pytest.raises(pickle.UnpicklingError, match="no zip archive"):
@@ -420,7 +422,7 @@ def test_files_that_are_no_archive(tmp_path):
         gradus.load(tmp_path / "absent")
 
 
-def test_arguments_that_are_refused(tmp_path):
+def test_invalid_arguments_of_save_and_load_are_refused(tmp_path):
     file = saved(gradus, 1)
     for call, kind in [
         (lambda: gradus.load(3), AttributeError), (lambda: gradus.load(file, mmap=True), ValueError),
@@ -444,7 +446,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
 
 
 def test_a_killed_save_leaves_the_old_file(tmp_path):
-    """A process that ends at several points of a save leaves the old file complete."""
+    """If the process ends at some point of a save, the old file stays complete."""
     path = tmp_path / "a.pt"
     gradus.save(1, path)
     program = """
@@ -466,7 +468,7 @@ gradus.save([gradus.ones(100), gradus.zeros(100)], sys.argv[1])
         assert result.returncode == (9 if count < 8 else 0) and gradus.load(path) == 1
 
 
-def test_permissions_and_links(tmp_path):
+def test_save_keeps_permissions_and_follows_links(tmp_path):
     path = tmp_path / "a.pt"
     gradus.save(1, path)
     mask = os.umask(0)

@@ -1,4 +1,5 @@
-"""Saves that are killed leave a complete file, the old or the new one, and no other file in the folder. GRADUS_KILLS sets the number of kills."""
+"""Checks that a save that is killed leaves a complete file, either the old or the new one, and no other file in the folder. GRADUS_KILLS sets the
+number of kills."""
 import os
 import random
 import signal
@@ -37,7 +38,8 @@ def number_of_tensors(path):
 
 
 def others_in(folder, name):
-    """Returns the other files in the folder. It waits for a child of the killed process, which makes the last two system calls."""
+    """Returns the files in the folder other than `name`. Waits up to 2 seconds until there are none, because the last two system calls of a save are
+    made by a child process, which outlives the killed process."""
     for _ in range(2000):
         others = [entry for entry in os.listdir(folder) if entry != name]
         if not others:
@@ -48,7 +50,7 @@ def others_in(folder, name):
 
 @pytest.mark.parametrize(("save", "number_of"), [(save_checkpoint, number_of_checkpoint), (save_tensors, number_of_tensors)],
                          ids=["checkpoint", "safetensors"])
-def test_kill_at_any_moment(tmp_path, save, number_of):
+def test_a_save_killed_at_any_time_leaves_a_complete_file(tmp_path, save, number_of):
     path, generator, number, changed = tmp_path / "model", random.Random(0), 0, 0
     save(0, path)
     for _ in range(KILLS):
@@ -82,7 +84,7 @@ class Interrupts:
         raise KeyboardInterrupt
 
 
-def test_what_a_killed_save_left_is_removed(tmp_path):
+def test_the_next_save_removes_a_temporary_file_of_a_killed_save(tmp_path):
     """On file systems without O_TMPFILE the temporary file of a killed save stays until the next save removes it."""
     left = tmp_path / ".model.0123456789abcdef.saving"
     left.write_bytes(b"part of a file")

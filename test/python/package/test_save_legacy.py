@@ -1,4 +1,4 @@
-"""The file format of PyTorch before version 1.6, compared with PyTorch's reader and writer; damaged files are errors."""
+"""Tests the file format of PyTorch before version 1.6 against PyTorch's reader and writer. Damaged files must raise errors."""
 import io
 import pickle
 import random
@@ -10,9 +10,9 @@ import pytest
 import gradus
 from nn_programs import needs_torch
 from oracle import torch
-from test_save import DTYPES, plain
+from test_save import DTYPES, as_python_objects
 
-STORED = [dtype for dtype in DTYPES if not dtype.startswith(("uint16", "uint32", "uint64", "float8"))]  # PyTorch cannot read the others
+STORED = [dtype for dtype in DTYPES if not dtype.startswith(("uint16", "uint32", "uint64", "float8"))]  # without the dtypes that PyTorch cannot read
 
 
 def contents(t):
@@ -34,17 +34,17 @@ def saved(t, obj, **options):
 
 @pytest.mark.parametrize("weights_only", [True, False])
 @pytest.mark.parametrize("protocol", [2, 4])
-def test_each_reads_what_the_other_writes(weights_only, protocol):
+def test_legacy_files_are_exchanged_with_pytorch(weights_only, protocol):
     needs_torch()
-    wanted = plain(contents(torch))
+    wanted = as_python_objects(contents(torch))
     for library, reader in ((torch, gradus), (gradus, gradus), *([(gradus, torch)] if protocol == 2 else [])):
         loaded = reader.load(saved(library, contents(library), pickle_protocol=protocol), weights_only=weights_only)
-        assert plain(loaded) == wanted and loaded["conjugate"].is_conj() and loaded["negative"].is_neg()
+        assert as_python_objects(loaded) == wanted and loaded["conjugate"].is_conj() and loaded["negative"].is_neg()
         loaded["x"][1, 0] = 99
         assert loaded["view"][0, 0] == 99
 
 
-def test_modules_and_places():
+def test_modules_and_map_location_of_legacy_files():
     needs_torch()
     assert repr(gradus.load(saved(torch, torch.nn.Linear(3, 2)), weights_only=False)) == repr(gradus.nn.Linear(3, 2))
     assert torch.load(saved(gradus, gradus.nn.Linear(3, 2)), weights_only=False).in_features == 3
@@ -55,7 +55,7 @@ def test_modules_and_places():
         assert loaded.device.type == device and (device == "meta" or loaded.tolist() == [0, 1, 2])
 
 
-def test_files_and_what_follows_in_them(tmp_path):
+def test_several_objects_in_one_legacy_file(tmp_path):
     path = tmp_path / "a.pt"
     gradus.save([gradus.ones(2)], path, _use_new_zipfile_serialization=False)
     assert gradus.load(path)[0].tolist() == [1, 1]
@@ -67,7 +67,7 @@ def test_files_and_what_follows_in_them(tmp_path):
         assert gradus.load(file)[0].tolist() == [1, 1] and gradus.load(file) == "second"
 
 
-def test_the_other_byte_order():
+def test_legacy_files_of_the_other_byte_order():
     whole = saved(gradus, gradus.tensor([1.0, -2.5])).getvalue()
     numbers = struct.pack("<2f", 1.0, -2.5)
     facts = pickle.dumps({"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}, 2)
@@ -81,13 +81,14 @@ def test_the_other_byte_order():
     (pickle.dumps(0x1950A86A20F9469CFC6C, 2) + pickle.dumps(1000, 2), RuntimeError, "Invalid protocol version: 1000"),
     (b"\x80", pickle.UnpicklingError, "damaged"),
 ])
-def test_no_checkpoints(content, kind, text):
+def test_pickles_that_are_no_checkpoints_are_refused(content, kind, text):
     with pytest.raises(kind, match=text):
         gradus.load(io.BytesIO(content))
 
 
-def test_damaged_files():
-    """Files truncated to any length, or with changed bytes, raise a documented error or are loaded. They never take more memory than the file has."""
+def test_damaged_legacy_files_are_loaded_or_refused():
+    """Files truncated to any length, or with changed bytes, raise a documented error or are loaded. Loading never takes more memory than the file's
+    size."""
     whole, choose = saved(gradus, contents(gradus)).getvalue(), random.Random(0)
     for length in [*range(0, len(whole), 23), len(whole) - 1]:
         with pytest.raises((pickle.UnpicklingError, RuntimeError, EOFError)):
@@ -102,9 +103,9 @@ def test_damaged_files():
             pass
 
 
-def test_sizes_that_the_file_does_not_have():
+def test_sizes_beyond_the_file_are_refused():
     whole = saved(gradus, gradus.ones(2)).getvalue()
-    count = pickle.BININT1 + b"\x02N\x74"  # the number of elements of a storage, and None for its view
+    count = pickle.BININT1 + b"\x02N\x74"  # pickled: 2, the number of elements of a storage, and None, which stands for its view
     assert whole.count(count) == 1
     with pytest.raises(RuntimeError, match="the file has not so many bytes"):
         gradus.load(io.BytesIO(whole.replace(count, pickle.BININT + struct.pack("<i", 2**30) + b"N\x74")))

@@ -18,7 +18,8 @@ import pytest
 
 import gradus
 
-DOCUMENTED = (RuntimeError, pickle.UnpicklingError, EOFError)  # No content of a file may raise OSError or MemoryError.
+# Errors that loading a damaged file may raise. OSError and MemoryError are not among them.
+DOCUMENTED = (RuntimeError, pickle.UnpicklingError, EOFError)
 NUMBERS = [0, 1, 2, 3, 7, 8, 46, 64, 100, 255, 0x7FFF, 0xFFFE, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFE, 0xFFFFFFFF]
 EDGES = [b"\x00", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\x00\x00\x00\x80"]
 
@@ -53,7 +54,7 @@ def archive_of(records, compression=zipfile.ZIP_STORED):
     return file.getvalue()
 
 
-# Ways to change a file: each function takes the generator and an original, and returns the changed bytes.
+# Each function below changes a file. It takes the random generator and the original bytes, and returns the changed bytes.
 
 
 def change_bytes(generator, data):
@@ -74,7 +75,7 @@ def splice(generator, data):
 
 
 def change_directory(generator, data):
-    """Changes a field of the end record, of a directory entry, or of a local header."""
+    """Changes a field of the end record, of a directory entry, or of a local header of the zip file."""
     data = bytearray(data)
     for _ in range(generator.choice([1, 1, 2])):
         signature, fields = generator.choice([(b"PK\x05\x06", [(4, 2), (6, 2), (8, 2), (10, 2), (12, 4), (16, 4), (20, 2)]),
@@ -91,7 +92,7 @@ def change_directory(generator, data):
 
 
 def change_large_directory(generator, data):
-    """Adds the ZIP64 records that files above 4 GiB have, with changed fields."""
+    """Adds ZIP64 records, which files above 4 GiB have, with changed fields."""
     start, = struct.unpack_from("<I", data, len(data) - 6)
     count, = struct.unpack_from("<H", data, len(data) - 12)
     number = generator.choice([0, 1, start, len(data), 2**31, 2**32, 2**62, 2**63, 2**64 - 1])
@@ -104,7 +105,7 @@ def change_large_directory(generator, data):
 
 
 def change_pickle(generator, data):
-    """Changes, removes, repeats or moves instructions of the pickle, or changes their arguments; the archive stays valid."""
+    """Changes, removes, repeats or moves instructions of the pickle, or changes their arguments. The zip file stays valid."""
     records = records_of(data)
     name = next(name for name in records if name.endswith("data.pkl"))
     content = records[name]
@@ -134,7 +135,7 @@ def change_pickle(generator, data):
 
 
 def change_records(generator, data):
-    """Exchanges, lengthens, shortens, removes, compresses or adds records."""
+    """Exchanges, lengthens, shortens, removes, compresses or adds records of the zip file."""
     records = records_of(data)
     names = list(records)
     kind, one, other = generator.randrange(6), generator.choice(names), generator.choice(names)
@@ -168,7 +169,7 @@ def mutated(seed, files):
         try:
             data = generator.choice(CHANGES)(generator, data)
         except (zipfile.BadZipFile, ValueError, IndexError, struct.error, EOFError, OverflowError, StopIteration, NotImplementedError, OSError, zipfile.zlib.error):
-            break  # The previous change left nothing that this one could read.
+            break  # after the previous change the file has no structure that this change can read
         if not data:
             break
     return data, generator.random() < 0.2
@@ -182,7 +183,7 @@ def load(data, mapped, path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_mutated_checkpoints(tmp_path):
+def test_mutated_checkpoints_are_loaded_or_refused(tmp_path):
     files = originals()
     one = os.environ.get("GRADUS_MUTATION_SEED")
     seeds = [int(one)] if one else range(int(os.environ.get("GRADUS_MUTATIONS", "1500")))
@@ -206,7 +207,7 @@ def test_mutated_checkpoints(tmp_path):
 
 
 def pickle_of(*instructions):
-    """Returns an archive whose pickle has these instructions, and a storage of two complex numbers."""
+    """Returns an archive with a pickle of the given instructions, and with a storage of two complex numbers."""
     return archive_of({"a/data.pkl": b"\x80\x02" + b"".join(instructions) + b".", "a/version": b"3\n", "a/data/0": bytes(16)})
 
 
@@ -214,7 +215,7 @@ def text(value):
     return b"X" + len(value).to_bytes(4, "little") + value.encode()
 
 
-BOMB = 2000  # the number of copies of a string of a million letters
+BOMB = 2000  # how many copies of an object of a million elements each pickle below asks for
 
 
 @pytest.mark.parametrize("instructions", [
@@ -222,13 +223,13 @@ BOMB = 2000  # the number of copies of a string of a million letters
     [b"((" + b"K\x01" * 10**6 + b"tq\x00cbuiltins\nset\nq\x01", b"h\x01h\x00\x85R" * BOMB, b"t"],
     [b"((" + b"K\x01" * 10**6 + b"tq\x00ctorch\nSize\nq\x01", b"h\x01h\x00\x85R" * BOMB, b"t"],
 ], ids=["bytes", "sets", "sizes"])
-def test_a_pickle_that_copies_without_end(instructions):
+def test_a_pickle_that_copies_a_large_object_repeatedly_is_refused(instructions):
     with pytest.raises(pickle.UnpicklingError, match="copies more than it holds"):
         gradus.load(io.BytesIO(pickle_of(*instructions)))
 
 
-def test_a_conjugated_tensor_of_more_elements_than_memory():
-    """PyTorch's files store conjugation as a flag of the tensor. Resolving it for a large expanded tensor may not take more memory than the storage
+def test_loading_a_huge_expanded_conjugated_tensor_takes_little_memory():
+    """A file stores conjugation as a flag of the tensor. Resolving the flag for a large expanded tensor may not take more memory than the storage
     has."""
     storage = b"(" + text("storage") + b"ctorch\nComplexFloatStorage\n" + text("0") + text("cpu") + b"K\x02tQ"
     huge = b"\x8a\x06" + (2**40).to_bytes(6, "little")
@@ -239,8 +240,8 @@ def test_a_conjugated_tensor_of_more_elements_than_memory():
 
 @pytest.mark.parametrize(("field", "at"), [("an entry's header", 42), ("the directory", None)])
 @pytest.mark.parametrize("mapped", [False, True])
-def test_an_offset_outside_of_the_file(tmp_path, field, at, mapped):
-    """An offset out of range raises the error for a damaged file, not that of a failed seek."""
+def test_offsets_outside_of_the_file_are_refused(tmp_path, field, at, mapped):
+    """An offset out of range raises the error for a damaged file, not the error of a failed seek."""
     data = bytearray(saved([gradus.ones(3)]))
     place = data.rindex(b"PK\x05\x06") + 16 if at is None else data.rindex(b"PK\x01\x02") + at
     path = tmp_path / "a.pt"
@@ -253,8 +254,8 @@ def test_an_offset_outside_of_the_file(tmp_path, field, at, mapped):
             gradus.load(io.BytesIO(data))
 
 
-def test_every_length_of_a_file(tmp_path):
-    """Files truncated at any byte, at the beginning or at the end."""
+def test_files_truncated_at_any_byte_are_refused(tmp_path):
+    """Files from which bytes are cut off, at the beginning or at the end, are refused."""
     data, path = saved([gradus.ones(3)]), tmp_path / "a.pt"
     for length in range(len(data)):
         path.write_bytes(data[:length])

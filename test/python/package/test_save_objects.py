@@ -1,4 +1,5 @@
-"""Complete modules and classes of a program: saved, refused by default, and loaded if the caller allows it; and map_location."""
+"""Tests saving complete modules and objects of classes that the program defines. Loading them is refused by default, and works if the caller allows
+it. Also tests map_location."""
 import io
 import os
 import pickle
@@ -16,7 +17,7 @@ ran = []
 
 
 class Own:
-    """A class of a program that holds a tensor."""
+    """A class as a user's program may define it. Its objects hold a tensor and a view of that tensor."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -58,14 +59,14 @@ def saved(obj, library=gradus, **options):
     return file
 
 
-def test_by_default_a_file_runs_no_code():
+def test_load_runs_no_code_by_default():
     for options in ({}, {"weights_only": True}, {"weights_only": None}):
         with pytest.raises(pickle.UnpicklingError, match="Unsupported global: GLOBAL .* was not an allowed global by default"):
             gradus.load(saved(Runs()), **options)
     assert ran == []
 
 
-def test_with_weights_only_false_it_runs_what_it_says():
+def test_load_with_weights_only_false_runs_code_of_the_file():
     gradus.load(saved(Runs()), weights_only=False)
     assert ran.pop() == "ran" and not ran
 
@@ -76,7 +77,7 @@ def test_with_weights_only_false_it_runs_what_it_says():
     lambda: nn.ParameterList([gradus.ones(2)]), lambda: nn.BatchNorm1d(2),
 ], ids=["linear", "sequential", "transformer", "dict", "own", "parameters", "batch-norm"])
 @pytest.mark.parametrize("protocol", [2, 4, 5])
-def test_modules(make, protocol):
+def test_saving_and_loading_modules(make, protocol):
     module = make()
     loaded = gradus.load(saved(module, pickle_protocol=protocol), weights_only=False)
     assert type(loaded) is type(module) and str(loaded) == str(module)
@@ -100,13 +101,13 @@ def double(module, args, output):
     return 2 * output
 
 
-def test_own_classes_share_storages():
+def test_loaded_objects_of_user_classes_share_storages():
     loaded = gradus.load(saved(Own(gradus.zeros(3))), weights_only=False)
     loaded.tensor[1] = 5
     assert type(loaded) is Own and loaded.view.tolist() == [5.0, 0.0]
 
 
-def test_subclasses_of_tensor():
+def test_saving_subclasses_of_tensor():
     x = gradus.ones(2).as_subclass(OwnTensor)
     x.note = [1]
     loaded = gradus.load(saved(x), weights_only=False)
@@ -116,7 +117,7 @@ def test_subclasses_of_tensor():
     assert gradus.load(saved(x), weights_only=False).seen == {"note": [1]}
 
 
-def test_functions_and_classes_by_their_names():
+def test_functions_and_classes_are_saved_by_name():
     things = [gradus.relu, nn.functional.relu, nn.Linear, gradus.optim.SGD, gradus.optim.lr_scheduler.StepLR, gradus.Tensor, gradus.Size, double, Own, len,
               gradus.float32, gradus.device("cpu"), gradus.strided, gradus.Size([1])]
     assert all(a is b or a == b for a, b in zip(gradus.load(saved(things), weights_only=False), things, strict=True))
@@ -128,7 +129,7 @@ def test_functions_and_classes_by_their_names():
     lambda library: library.optim.SGD, lambda library: library.optim.lr_scheduler.StepLR, lambda library: library.Tensor,
     lambda library: library.Size((1, 2)), lambda library: library.nn.MSELoss(),
 ], ids=["linear", "sequential", "embedding", "functional", "function", "optimizer", "scheduler", "tensor", "size", "loss"])
-def test_each_reads_what_the_other_writes(make):
+def test_modules_and_classes_are_exchanged_with_pytorch(make):
     ours, theirs = make(gradus), make(torch)
     for loaded, wanted in ((gradus.load(saved(theirs, torch), weights_only=False), ours), (torch.load(saved(ours), weights_only=False), theirs)):
         assert type(loaded) is type(wanted), (loaded, wanted)
@@ -138,7 +139,7 @@ def test_each_reads_what_the_other_writes(make):
             assert loaded == wanted
 
 
-def test_the_words_of_the_refusal_are_those_of_pytorch():
+def test_the_text_of_the_refusal_is_that_of_pytorch():
     def lines(library, module):
         with pytest.raises(pickle.UnpicklingError) as found:
             library.load(saved(module, library))
@@ -148,8 +149,8 @@ def test_the_words_of_the_refusal_are_those_of_pytorch():
     assert lines(gradus, nn.Linear(1, 1)) == lines(torch, torch.nn.Linear(1, 1))
 
 
-def test_safe_globals_know_both_names():
-    """Allowing a class of Gradus also allows the class of PyTorch that files name."""
+def test_safe_globals_allow_the_names_of_gradus_and_pytorch():
+    """Allowing a class of Gradus also allows the class of PyTorch that files name instead."""
     with serialization.safe_globals([nn.Linear, set, gradus.nn.modules.linear.Identity]):
         for library in (gradus, torch):
             assert type(gradus.load(saved(library.nn.Linear(1, 1), library))) is nn.Linear
@@ -158,14 +159,14 @@ def test_safe_globals_know_both_names():
     assert serialization.get_safe_globals() == []
 
 
-def test_a_name_that_is_not_here():
+def test_loading_an_unknown_class_is_an_attribute_error():
     file = _renamed(saved(nn.Linear(1, 1)), b"torch.nn.modules.linear\nLinear", b"torch.nn.modules.linear\nCircular")
     with pytest.raises(AttributeError, match="torch.nn.modules.linear.Circular, which Gradus does not have"):
         gradus.load(file, weights_only=False)
 
 
 def _renamed(file, before, after):
-    """Returns the archive with another name in its pickle."""
+    """Returns the archive with the bytes `before` replaced by `after` in all records, which changes a name in its pickle."""
     result = io.BytesIO()
     with zipfile.ZipFile(file) as archive, zipfile.ZipFile(result, "w") as written:
         for name in archive.namelist():
@@ -174,7 +175,7 @@ def _renamed(file, before, after):
     return result
 
 
-def test_the_unpickler_of_another_module():
+def test_pickle_module_argument():
     class Module:
         class Unpickler(pickle.Unpickler):
             def __init__(self, file, *, encoding, mark):
@@ -189,7 +190,7 @@ def test_the_unpickler_of_another_module():
         gradus.load(saved(1), encoding="utf-8")
 
 
-def test_environment(monkeypatch):
+def test_environment_variables_that_set_weights_only(monkeypatch):
     file = saved(nn.Linear(1, 1)).getvalue()
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     with pytest.warns(UserWarning, match="TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
@@ -210,7 +211,7 @@ def test_environment(monkeypatch):
     ({"cpu": "meta"}, "meta"), ({"cpu": gradus.device("meta")}, "meta"), ({"cuda:0": "meta"}, "cpu"), (lambda storage, place: storage, "cpu"),
     (lambda storage, place: None, "cpu"), (lambda storage, place: storage.clone(), "cpu"),
 ])
-def test_where_tensors_go(where, device, weights_only):
+def test_map_location(where, device, weights_only):
     x = gradus.load(saved(gradus.arange(3)), map_location=where, weights_only=weights_only)
     assert x.device.type == device and x.shape == (3,) and (device == "meta" or x.tolist() == [0, 1, 2])
 
@@ -221,13 +222,13 @@ def test_where_tensors_go(where, device, weights_only):
     ({"cpu": "cuda:1"}, RuntimeError, "Attempting to deserialize object on a CUDA device"), (3, TypeError, "map_location"),
     (lambda storage, place: "cpu", TypeError, "map_location"),
 ])
-def test_where_tensors_cannot_go(where, kind, message):
+def test_invalid_map_location_is_refused(where, kind, message):
     for weights_only in (True, False):
         with pytest.raises(kind, match=message):
             gradus.load(saved(gradus.arange(3)), map_location=where, weights_only=weights_only)
 
 
-def test_what_the_callers_function_raises():
+def test_an_exception_in_map_location_is_propagated():
     def raises(storage, place):
         raise ValueError("of the caller")
 
@@ -236,7 +237,7 @@ def test_what_the_callers_function_raises():
             gradus.load(saved(gradus.arange(3)), map_location=raises, weights_only=weights_only)
 
 
-def test_a_safetensors_file(tmp_path):
+def test_loading_a_safetensors_file(tmp_path):
     path = tmp_path / "a.safetensors"
     gradus.safetensors.save_file({"x": gradus.arange(3)}, path)
     assert gradus.load(path)["x"].tolist() == [0, 1, 2]
@@ -246,8 +247,8 @@ def test_a_safetensors_file(tmp_path):
             gradus.load(path, map_location=where)
 
 
-def test_files_of_a_program_that_runs_as_torch(tmp_path):
-    """Modules saved by gradus can be loaded by a program under as_torch, and vice versa."""
+def test_files_are_exchanged_with_a_program_under_as_torch(tmp_path):
+    """A program under as_torch can load modules that Gradus has saved, and vice versa."""
     program = "import sys, torch\nm = torch.load(sys.argv[1], weights_only=False)\ntorch.save(m, sys.argv[2])\nassert type(m) is torch.nn.Linear\n"
     (tmp_path / "program.py").write_text(program)
     module = nn.Linear(2, 3)

@@ -1,4 +1,4 @@
-"""Products of float8 matrices with scales, compared with PyTorch."""
+"""Compares products of float8 matrices that have scales with PyTorch."""
 import pytest
 
 import gradus
@@ -11,14 +11,14 @@ KINDS = ("float8_e4m3fn", "float8_e5m2")
 
 @pytest.fixture(autouse=True)
 def without_onednn():
-    """Disables oneDNN, to which PyTorch gives these products on CPUs with float8 tiles, and which takes fewer dtypes."""
+    """Disables oneDNN. On CPUs with float8 tiles PyTorch computes these products by oneDNN, which accepts fewer dtypes."""
     needs_torch()
     with torch.backends.mkldnn.flags(enabled=False):
         yield
 
 
 def floats(t, sizes, step=1):
-    """Returns numbers from -2 to 2 whose neighbours differ; they are multiples of 1/4, which both float8 dtypes represent."""
+    """Returns numbers from -2 to 2 whose neighbours differ. The numbers are multiples of 1/4, which both float8 dtypes represent exactly."""
     n = 1
     for size in sizes:
         n *= size
@@ -30,7 +30,7 @@ def matrices(t, a=KINDS[0], b=KINDS[0]):
 
 
 def attempt(call):
-    """Returns dtype and values of a call's result, or its error."""
+    """Returns the dtype and elements of a call's result, or the class and text of its error."""
     try:
         result = call()
     except (ValueError, RuntimeError, IndexError) as error:
@@ -41,7 +41,7 @@ def attempt(call):
 @pytest.mark.parametrize("a", KINDS)
 @pytest.mark.parametrize("b", KINDS)
 @pytest.mark.parametrize("out", [None, *KINDS, "float16", "bfloat16", "float32", "float64", "int32"])
-def test_scales_of_matrices(a, b, out):
+def test_scaled_mm_with_a_scale_for_each_matrix(a, b, out):
     def program(t):
         dtype = out and getattr(t, out)
         x, y = matrices(t, a, b)
@@ -55,7 +55,7 @@ def test_scales_of_matrices(a, b, out):
 
 
 @pytest.mark.parametrize("out", [None, "float32", "bfloat16"])
-def test_scales_of_rows_and_columns(out):
+def test_scaled_mm_with_scales_of_rows_and_columns(out):
     def program(t):
         dtype = out and getattr(t, out)
         x, y = matrices(t)
@@ -69,7 +69,7 @@ def test_scales_of_rows_and_columns(out):
     same(lambda t: list(program(t)))
 
 
-def test_the_result_is_as_near_as_its_dtype_allows():
+def test_scaled_mm_is_accurate_to_the_precision_of_its_dtype():
     for sizes in ((M, K, N), (1, 300, 5), (70, 0, 3), (0, 3, 4)):
         m, k, n = sizes
         x, y = torch.randn(m, k).to(torch.float8_e4m3fn), torch.randn(k, n).to(torch.float8_e4m3fn)
@@ -81,7 +81,7 @@ def test_the_result_is_as_near_as_its_dtype_allows():
         torch.testing.assert_close(torch.tensor(result.tolist()).reshape(m, n).double(), exact, rtol=1e-6, atol=1e-6 * max(k, 1) ** 0.5)
 
 
-def test_out():
+def test_out_argument_of_scaled_mm():
     def program(t):
         x, y = matrices(t)
         one = t.ones(1)
@@ -116,17 +116,17 @@ def wrong_calls(t):
         yield attempt(lambda args=args: t._scaled_mm_v2(*args))
 
 
-def test_errors():
+def test_errors_of_scaled_mm():
     same(lambda t: list(wrong_calls(t)))
 
 
-def test_scales_that_are_missing():
+def test_scaled_mm_refuses_missing_scales():
     x, y = matrices(gradus)
     with pytest.raises(ValueError, match=r"Invalid scaling configuration[\s\S]*scale_a\.dtype\(\)=Undefined, scale_a\.size\(\)=\[\]"):
         gradus._scaled_mm_v2(x, y, [], [0], [0], [gradus.ones(1)], [0], [0], None, None)
 
 
-def test_there_is_no_gradient():
+def test_backward_through_scaled_mm_is_an_error():
     def program(t):
         x, y = matrices(t)
         result = t._scaled_mm(x.requires_grad_(), y, t.ones(1), t.ones(1), out_dtype=t.float32)
@@ -136,7 +136,7 @@ def test_there_is_no_gradient():
     same(lambda t: list(program(t)))
 
 
-def test_of_the_meta_device():
+def test_scaled_mm_on_the_meta_device():
     x, y = (each.to("meta") for each in matrices(gradus))
     result = gradus._scaled_mm(x, y, gradus.ones(1, device="meta"), gradus.ones(1, device="meta"), out_dtype=gradus.bfloat16)
     assert (result.shape, result.dtype, result.device.type) == ((M, N), gradus.bfloat16, "meta")

@@ -1,5 +1,5 @@
-"""select_scatter, slice_scatter and others, which copy a tensor and overwrite a view of the copy: values, first and second derivatives and errors
-are PyTorch's."""
+"""Tests select_scatter, slice_scatter and others, which copy a tensor and overwrite a view of the copy. Values, first and second derivatives and
+errors must be PyTorch's."""
 import pytest
 
 import gradus
@@ -26,7 +26,8 @@ def gradients(module, name, whole, part, args):
     made = getattr(module, name)(x, y, *args)
     first = module.autograd.grad((made * made * made).sum(), (x, y), create_graph=True)
     second = module.autograd.grad(sum((g * g).sum() for g in first), (x, y), allow_unused=True)
-    of_self = [] if name == "as_strided_scatter" else [first[0].detach(), *second]  # PyTorch gives self the gradients of src
+    # The gradients of self of as_strided_scatter are left out, because PyTorch returns the gradients of src for them.
+    of_self = [] if name == "as_strided_scatter" else [first[0].detach(), *second]
     return [made.detach(), first[1].detach(), *of_self, type(made.grad_fn).__name__, made.stride()]
 
 
@@ -46,11 +47,11 @@ def error(module, name, whole, part, args):
 @pytest.mark.parametrize("name, whole, part, args", [
     ("select_scatter", (3, 4), (3,), (0, 1)), ("select_scatter", (3, 4), (4,), (2, 1)), ("select_scatter", (3, 4), (4,), (0, 7)),
     ("slice_scatter", (3, 4), (3,), (0, 1)), ("diagonal_scatter", (3, 4), (5,), ()), ("as_strided_scatter", (3, 4), (3,), ((2, 2), (1, 2)))])
-def test_errors(name, whole, part, args):
+def test_errors_are_those_of_pytorch(name, whole, part, args):
     assert same(error, name, whole, part, args) is not None
 
 
-def test_the_tensor_itself_stays_and_src_is_converted():
+def test_select_scatter_copies_the_tensor_and_converts_src():
     def program(module):
         x = module.zeros(2, 2, dtype=module.float32)
         made = x.select_scatter(module.ones(2, dtype=module.int64), 0, 1)
@@ -58,7 +59,7 @@ def test_the_tensor_itself_stays_and_src_is_converted():
     same(program)
 
 
-def test_as_strided_scatter_of_a_part_counts_from_the_storage():
+def test_as_strided_scatter_of_a_view_counts_the_offset_from_the_storage():
     x = gradus.arange(6.0)[2:].requires_grad_()
     src = gradus.tensor([10.0, 20.0], requires_grad=True)
     made = x.as_strided_scatter(src, (2,), (2,), 3)
@@ -69,8 +70,9 @@ def test_as_strided_scatter_of_a_part_counts_from_the_storage():
         gradus.zeros(2, 3).t().as_strided_scatter(src, (2,), (1,))
 
 
-def test_gradients_of_views_are_scatters():
-    """The formula, which is used with create_graph, and the accelerated gradient agree."""
+def test_gradient_formulas_and_kernels_of_views_agree():
+    """The gradient of a view is computed by a formula of recorded operators with create_graph=True, and by a faster kernel otherwise. Both give the
+    same numbers."""
     def program(module, view):
         x = numbers(module, (4, 5), 1, requires_grad=True)
         part = view(module, x)
@@ -85,7 +87,7 @@ def test_gradients_of_views_are_scatters():
         assert fast == formula
 
 
-def test_embedding():
+def test_gradient_formula_and_kernel_of_embedding_agree():
     def program(module, options):
         w = numbers(module, (4, 3), 1, requires_grad=True)
         rows = module.nn.functional.embedding(module.tensor([[1, 2, 3], [0, 1, 2]]), w, **options)

@@ -1,4 +1,4 @@
-"""segment_reduce: values, gradients and errors are PyTorch's."""
+"""Checks that values, gradients and errors of segment_reduce are PyTorch's."""
 import pytest
 
 import gradus
@@ -34,7 +34,7 @@ ERRORS = ["t.segment_reduce(x, 'middle', lengths=n)", "t.segment_reduce(x, 'sum'
 
 
 @pytest.mark.parametrize("call", ERRORS)
-def test_errors(call):
+def test_errors_are_those_of_pytorch(call):
     ours, theirs = (caught(eval, call, {"t": t, "x": t.arange(6.0), "n": t.tensor([1, 0, 2, 3])}) for t in (gradus, torch))
     assert ours == theirs
 
@@ -47,7 +47,7 @@ def test_segments_outside_of_data_are_refused():
     assert "int32 or int64" in caught(gradus.segment_reduce, x, "sum", lengths=gradus.tensor([3.0]))[1]
 
 
-def test_of_nothing():
+def test_empty_segments_and_meta_tensors():
     assert gradus.segment_reduce(gradus.ones(0, 2), "max", lengths=gradus.tensor([0])).tolist() == [[-gradus.inf] * 2]
     assert gradus.segment_reduce(gradus.ones(0), "mean", lengths=gradus.tensor([0])).isnan().all()
     assert gradus.segment_reduce(gradus.ones(2, device="meta"), "sum", lengths=gradus.ones(3, dtype=gradus.int64, device="meta")).shape == (3,)

@@ -1,5 +1,5 @@
-"""Several threads use the same tensors in every possible way in random order: nothing crashes, and the only errors are those of a program that
-writes what another thread needs. GRADUS_TEST_SECONDS sets the duration."""
+"""Several threads use the same tensors in every possible way in random order. Nothing may crash, and the only errors are those of a program that
+writes a tensor that another thread needs. GRADUS_TEST_SECONDS sets the duration."""
 import os
 import random
 import subprocess
@@ -16,7 +16,7 @@ THREADS = 8
 KNOWN = ("modified by an inplace operation", "through the graph a second time", "does not require grad", "leaf Variable that requires grad",
          "doesn't require gradient", "has requires_grad=False", "leaf variables", "must match the size", "invalid gradient", "shape",
          "no grad accumulator", "size", "cannot be broadcast")
-SMALL, LARGE = (5,), (200, 300)  # for tensors of the second size operators release the GIL
+SMALL, LARGE = (5,), (200, 300)  # operators on tensors of the second size release the GIL
 
 
 class Shared:
@@ -175,20 +175,20 @@ def run(actions, seconds):
 
 @pytest.mark.threads
 @pytest.mark.filterwarnings("ignore")
-def test_everything_at_once():
+def test_all_actions_in_eight_threads():
     run(ACTIONS, SECONDS)
 
 
 @pytest.mark.threads
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("change", [set_data, set_gradient, resize, detach])
-def test_one_change_beside_passes(change):
+def test_one_kind_of_change_during_backward_passes(change):
     run([change, accumulate, run_graph, compute], SECONDS / 4)
 
 
 @pytest.mark.forks
-def test_a_child_process_does_not_wait_for_work_of_its_parent():
-    """Threads of the parent that were in the middle of a call at the fork do not exist in the child, which must work all the same."""
+def test_a_forked_process_works_while_threads_of_the_parent_compute():
+    """Threads of the parent that are in the middle of a call at the fork do not exist in the child. The child must work all the same."""
     program = """
 import os, threading
 import gradus as torch

@@ -1,5 +1,5 @@
-"""Many small real matrices, which kernels compute at once: every side, both ways to lie in memory, batches that do not fill the lanes, and one
-matrix beside the batch."""
+"""Compares batches of small real matrices with single matrices. For a batch the kernels compute several matrices at once, one in each lane of a SIMD
+vector. The sizes are from 0 to 16, the matrices are row-major and column-major, and some batches fill a vector only partly."""
 import numpy as np
 import pytest
 
@@ -22,7 +22,7 @@ def close(a, b, dtype):
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
 @pytest.mark.parametrize("n", SIDES)
-def test_decompositions(n, dtype, by_rows):
+def test_inv_lu_factor_and_cholesky(n, dtype, by_rows):
     for batch in (2, 17):
         x = matrices(batch, n, dtype, by_rows, ridge=n)
         inside = np.asarray(x.tolist()).reshape(batch, n, n)
@@ -34,7 +34,7 @@ def test_decompositions(n, dtype, by_rows):
         positive = x @ x.mT + gradus.eye(n, dtype=dtype)
         positive = positive if by_rows else positive.mT.contiguous().mT
         for upper in (False, True):
-            # The other triangle is not read.
+            # cholesky does not read the other triangle, so a triangular input gives the same factor.
             half = positive.triu() if upper else positive.tril()
             half = half if by_rows else half.mT.contiguous().mT
             factor = gradus.linalg.cholesky(half, upper=upper)
@@ -44,7 +44,7 @@ def test_decompositions(n, dtype, by_rows):
 
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
 @pytest.mark.parametrize("n", SIDES)
-def test_triangles_have_the_bits_of_one_alone(n, dtype):
+def test_solve_triangular_of_a_batch_has_the_bits_of_single_matrices(n, dtype):
     triangles = matrices(17, n, dtype, True, ridge=2 * n + 1)
     for k in (1, 2, 19):
         right = gradus.tensor(np.random.default_rng(k).normal(size=(17, n, k)), dtype=dtype)
@@ -60,7 +60,7 @@ def test_triangles_have_the_bits_of_one_alone(n, dtype):
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
 @pytest.mark.parametrize("n", SIDES)
-def test_solutions_and_determinants_have_the_bits_of_one_alone(n, dtype, by_rows):
+def test_solve_inv_and_det_of_a_batch_have_the_bits_of_single_matrices(n, dtype, by_rows):
     x = matrices(19, n, dtype, by_rows)
     determinants = gradus.linalg.det(x)
     inverses = gradus.linalg.inv(x)
@@ -80,8 +80,9 @@ def test_solutions_and_determinants_have_the_bits_of_one_alone(n, dtype, by_rows
 
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 16])
-def test_pivots_are_those_of_one_alone(n, dtype):
-    """Equal elements, zeros, infinities and NaN, which decide about pivots, in any lane."""
+def test_pivots_of_a_batch_are_those_of_single_matrices(n, dtype):
+    """The elements are equal numbers, zeros, infinities and NaN at random places. So matrices that are computed together, in the lanes of a SIMD
+    vector, need different pivots."""
     values = np.array([0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan])
     drawn = np.random.default_rng(n).integers(0, 8, size=(200, n, n))
     drawn[:150] %= 5  # these matrices are finite
@@ -98,7 +99,7 @@ def test_pivots_are_those_of_one_alone(n, dtype):
     assert (solved_info == info).all() and (info > 0).any()
 
 
-def test_solutions_name_the_first_singular_matrix():
+def test_solve_names_the_first_singular_matrix():
     x = matrices(40, 5, gradus.float64, True, ridge=5)
     x[33, :, 2] = 0
     solved, info = gradus.linalg.solve_ex(x, gradus.ones(40, 5, dtype=gradus.float64))
@@ -107,7 +108,7 @@ def test_solutions_name_the_first_singular_matrix():
         gradus.linalg.solve(x, gradus.ones(40, 5, dtype=gradus.float64))
 
 
-def test_inverses_name_the_first_singular_matrix():
+def test_inv_names_the_first_singular_matrix():
     x = matrices(40, 5, gradus.float64, True, ridge=5)
     x[33, :, 2] = 0
     inverse, info = gradus.linalg.inv_ex(x)
@@ -116,14 +117,14 @@ def test_inverses_name_the_first_singular_matrix():
         gradus.linalg.inv(x)
 
 
-def test_gradients_of_inverses_in_a_batch():
+def test_gradients_of_inv_of_a_batch():
     x = matrices(3, 4, gradus.float64, True, ridge=4).requires_grad_()
     assert gradus.autograd.gradcheck(gradus.linalg.inv, x, check_forward_ad=True) and gradus.autograd.gradgradcheck(gradus.linalg.inv, x)
 
 
 @pytest.mark.parametrize("driver", ["gels", "gelsy"])
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.complex128])
-def test_least_squares_of_large_matrices(dtype, driver):
+def test_lstsq_of_large_matrices(dtype, driver):
     generator = np.random.default_rng(1)
     for k in (1, 20):
         part = gradus.tensor(generator.normal(size=(2, 50, 30)), dtype=dtype)
@@ -135,7 +136,7 @@ def test_least_squares_of_large_matrices(dtype, driver):
 
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64, gradus.complex64, gradus.complex128])
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_few_right_sides_of_a_large_triangle(k, dtype):
+def test_solve_triangular_with_few_right_sides(k, dtype):
     n = 40
     generator = np.random.default_rng(k)
     part = gradus.tensor(generator.normal(size=(2, n, n)) / n, dtype=dtype)
@@ -159,7 +160,7 @@ def test_few_right_sides_of_a_large_triangle(k, dtype):
                 assert ((matrix @ solved - b) if side else (solved @ matrix - b.mT)).abs().max() < limit
 
 
-def test_least_squares_of_full_rank_and_of_less():
+def test_lstsq_of_full_rank_and_rank_deficient_matrices():
     generator = np.random.default_rng(0)
     for shape in ((2, 9, 4), (2, 4, 9), (30, 30), (2, 60, 26), (26, 60), (2, 5, 5), (5, 32, 16)):
         a = generator.normal(size=shape)
@@ -171,14 +172,14 @@ def test_least_squares_of_full_rank_and_of_less():
             made = gradus.linalg.lstsq(gradus.tensor(given.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64))
             assert np.abs(np.asarray(made.solution.tolist()) - np.linalg.pinv(given) @ b).max() < 1e-9
             assert (np.asarray(made.rank.tolist()) == np.linalg.matrix_rank(given)).all() and made.singular_values.shape == (0,)
-        # The tolerance is such that the smallest singular values count as 0.
+        # With this tolerance the smallest singular values count as 0.
         values = np.linalg.svd(a, compute_uv=False)
         rcond = float((values[..., -1] / values[..., 0]).max()) * 1.01
         made = gradus.linalg.lstsq(gradus.tensor(a.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64), rcond=rcond)
         assert np.abs(np.asarray(made.solution.tolist()) - np.linalg.pinv(a, rcond=rcond) @ b).max() < 1e-9 and (made.rank < min(shape[-2:])).all()
 
 
-def test_wrong_calls():
+def test_errors_of_linear_algebra_functions():
     singular = gradus.eye(3).repeat(4, 1, 1)
     singular[2, 1, 1] = 0
     with pytest.raises(gradus.linalg.LinAlgError, match=r"^cholesky_inverse: \(Batch element 2\): The diagonal element 2 is zero, the inversion could not be completed because the input matrix is singular\."):
@@ -202,7 +203,7 @@ def test_wrong_calls():
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (5, 3), (3, 5), (16, 16), (30, 5), (5, 30), (256, 1), (1, 256), (9, 0), (0, 9), (17, 15), (20, 20)])
-def test_qr(shape, dtype, by_rows):
+def test_qr_of_a_batch(shape, dtype, by_rows):
     m, n = shape
     limit = 1e-5 if dtype == gradus.float32 else 1e-13
     for batch in (4, 21):
@@ -223,6 +224,7 @@ def test_qr(shape, dtype, by_rows):
             sizes = a.abs().amax(-2, keepdim=True) if m > 0 else a.sum(-2, keepdim=True)
             error = (Q @ R - a).abs()
             assert (error <= 4 * limit * sizes + 1e-44).all()
-            for i in (0, 3):  # the signs are those of a matrix computed alone
+            # QR is unique only up to signs. A matrix has the same signs in the batch as alone, so R can be compared.
+            for i in (0, 3):
                 alone = gradus.linalg.qr(a[i], mode)
                 assert (R[i] - alone.R).abs().sum() <= limit * (1 + alone.R.abs().sum())

@@ -1,5 +1,5 @@
-"""float64 special functions compared with mpmath, since test_accuracy uses them as the reference for float32. A bound is in ulps of the value, or of
-a larger number: near zeros of a function the error is relative to the terms that cancel."""
+"""Compares float64 special functions with mpmath, because test_accuracy uses them as the reference for float32. A bound is in ulps of the value or,
+near zeros of a function, in ulps of a larger number, because there the error is relative to the terms that cancel."""
 import math
 
 import numpy as np
@@ -14,7 +14,8 @@ def bessel(function, order, scale=lambda x: 1):
     return lambda x: function(order, x) * scale(x)
 
 
-# For each name: (function, [(from, to, bound in ulps, smallest magnitude whose ulp is used)]).
+# Name -> (function of mpmath, [(start of an interval, its end, bound in ulps, magnitude)]). The bound is in ulps of the value or of the magnitude,
+# whichever is larger.
 SPECIAL = {
     "airy_ai": (mpmath.airyai, [(-30, -5, 16, 1), (-5, 0, 4, 1), (0, 2, 8, 0), (2, 20, 8, 0), (20, 100, 8, 0)]),
     "bessel_j0": (bessel(mpmath.besselj, 0), [(-5, 5, 4, 1), (5, 60, 2, 1), (60, 1e4, 2, 1)]),
@@ -47,7 +48,7 @@ SPECIAL |= {f"polygamma {n}": (lambda x, n=n: mpmath.psi(n, x), [(0, 3, 10, 0), 
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_special_function(name):
+def test_special_functions_agree_with_mpmath(name):
     exact, ranges = SPECIAL[name]
     order = name.partition(" ")[2]
     function = (lambda x: gradus.polygamma(int(order), x)) if order else getattr(gradus.special, name)
@@ -59,7 +60,8 @@ def test_special_function(name):
                 assert abs(ours - wanted) <= units * np.spacing(max(abs(float(wanted)), floor)), f"{name}({number!r}) = {ours!r}, not {wanted}"
 
 
-# Polynomials and the interval in which they are sampled. float32 is computed in float64, so its results are correctly rounded except near ties.
+# Name of a polynomial -> (function of mpmath, interval of the samples). float32 polynomials are computed in float64, so their results are correctly
+# rounded except near ties.
 POLYNOMIALS = {
     "hermite_polynomial_h": (mpmath.hermite, -5, 9), "hermite_polynomial_he": (lambda n, x: mpmath.hermite(n, x / mpmath.sqrt(2)) * mpmath.mpf(2) ** (-mpmath.mpf(n) / 2), -5, 9),
     "laguerre_polynomial_l": (lambda n, x: mpmath.laguerre(n, 0, x), -5, 9), "legendre_polynomial_p": (mpmath.legendre, -1, 1),
@@ -68,7 +70,7 @@ POLYNOMIALS = {
 
 
 @pytest.mark.parametrize("name", POLYNOMIALS)
-def test_polynomial_of_float32(name):
+def test_float32_polynomials_are_correctly_rounded(name):
     exact, low, high = POLYNOMIALS[name]
     with mpmath.workdps(40):
         for degree in (2, 4, 7, 12, 30):
@@ -82,7 +84,7 @@ INCOMPLETE = [(0.3, 0.1), (0.3, 4.0), (2.5, 2.4), (2.5, 9.0), (30.0, 28.0), (30.
 
 
 @pytest.mark.parametrize("upper", [False, True])
-def test_incomplete_gamma_function(upper):
+def test_igamma_and_igammac_agree_with_mpmath(upper):
     with mpmath.workdps(40):
         for a, x in INCOMPLETE:
             wanted = mpmath.gammainc(a, x, regularized=True) if upper else mpmath.gammainc(a, 0, x, regularized=True)

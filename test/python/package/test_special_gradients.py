@@ -1,4 +1,4 @@
-"""Gradients compared with PyTorch at points where formulas are often wrong: NaN, infinities, ties, kinks, negative bases, views, functions without
+"""Compares gradients with PyTorch at points where formulas are often wrong: NaN, infinities, ties, kinks, negative bases, views, functions without
 gradient."""
 import math
 
@@ -29,14 +29,14 @@ WITH_OPTIONS = {
     "clamp to nothing": lambda module, x: module.clamp(x, 1, -1),
     "round": lambda module, x: module.round(x, decimals=1),
     **{f"{name} by {number}": lambda module, x, name=name, number=number: getattr(module, name)(x, number)
-       for name in ("fmod", "remainder", "div", "mul", "xlogy", "pow") for number in (2.0, 0.0, inf, -1.0, nan, 0.5) if (name, str(number)) != ("xlogy", "nan")},  # a number that is NaN is no NaN to PyTorch's xlogy
+       for name in ("fmod", "remainder", "div", "mul", "xlogy", "pow") for number in (2.0, 0.0, inf, -1.0, nan, 0.5) if (name, str(number)) != ("xlogy", "nan")},  # PyTorch's xlogy ignores a NaN given as a number
     **{f"{number} to a power": lambda module, x, number=number: module.pow(number, x) for number in (0.0, 1.0, 2.0, -1.0, 0.5, inf, nan)},
 }
 BINARY = "add sub mul div pow maximum minimum fmax fmin hypot fmod remainder copysign xlogy logaddexp logaddexp2 float_power".split()
 LOSSES = "mse_loss l1_loss smooth_l1_loss huber_loss poisson_nll_loss hinge_embedding_loss".split()
 VECTORS = [[1.0, nan], [nan, nan], [0.0, 0.0], [0.0, 2.0, 0.0], [inf, 1.0], [-inf, inf], [2.0, 2.0, 1.0], [nan, 0.0, 3.0], [inf, nan], [3.0], [0.0, 0.0, 2.0], [2.0, nan, 3.0],
            [2.0, inf, 3.0]]
-# Reductions of a vector. prod and cumprod are left out: see docs/differences.md.
+# Reductions of a vector. prod and cumprod are left out, because their gradients differ from PyTorch's (docs/differences.md).
 REDUCTIONS = {
     **{name: lambda module, x, name=name: getattr(module, name)(x) for name in ("sum", "mean", "var", "std", "nansum")},
     **{name: lambda module, x, name=name: getattr(module, name)(x, 0) for name in ("cumsum", "logsumexp")},
@@ -56,27 +56,27 @@ def gradients(module, function, *values, dtype="float64"):
     if not y.requires_grad:
         return []
     (y.real.sum() + 2 * y.imag.sum() if y.is_complex() else y.sum()).backward()
-    return [(module.zeros_like(x) if x.grad is None else x.grad + 0).tolist() for x in leaves]  # some zeros of PyTorch have no memory (ZeroTensor)
+    return [(module.zeros_like(x) if x.grad is None else x.grad + 0).tolist() for x in leaves]  # adding 0 makes zeros of PyTorch without memory (ZeroTensor) ordinary tensors
 
 
-def flat(values):
+def flattened(values):
     for value in values:
-        yield from flat(value) if isinstance(value, list) else [value.real, value.imag] if isinstance(value, complex) else [value]
+        yield from flattened(value) if isinstance(value, list) else [value.real, value.imag] if isinstance(value, complex) else [value]
 
 
 def close(a, b):
-    return a == b or (a != a and b != b) or abs(a - b) <= max(1e-15, 1e-7 * max(abs(a), abs(b)))  # PyTorch's hardsigmoid has a float32 constant
+    return a == b or (a != a and b != b) or abs(a - b) <= max(1e-15, 1e-7 * max(abs(a), abs(b)))  # 1e-7, because PyTorch's hardsigmoid has a float32 constant
 
 
 def compare(function, *values, dtype="float64"):
-    ours, theirs = (list(flat(gradients(module, function, *values, dtype=dtype))) for module in (gradus, torch))
+    ours, theirs = (list(flattened(gradients(module, function, *values, dtype=dtype))) for module in (gradus, torch))
     different = [(i, a, b) for i, (a, b) in enumerate(zip(ours, theirs)) if not close(a, b)]
     assert len(ours) == len(theirs) and not different, different
 
 
 def compare_elements(function, *values, dtype="float64"):
-    """Compares with PyTorch's results for all elements at once or for each element alone, because its vectorized and scalar loops treat NaN
-    differently."""
+    """Compares the gradients of `function` with those that PyTorch computes in one call for all elements. A gradient that differs must equal the one
+    that PyTorch computes for that element alone, because PyTorch's vectorized and scalar loops treat NaN differently."""
     ours, together = (gradients(module, function, *values, dtype=dtype) for module in (gradus, torch))
     apart = [gradients(torch, function, *([one] for one in element), dtype=dtype) for element in zip(*values)]
     for leaf, mine in enumerate(ours):
@@ -85,7 +85,7 @@ def compare_elements(function, *values, dtype="float64"):
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_unary(name):
+def test_unary_functions(name):
     compare_elements(lambda module, x: getattr(module, name)(x), SPECIAL)
 
 
@@ -95,12 +95,12 @@ def test_activations(name):
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_binary(name):
+def test_binary_functions(name):
     compare_elements(lambda module, x, y: getattr(module, name)(x, y), [a for a in SPECIAL for _ in SPECIAL], SPECIAL * len(SPECIAL))
 
 
 @pytest.mark.parametrize("name", WITH_OPTIONS)
-def test_options(name):
+def test_functions_with_options(name):
     compare_elements(WITH_OPTIONS[name], SPECIAL)
 
 
@@ -109,7 +109,7 @@ def test_losses(name):
     compare_elements(lambda module, x, y: getattr(module.nn.functional, name)(x, y, reduction="none"), [a for a in SPECIAL for _ in SPECIAL], SPECIAL * len(SPECIAL))
 
 
-def test_cross_entropy_to_both_arguments():
+def test_binary_cross_entropy_by_both_arguments():
     p, target = [0.0, 1.0, 0.5, 1e-30], [0.0, 1.0, 0.5]
     compare(lambda module, x, y: module.nn.functional.binary_cross_entropy(x, y, reduction="none"), [a for a in p for _ in target], target * len(p))
 
@@ -121,12 +121,12 @@ def test_reductions(name, values):
 
 
 @pytest.mark.parametrize("name", COMPLEX)
-def test_complex(name):
+def test_complex_functions(name):
     compare(lambda module, x: getattr(module, name)(x), [complex(a, b) for a in (0.0, -0.0, 1.0, -1.0, 3.0) for b in (0.0, -0.0, 1.0, -1.0)], dtype="complex128")
 
 
-def test_what_is_better_than_in_pytorch():
-    """These differences are listed in docs/differences.md."""
+def test_gradients_that_are_more_exact_than_in_pytorch():
+    """Gradus's gradients differ from PyTorch's in these cases, which docs/differences.md lists."""
     assert math.isnan(gradients(gradus, lambda module, x: module.acosh(x), [-2.0])[0][0])
     assert gradients(gradus, lambda module, x: module.acosh(x), [complex(0, -0.0)], dtype="complex128") == [[2 - 1j]]
     assert gradients(gradus, lambda module, x: module.polygamma(1, x), [inf]) == [[0.0]]
@@ -138,28 +138,29 @@ def test_what_is_better_than_in_pytorch():
 
 def test_atan2_at_the_origin():
     compare(lambda module, x, y: module.atan2(x, y), [0.0, -0.0, 0.0, 1.0, -2.0, 3.0], [0.0, 0.0, -0.0, 0.0, 3.0, -1.0])
-    assert gradients(gradus, lambda module, x, y: module.atan2(x, y), [1e-200], [0.0]) == [[0.0], [-1e200]]  # PyTorch: 0, the square underflows
+    # PyTorch gives 0 instead of -1e200, because the square of 1e-200 underflows.
+    assert gradients(gradus, lambda module, x, y: module.atan2(x, y), [1e-200], [0.0]) == [[0.0], [-1e200]]
     compare(lambda module, x: module.angle(x), [0j, 1j, -1 + 0j], dtype="complex128")
 
 
 @pytest.mark.parametrize("name", ["max", "min", "median", "amax", "amin"])
 @pytest.mark.parametrize("values", [[1.0, nan], [nan, nan, 2.0], [2.0, 2.0, 1.0, 2.0], [inf, inf, 1.0], [-inf, -inf], [3.0]])
-def test_extremes(name, values):
+def test_max_min_and_median_with_ties_and_nan(name, values):
     compare(lambda module, x: getattr(module, name)(x), values)
 
 
 @pytest.mark.parametrize("name", ["max", "min", "median", "cummax", "cummin"])
-def test_extremes_along_a_dimension(name):
+def test_max_min_median_and_running_extremes_along_a_dimension(name):
     compare(lambda module, x: getattr(module, name)(x, 1)[0], [[1.0, nan], [nan, nan], [2.0, 2.0], [inf, -inf]])
 
 
 @pytest.mark.parametrize("exponent", [0.5 + 1j, 1j, 2 + 0j, -1 - 1j])
-def test_negative_bases_to_complex_exponents(exponent):
+def test_pow_of_negative_bases_with_complex_exponents(exponent):
     compare(lambda module, x: x ** exponent, [-2.0, -0.5, 3.0])
     compare(lambda module, x: module.pow(x, module.tensor(exponent)), [-2.0, -0.5, 3.0])
 
 
-def test_clamps():
+def test_clamp():
     compare(lambda module, x: module.clamp(x, -1, 1), SPECIAL)
     compare(lambda module, x, a, b: module.clamp(x, a, b), [1.0, 2.0, 3.0, 0.0, 1.0, 2.0], [1.0, 1.0, 4.0, 0.0, 2.0, 3.0], [2.0, 2.0, 5.0, 1.0, 1.0, 1.0])
 
@@ -179,21 +180,21 @@ FUNCTIONAL = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONAL)
-def test_functional(name):
-    def plain(value):
-        return [plain(one) for one in value] if isinstance(value, tuple) else value.tolist()
+def test_autograd_functional(name):
+    def as_lists(value):
+        return [as_lists(one) for one in value] if isinstance(value, tuple) else value.tolist()
 
-    ours, theirs = (plain(FUNCTIONAL[name](module, module.autograd.functional)) for module in (gradus, torch))
+    ours, theirs = (as_lists(FUNCTIONAL[name](module, module.autograd.functional)) for module in (gradus, torch))
     assert ours == theirs
 
 
-def test_gradgradcheck_of_a_number():
+def test_gradgradcheck_of_a_zero_dimensional_tensor():
     x = gradus.tensor(2.0, dtype=gradus.float64, requires_grad=True)
     assert gradus.autograd.gradgradcheck(lambda x: x ** 3, (x,))
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_function_that_writes_a_view(asked):
+def test_a_custom_function_that_marks_a_view_dirty(asked):
     def program(module):
         class Twice(module.autograd.Function):
             @staticmethod
@@ -218,7 +219,7 @@ def test_a_function_that_writes_a_view(asked):
 
 
 @pytest.mark.parametrize("sizes, dim", [([(0,), (2, 3)], 0), ([(2, 3), (0,), (2, 1)], -1), ([(0,), (0,)], 0), ([(0, 3), (2, 3), (0,)], 0), ([(3, 0), (0,), (3, 2)], 1)])
-def test_cat_beside_vectors_of_nothing(sizes, dim):
+def test_cat_with_ignored_empty_tensors(sizes, dim):
     """A tensor that cat ignores because it is empty has an empty gradient."""
     both = []
     for module in (gradus, torch):

@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values compared with PyTorch: residuals, strides, first and second derivatives, errors."""
+"""Compares eigenvalues and singular values with PyTorch: residuals, strides, first and second derivatives, errors."""
 import os
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def check_eigh(a, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SQUARES)
-def test_hermitian_matrices(shape, dtype):
+def test_eigh(shape, dtype):
     check_eigh(random(0, shape, dtype), dtype)
 
 
@@ -74,13 +74,13 @@ def check_svd(a, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_singular_values(shape, dtype):
+def test_svd(shape, dtype):
     check_svd(random(1, shape, dtype), dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("factor", [1.0, 1e-30, 1e30])
-def test_special_matrices(factor, dtype):
+def test_eigvalsh_and_svdvals_of_special_matrices(factor, dtype):
     for n in (2, 5, 12, 40):
         low = random(2, (n, 1), dtype) @ random(3, (1, n), dtype)
         for a in (np.zeros((n, n)), np.eye(n), np.ones((n, n)), np.diag(np.arange(n) - 1.0), low @ adjoint(low), np.eye(n)[::-1]):
@@ -104,7 +104,8 @@ def with_values(pick, values):
 
 
 def hard_matrices(n, count=70):
-    """Returns batches for the kernels that compute several matrices in vector lanes; the matrices of a batch need different numbers of steps."""
+    """Returns {name: batch of matrices} for the kernels that compute several matrices at once, one in each lane of a SIMD vector. The matrices of a
+    batch need different numbers of iterations."""
     pick = np.random.default_rng(n)
     grades, eye = 10.0 ** -np.arange(n), np.eye(n)
     bits = pick.integers(0, 2, size=(2, count, n, 1))
@@ -123,7 +124,8 @@ def norms(x):
 
 
 def with_phases(matrices, dtype):
-    """For complex dtypes, multiplies every second matrix by phases and makes every seventh imaginary."""
+    """Returns the matrices unchanged for real dtypes. For complex dtypes every second matrix is multiplied by random phases, and every seventh is
+    made imaginary."""
     if not dtype.startswith("complex"):
         return matrices.astype(dtype)
     made = matrices * np.exp(1j * np.random.default_rng(12).uniform(0, 7, size=matrices.shape) * (np.arange(len(matrices)) % 2)[:, None, None])
@@ -133,7 +135,7 @@ def with_phases(matrices, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 16, 31])
-def test_residuals_and_orthogonality(n, dtype):
+def test_residuals_and_orthogonality_of_eigh_and_svd(n, dtype):
     bound = 8 * n * np.finfo(dtype).eps
     exact = np.result_type(dtype, "float64")
     for title, matrices in hard_matrices(n).items():
@@ -150,7 +152,7 @@ def test_residuals_and_orthogonality(n, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(6, 6), (16, 16), (5, 9), (9, 5)])
-def test_one_matrix_gives_the_same_bits_in_any_batch(shape, dtype):
+def test_svd_and_eigh_do_not_depend_on_the_batch(shape, dtype):
     pick = np.random.default_rng(4)
     matrices = with_phases(np.concatenate(list(hard_matrices(max(shape), 5).values()))[:, : shape[0], : shape[1]], dtype)
     for function in (gradus.linalg.svd, gradus.linalg.svdvals) + ((gradus.linalg.eigh, gradus.linalg.eigvalsh) if shape[0] == shape[1] else ()):
@@ -166,7 +168,7 @@ def test_one_matrix_gives_the_same_bits_in_any_batch(shape, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(20, 5, 5), (20, 4, 7), (3, 16, 16)])
-def test_the_way_in_which_matrices_lie_changes_no_bit(shape, dtype):
+def test_svd_and_eigh_do_not_depend_on_strides(shape, dtype):
     a = tensor(gradus, random(13, shape, dtype), dtype)
     wide = gradus.stack([a, a], -1)
     for function in (gradus.linalg.svd, gradus.linalg.svdvals) + ((gradus.linalg.eigh, gradus.linalg.eigvalsh) if shape[-1] == shape[-2] else ()):
@@ -179,7 +181,7 @@ def test_the_way_in_which_matrices_lie_changes_no_bit(shape, dtype):
             assert all((x == y).all() for x, y in zip(function(a), function(a.mH, UPLO="U")))
 
 
-def test_signs_of_vectors_do_not_hang_on_rounding():
+def test_signs_of_vectors_do_not_depend_on_rounding():
     a = with_values(np.random.default_rng(11), np.tile(np.arange(1.0, 7.0), (200, 1)))
     for function in (gradus.linalg.svd, lambda x: gradus.linalg.eigh(x + x.mT)):
         narrow, wide = (function(gradus.from_numpy(a.astype(dtype))) for dtype in ("float32", "float64"))
@@ -188,7 +190,7 @@ def test_signs_of_vectors_do_not_hang_on_rounding():
     assert all(np.abs(x.numpy() - y.numpy()).max() < 1e-3 for x, y in zip(narrow, wide))
 
 
-def test_a_number_that_is_not_finite_fails_its_matrix():
+def test_nonfinite_matrices_are_named_in_the_error():
     for dtype, unit in ((gradus.float32, 1), (gradus.complex128, 1), (gradus.complex64, 1j)):
         for at, value in ((0, float("nan")), (16, float("inf")), (69, -float("inf"))):
             a = gradus.eye(8, dtype=dtype).repeat(70, 1, 1)
@@ -208,7 +210,7 @@ for dtype in t.DTYPES:
 """
 
 
-def test_without_openblas():
+def test_eigh_and_svd_without_openblas():
     needs_torch()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "GRADUS_OPENBLAS": "none"}
     result = subprocess.run([sys.executable, "-c", WITHOUT_OPENBLAS], cwd=Path(__file__).parent, env=environment, capture_output=True, text=True)
@@ -219,12 +221,12 @@ def weights(module, shape):
     return module.tensor(random(9, tuple(shape), "float64").tolist(), dtype=module.float64).reshape(tuple(shape))
 
 
-def of_eigen(module, a, upper="L"):
+def eigh_loss(module, a, upper="L"):
     values, vectors = module.linalg.eigh(a, UPLO=upper)
     return (values * weights(module, values.shape)).sum() + (vectors.abs() ** 2 * weights(module, vectors.shape)).sum()
 
 
-def of_singular(module, a):
+def svd_loss(module, a):
     u, s, vh = module.linalg.svd(a, full_matrices=False)
     return (s * weights(module, s.shape)).sum() + (u.abs() ** 2 * weights(module, u.shape)).sum() + (vh.abs() ** 2 * weights(module, vh.shape)).sum()
 
@@ -238,8 +240,8 @@ def with_derivatives(module, function, a, dtype):
 
 
 FUNCTIONS = {
-    "eigh": (of_eigen, [(4, 4), (2, 3, 3), (10, 10)]), "eigh of the upper triangle": (lambda m, a: of_eigen(m, a, "U"), [(4, 4)]),
-    "eigvalsh": (lambda m, a: (m.linalg.eigvalsh(a) ** 3).sum(), [(4, 4), (2, 3, 3)]), "svd": (of_singular, [(4, 4), (2, 3, 3), (5, 3), (3, 5)]),
+    "eigh": (eigh_loss, [(4, 4), (2, 3, 3), (10, 10)]), "eigh of the upper triangle": (lambda m, a: eigh_loss(m, a, "U"), [(4, 4)]),
+    "eigvalsh": (lambda m, a: (m.linalg.eigvalsh(a) ** 3).sum(), [(4, 4), (2, 3, 3)]), "svd": (svd_loss, [(4, 4), (2, 3, 3), (5, 3), (3, 5)]),
     "full svd": (lambda m, a: (m.linalg.svd(a)[1] ** 3).sum() + (m.linalg.svd(a)[0][..., :3].abs() ** 4).sum(), [(5, 3), (3, 3)]),
     "svdvals": (lambda m, a: (m.linalg.svdvals(a) ** 3).sum(), [(4, 4), (2, 3, 3), (5, 3), (3, 5)]),
     "torch.svd": (lambda m, a: (m.svd(a)[1] ** 3).sum() + (m.svd(a)[2].abs() ** 4).sum(), [(5, 3), (3, 3)])}
@@ -247,20 +249,20 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("dtype", PRECISE)
 @pytest.mark.parametrize("function, shape", [(name, shape) for name, (_, shapes) in FUNCTIONS.items() for shape in shapes])
-def test_derivatives(function, shape, dtype):
+def test_derivatives_of_eigh_and_svd(function, shape, dtype):
     a = random(5, shape, dtype)
     a = a + adjoint(a) if function.startswith("eig") else a
     for ours, theirs in zip(*(with_derivatives(module, FUNCTIONS[function][0], a, dtype) for module in (gradus, torch))):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-7 * max(1.0, np.abs(theirs).max()))
 
 
-def test_derivatives_of_repeated_values():
+def test_derivatives_of_repeated_eigenvalues_and_singular_values():
     for function in (gradus.linalg.svdvals, gradus.linalg.eigvalsh, lambda a: gradus.linalg.svd(a)[1], lambda a: gradus.linalg.eigh(a)[0]):
         x = gradus.eye(3, requires_grad=True)
         assert gradus.autograd.grad(function(x).sum(), x)[0].tolist() == np.eye(3).tolist()
 
 
-def test_tangents():
+def test_jvp_of_eigh_and_svd():
     a, along = random(6, (4, 4), "float64"), random(7, (4, 4), "float64")
     for function in (lambda m, x: m.linalg.svdvals(x), lambda m, x: m.linalg.eigvalsh(x + x.mT), lambda m, x: m.linalg.svd(x)[0].abs(), lambda m, x: m.linalg.eigh(x + x.mT)[1].abs()):
         ours, theirs = (module.func.jvp(lambda x, module=module: function(module, x), (tensor(module, a, "float64"),), (tensor(module, along, "float64"),))[1] for module in (gradus, torch))
@@ -288,9 +290,9 @@ def phase(module, function):
     lambda m: m.linalg.svd(m.tensor([[1.0, float("nan")], [2.0, 3.0]])), lambda m: m.linalg.svdvals(m.stack([m.eye(40), m.full((40, 40), float("nan"))])),
     lambda m: m.svd(m.stack([m.eye(3), m.full((3, 3), float("nan"))])),
     lambda m: phase(m, lambda a: m.linalg.eigh(a)[1]), lambda m: phase(m, lambda a: m.linalg.svd(a)[0])])
-def test_errors(call):
+def test_errors_are_those_of_pytorch(call):
     assert error(gradus, call) == error(torch, call)
 
 
-def test_what_is_not_read_may_be_anything():
+def test_eigvalsh_does_not_read_the_other_triangle():
     assert gradus.linalg.eigvalsh(gradus.tensor([[2.0, float("nan")], [1.0, 2.0]])).tolist() == pytest.approx([1, 3])

@@ -1,4 +1,5 @@
-"""Stand-ins for parts of PyTorch that Gradus does not have: jit, compile, onnx, hub, futures, profiler, settings of the process and of backends."""
+"""Tests the functions and classes that take the place of parts of PyTorch that Gradus does not have: jit, compile, onnx, hub, futures, profiler,
+settings of the process and of backends."""
 import subprocess
 import sys
 import threading
@@ -6,14 +7,14 @@ import warnings
 
 import gradus
 import pytest
-from both import part
+from both import submodule
 from nn_programs import attempt, same
 
 from oracle import torch
 
 
 @same
-def test_deterministic_switches(t):
+def test_deterministic_algorithm_settings(t):
     try:
         for args, kwargs in (((True,), {}), ((True,), {"warn_only": True}), ((False,), {}), ((1,), {})):
             yield attempt(t.use_deterministic_algorithms, *args, **kwargs), t.are_deterministic_algorithms_enabled(), t.is_deterministic_algorithms_warn_only_enabled()
@@ -25,7 +26,7 @@ def test_deterministic_switches(t):
 
 
 @same
-def test_other_switches(t):
+def test_matmul_precision_and_warn_always_settings(t):
     try:
         for precision in ("high", "medium", "highest", "wrong", 3):
             yield attempt(t.set_float32_matmul_precision, precision), t.get_float32_matmul_precision()
@@ -39,10 +40,10 @@ def test_other_switches(t):
 
 
 @same
-def test_backends(t):
+def test_backend_settings(t):
     backends = t.backends
     for name in ("cudnn", "mkldnn", "opt_einsum"):
-        yield part(t, f"backends.{name}").enabled in (True, False)
+        yield submodule(t, f"backends.{name}").enabled in (True, False)
     for name in ("flash", "math", "mem_efficient", "cudnn"):
         setter, getter = getattr(backends.cuda, f"enable_{name}_sdp"), getattr(backends.cuda, f"{name}_sdp_enabled")
         setter(False)
@@ -60,7 +61,7 @@ def in_a_process(program):
     return result.stdout, result.stderr
 
 
-def test_compile_and_script_say_once_that_nothing_is_compiled():
+def test_compile_and_script_warn_once_that_nothing_is_compiled():
     out, err = in_a_process("""
 import gradus as torch
 def f(x): return x * 2
@@ -72,7 +73,7 @@ print(torch.compile(torch.nn.Linear(2, 2))(torch.ones(1, 2)).shape)
 
 
 @pytest.mark.filterwarnings("ignore:jit|compile")
-def test_jit():
+def test_jit_stand_ins():
     jit = gradus.jit
 
     class Net(jit.ScriptModule):
@@ -101,7 +102,7 @@ def test_jit():
             call()
 
 
-def test_onnx_is_imported_and_refused():
+def test_onnx_export_is_refused():
     assert not gradus.onnx.is_in_onnx_export()
     with pytest.raises(NotImplementedError, match="onnx.export: models cannot be exported"):
         gradus.onnx.export(gradus.nn.Linear(2, 2), (gradus.ones(1, 2),), "net.onnx", input_names=["x"])
@@ -123,8 +124,8 @@ def _hidden():
     sys.modules.pop("helper", None)
 
 
-def test_hub_of_local_folders(repository):
-    for hub in (gradus.hub, part(torch, "hub")):
+def test_hub_loads_from_local_folders(repository):
+    for hub in (gradus.hub, submodule(torch, "hub")):
         load, kwargs = hub.load, {"source": "local"}
         assert load(str(repository), "net", 3, pretrained=True, **kwargs) == [30, {"pretrained": True}]
         for wrong in ({"model": "absent"}, {"model": 3}):
@@ -153,7 +154,7 @@ def test_hub_does_not_download(tmp_path):
 
 @same
 def test_futures(t):
-    futures = part(t, "futures")
+    futures = submodule(t, "futures")
     future = futures.Future()
     doubled, seen = future.then(lambda done: done.value() * 2), []
     future.add_done_callback(lambda done: seen.append(done.value()))
@@ -167,15 +168,15 @@ def test_futures(t):
 
 
 @same
-def test_schedule_of_the_profiler(t):
-    profiler = part(t, "profiler")
+def test_profiler_schedule(t):
+    profiler = submodule(t, "profiler")
     for kwargs in ({"wait": 1, "warmup": 1, "active": 2}, {"wait": 0, "warmup": 1, "active": 1, "repeat": 2}, {"wait": 2, "warmup": 1, "active": 1, "skip_first": 3, "repeat": 1}):
         plan = profiler.schedule(**kwargs)
         yield [plan(step).name for step in range(12)]
     yield attempt(profiler.schedule, wait=1, warmup=1, active=0)[0]
 
 
-def test_profile(tmp_path):
+def test_profiler(tmp_path):
     profiler = gradus.profiler
     with profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True) as prof:
         with profiler.record_function("forward"):
@@ -192,6 +193,13 @@ def test_profile(tmp_path):
             gradus.ones(2) + 1
             prof.step()
     assert saved == [6, 6]
+    called = {}
+    for steps in range(6):
+        called[steps] = []
+        with profiler.profile(schedule=profiler.schedule(wait=1, warmup=0, active=2), on_trace_ready=lambda p, at=called[steps]: at.append(p.step_num)) as prof:
+            for _ in range(steps):
+                prof.step()
+    assert called == {0: [], 1: [1], 2: [2], 3: [3], 4: [3, 4], 5: [3, 5]}  # as in PyTorch: once for each cycle, and for a step that the block ends
     with profiler.profile(on_trace_ready=profiler.tensorboard_trace_handler(str(tmp_path / "log"), "me")):
         gradus.ones(2)
     assert len(list((tmp_path / "log").glob("me.*.pt.trace.json"))) == 1
@@ -205,22 +213,22 @@ def test_profile(tmp_path):
     assert not prof.function_events
 
 
-def test_importing_what_is_absent_says_why():
+def test_importing_an_absent_module_explains_why_it_is_absent():
     for name in ("distributed.fsdp", "distributed.rpc", "package", "export", "quantization"):
         with pytest.raises(ModuleNotFoundError, match=f"No module named 'gradus.{name}'.*: "):
-            part(gradus, name)
+            submodule(gradus, name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        part(gradus, "distributed.distributed_c10d")
+        submodule(gradus, "distributed.distributed_c10d")
 
 
 @same
-def test_libraries_of_models_can_be_imported(t):
+def test_functions_that_model_libraries_call_on_import(t):
     yield t._C._log_api_usage_once("library.models"), t.hub._get_torch_home()
     yield t._assert(t.ones(1) > 0, "no"), attempt(t._assert, t.zeros(1), "is zero")
 
 
-def test_wrap_marks_nothing():
+def test_fx_wrap_returns_its_argument_and_tracing_is_refused():
     assert gradus.fx.wrap(len) is len and gradus.fx.wrap("len") == "len"
     with pytest.raises(RuntimeError, match="Unsupported type for global function!"):
         gradus.fx.wrap(1)

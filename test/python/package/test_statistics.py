@@ -1,11 +1,11 @@
-"""Statistics, splits, small products, special functions and gradus.linalg compared with PyTorch: values, gradients and errors."""
+"""Compares statistics, splits, small products, special functions and gradus.linalg with PyTorch: values, gradients and errors."""
 import pytest
 from beside_torch import check
 
 X = "x=torch.linspace(-1,2,24,dtype=torch.float64).sin().reshape(2,3,4).requires_grad_()"
 M = "x=torch.linspace(-1,2,12,dtype=torch.float64).sin().reshape(3,4).requires_grad_()"
 
-# Each expression becomes y. The test compares y and the gradient of the sum of y squared by x.
+# Expressions of the tensor x. The test compares the value y of each, and the gradient of (y * y).sum() with respect to x.
 OF_X = """
 torch.quantile(x,0.3)
 torch.quantile(x,tensor([0.1,0.5,1.],dtype=torch.float64),dim=1,keepdim=True)
@@ -126,5 +126,5 @@ def test_values_and_gradients(setup, expression):
 
 
 @pytest.mark.parametrize("expression", lines(PLAIN))
-def test_plain_calls(expression):
+def test_values_and_errors(expression):
     check(expression)

@@ -1,4 +1,4 @@
-"""TypedStorage and UntypedStorage compared with PyTorch: resizing, replacing a tensor's memory, files mapped into memory."""
+"""Compares TypedStorage and UntypedStorage with PyTorch: resizing, replacing a tensor's memory, files mapped into memory."""
 import copy
 import gc
 import os
@@ -13,7 +13,7 @@ CASTS = "double float half bfloat16 long int short char byte bool complex_double
 
 
 @same
-def test_set_over_tensors_and_storages(t):
+def test_set_with_tensors_and_storages(t):
     x = t.arange(6.)
     for arguments in ((), (x,), (x[1:4],), (x.untyped_storage(),), (x.untyped_storage(), 1, (2, 2)), (x.untyped_storage(), 1, (2, 2), (1, 2)), (x, 1, (2, 2)),
                       (x[1:], 1, [2, 2], [2, 1]), (x.untyped_storage(), 100, (0,)), (x.untyped_storage(), 2, ()), (x.storage(),)):
@@ -32,7 +32,7 @@ def test_set_over_tensors_and_storages(t):
         leaf = t.ones(3, requires_grad=True)
         yield leaf.set_(t.zeros(2)), leaf.is_leaf
     small = t.arange(2.)
-    yield t.empty(0).set_(small.untyped_storage(), 1, (3,)).shape, small.untyped_storage().nbytes(), small  # the storage grows
+    yield t.empty(0).set_(small.untyped_storage(), 1, (3,)).shape, small.untyped_storage().nbytes(), small  # set_ enlarges the storage
 
 
 @same
@@ -43,13 +43,13 @@ def test_is_set_to(t):
     yield attempt(x.is_set_to, 3)
 
 
-def test_set_is_seen_by_what_was_saved():
+def test_set_of_a_saved_tensor_is_detected_in_backward():
     x = gradus.ones(3, requires_grad=True)
     y = x * 2
     z = y.exp()
     with pytest.raises(RuntimeError, match="derivative for 'set_' is not implemented"):
         z.set_(gradus.ones(3))
-    z.detach().set_(gradus.ones(3))  # set_ changes the alias, not z
+    z.detach().set_(gradus.ones(3))  # set_ changes the detached alias, not z
     with gradus.no_grad():
         y2 = x.detach().requires_grad_() * gradus.ones(3)
         y2.set_(gradus.ones(2))
@@ -60,7 +60,7 @@ def test_set_is_seen_by_what_was_saved():
         product.backward()
 
 
-def test_one_storage_for_aliases():
+def test_aliases_share_one_storage_object():
     x = gradus.ones(3)
     assert x.data.untyped_storage() is x.untyped_storage()
     y = gradus.zeros(1).set_(x)
@@ -70,7 +70,7 @@ def test_one_storage_for_aliases():
 
 
 @same
-def test_resize_of_a_storage(t):
+def test_resizing_a_storage(t):
     x = t.arange(4.)
     view, detached, data = x[1:], x.detach(), x.data
     storage = x.untyped_storage()
@@ -86,7 +86,7 @@ def test_resize_of_a_storage(t):
     yield typed.resize_(2), typed.tolist()
 
 
-def test_what_lies_behind_the_end_reads_as_zero():
+def test_elements_beyond_the_end_of_a_storage_read_as_zero():
     x = gradus.ones(100000)
     storage = x.untyped_storage()
     assert storage.resize_(0).nbytes() == 0 and x.sum() == 0
@@ -95,14 +95,14 @@ def test_what_lies_behind_the_end_reads_as_zero():
     assert storage.nbytes() == 400000
 
 
-def test_memory_in_other_hands_stays():
+def test_resizing_exported_or_saved_storages_is_refused():
     x = gradus.ones(4, requires_grad=True)
     y = x.exp()
-    with pytest.raises(RuntimeError, match="something beside its tensors"):
-        y.detach().untyped_storage().resize_(100)  # the tensor is saved for backward
+    with pytest.raises(RuntimeError, match="something other than its tensors"):
+        y.detach().untyped_storage().resize_(100)  # y is saved for backward, so its storage cannot be resized
     array = gradus.ones(4)
     view = memoryview(array)
-    with pytest.raises(RuntimeError, match="something beside its tensors"):
+    with pytest.raises(RuntimeError, match="something other than its tensors"):
         array.untyped_storage().resize_(100)
     del view
     assert array.untyped_storage().resize_(100).nbytes() == 100
@@ -111,8 +111,9 @@ def test_memory_in_other_hands_stays():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_all_tensors_follow(seed):
-    """Views, detached tensors, aliases and tensors that took over the memory, made and freed in random order."""
+def test_all_aliases_follow_a_resized_storage(seed):
+    """Several tensors share one storage: views, results of detach(), .data and set_(), and Parameters. Some of them are freed in random order. After
+    the storage is resized, all others use the new memory."""
     gradus.manual_seed(seed)
     size = 8 if seed % 2 else 1000
     tensors = [gradus.arange(float(size))]
@@ -157,7 +158,7 @@ def test_typed_storages(t):
 
 
 @same
-def test_constructors(t):
+def test_storage_constructors(t):
     yield t.FloatStorage([1, 2]), t.IntStorage(range(3)), t.TypedStorage([1, 2], dtype=t.int16), t.FloatStorage(), t.LongStorage(2).size(), t.TypedStorage(4).dtype
     u = t.arange(2.).untyped_storage()
     yield t.FloatStorage(wrap_storage=u), t.TypedStorage(wrap_storage=u, dtype=t.int32), t.FloatStorage.dtype, t.TypedStorage(3, device="meta")
@@ -170,7 +171,7 @@ def test_constructors(t):
 
 
 @same
-def test_buffers(t):
+def test_storages_from_buffers(t):
     content = b"12345678"
     yield t.FloatStorage.from_buffer(content, "little"), t.FloatStorage.from_buffer(content, byte_order="big"), t.ByteStorage.from_buffer(content, count=3, offset=2)
     yield t.TypedStorage.from_buffer(content, dtype=t.int16, byte_order="native"), t.UntypedStorage.from_buffer(content, dtype=t.uint8)
@@ -194,7 +195,7 @@ def test_untyped_storages(t):
 
 
 @same
-def test_files(t):
+def test_tensors_and_storages_over_files(t):
     path = f"/tmp/gradus-test-{os.getpid()}-{t.__name__}"
     yield t.from_file(path, shared=True, size=3).copy_(t.tensor([1., 2., 3.]))
     private, shared = t.from_file(path, size=2), t.from_file(path, True, 3)
@@ -208,13 +209,13 @@ def test_files(t):
 
 
 @same
-def test_files_that_are_refused_as_by_pytorch(t):
+def test_files_that_pytorch_refuses_too_are_refused(t):
     for shared in (False, True):
         yield attempt(t.from_file, "/absent/file", shared=shared, size=1), attempt(t.UntypedStorage.from_file, "/absent/file", shared, 4)
     yield attempt(t.from_file, "/tmp", size=1)
 
 
-def test_files_that_are_refused(tmp_path):
+def test_invalid_arguments_of_from_file_are_refused(tmp_path):
     with pytest.raises(TypeError, match="argument 'shared' .position 2. must be bool, not int"):
         gradus.from_file(tmp_path / "absent", 4)
     with pytest.raises(NotImplementedError, match="strided tensor on the cpu"):
@@ -223,7 +224,7 @@ def test_files_that_are_refused(tmp_path):
         gradus.from_file(__file__, size=-1)
 
 
-def test_the_deprecation_is_told_once():
+def test_the_deprecation_of_typed_storage_is_warned_about_once():
     import warnings
 
     import gradus.storage

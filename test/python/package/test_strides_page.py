@@ -1,5 +1,5 @@
-"""docs/strides.html: its computations, run in Chromium, give the sizes, strides, offsets, copies, elements and errors that Gradus gives for random
-chains of views, and the page draws what its address says."""
+"""Tests docs/strides.html. Its computations, run in Chromium, must give the sizes, strides, offsets, copies, elements and errors that Gradus gives
+for random chains of views, and the page must draw the tensor that its address describes."""
 import html
 import json
 import math
@@ -16,9 +16,10 @@ from conftest import ROOT, needs
 PAGE = ROOT / "docs/strides.html"
 CHAINS = 1000
 OPERATORS = ("transpose", "slice", "expand", "diagonal", "unfold", "flip", "reshape", "contiguous")
-SCALAR = ("slice", "expand", "unfold", "reshape")  # views that can also be taken of tensors that are not two-dimensional
+# Operators that work for tensors of any rank. The others need two dimensions.
+SCALAR = ("slice", "expand", "unfold", "reshape")
 
-# This script runs the chains in a <script type="application/json"> and replaces the page by the results.
+# This script reads chains (lists of view operators) as JSON from a <script> element, applies each to a tensor and replaces the page by the results.
 RUNNER = """
 const results = JSON.parse(document.getElementById("chains").textContent).map(chain => {
   const steps = [], described = ({tensor, copy, gap}) => ({sizes: tensor.sizes, strides: tensor.strides, offset: tensor.offset, copy, gap: gap ?? null,
@@ -41,12 +42,13 @@ document.body.textContent = "RESULTS" + JSON.stringify(results) + "END";
 
 
 def dump(page, tmp_path, address=""):
-    """Returns the document after its scripts have run in Chromium."""
+    """Returns the HTML document after its scripts have run in Chromium."""
     needs("chromium", "as root, sh tools/install-packages.sh")
     path = tmp_path / "page.html"
     path.write_text(page)
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=10000", "--dump-dom", f"{path.as_uri()}{address}"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, "LD_PRELOAD": ""})  # no sanitizer in Chromium
+    # LD_PRELOAD would load the tests' sanitizer into Chromium.
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, "LD_PRELOAD": ""})
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -61,7 +63,7 @@ def ran(chains, tmp_path):
 
 
 def dim(pick, t):
-    """Returns a dimension of `t`, counted from either end, and rarely one out of range."""
+    """Returns a dimension of `t`, counted from either end. Rarely the dimension is out of range."""
     n = max(t.dim(), 1)
     return pick.randrange(-n - 1, n + 1) if pick.random() < 0.03 else pick.randrange(-n, n)
 
@@ -109,7 +111,8 @@ def call(t, name, args):
 
 
 def start(pick):
-    """Returns the size of a storage and any sizes, strides and offset, contiguous or with strides of any sign, which may exceed the storage."""
+    """Returns (size of a storage, sizes, strides, offset) of a random tensor. The tensor is contiguous, or has strides of any sign and may exceed the
+    storage."""
     sizes = [pick.choice([0, 1, 1, 2, 3, 4, 5] if pick.random() < 0.1 else [1, 2, 3, 4]) for _ in range(pick.choice([0, 1, 2, 2, 3, 3, 4, 4]))]
     if pick.random() < 0.5:
         return max(math.prod(sizes), pick.randrange(1, 5)), sizes, list(torch.empty(sizes).stride()), 0
@@ -132,7 +135,8 @@ def described(t, copy):
 
 
 def chain(pick):
-    """Returns (input for the page, expected results): up to six views of a storage; the first call that is refused ends the chain."""
+    """Returns (input for the page, expected results) for a storage and up to six random view operators, each applied to the result of the one before.
+    The first operator that is refused is the last."""
     storage, sizes, strides, offset = start(pick)
     told, steps = {"storage": storage, "sizes": sizes, "strides": strides, "offset": offset, "calls": []}, []
     try:
@@ -154,11 +158,11 @@ def chain(pick):
 
 
 def merges(step, gap):
-    """True if dimensions `outer` and `inner` of the tensor before a reshape are contiguous with each other."""
+    """True if the dimensions gap["outer"] and gap["inner"] of the tensor before a reshape can be merged into one without a copy."""
     return step["strides"][gap["outer"]] == step["sizes"][gap["inner"]] * step["strides"][gap["inner"]]
 
 
-def test_arithmetic(tmp_path):
+def test_computations_of_the_page_agree_with_gradus(tmp_path):
     pick = random.Random(20)
     told, wanted = zip(*(chain(pick) for _ in range(CHAINS)))
     found = ran(told, tmp_path)
@@ -181,7 +185,7 @@ def texts(document, pattern):
     return [html.unescape(re.sub(r"<[^>]+>", "", found)) for found in re.findall(pattern, document, re.S)]
 
 
-def test_page_shows_its_address(tmp_path):
+def test_the_page_draws_the_tensor_of_its_address(tmp_path):
     page = PAGE.read_text().replace("</body>", '<script>document.querySelector(`.cell[data-side="tensor"][data-number="5"]`).click();</script></body>')
     document = dump(page, tmp_path, "#storage=12&sizes=3,4&strides=4,1&offset=0&ops=transpose(0,1).slice(0,,,-1)")
     cells = re.findall(r'<button[^>]*aria-label="([^"]*)"[^>]*data-side="(\w+)"[^>]*data-number="(\d+)"', document)
@@ -195,13 +199,14 @@ def test_page_shows_its_address(tmp_path):
 
 
 def clicked(script, tmp_path, address=""):
-    """Returns the JSON that a script stores in `said` after the page has been drawn."""
+    """Loads the page in Chromium and runs the JavaScript `script`, e.g. with clicks. Returns the list `said`, to which the script adds what it
+    observes."""
     end = 'document.body.textContent = "RESULTS" + JSON.stringify(said) + "END";'
     page = PAGE.read_text().replace("</body>", f"<script>const said = [], $ = id => document.getElementById(id); {script} {end}</script></body>")
     return json.loads(re.search("RESULTS(.*)END", html.unescape(dump(page, tmp_path, address)), re.S)[1])
 
 
-def test_page_goes_by_keys(tmp_path):
+def test_arrow_keys_move_between_elements(tmp_path):
     script = """
     document.querySelector('.cell[data-side="tensor"][data-number="0"]').focus();
     for (const [key, shiftKey] of [["ArrowRight"], ["ArrowDown"], ["ArrowRight", true], ["ArrowUp"], ["ArrowUp"], ["End"], ["ArrowRight"], ["ArrowLeft", true], ["Home"]]) {
@@ -212,7 +217,7 @@ def test_page_goes_by_keys(tmp_path):
     assert moved == [f"element {index}" for index in ([0, 0, 1], [0, 1, 1], [1, 1, 1], [1, 0, 1], [1, 0, 1], [1, 2, 3], [1, 2, 3], [0, 2, 3], [0, 0, 0])]
 
 
-def test_page_is_typed_into(tmp_path):
+def test_typed_strides_operators_and_undo_change_the_address(tmp_path):
     script = """
     const type = (input, value) => { input.value = value; input.dispatchEvent(new InputEvent("input", {bubbles: true})); said.push([location.hash, $("geometry-error").textContent]); };
     type($("geometry").elements.strides, "1, 5");
@@ -233,14 +238,14 @@ def test_page_is_typed_into(tmp_path):
     assert eval(code).tolist() == [*range(0, 12, 3), *range(1, 12, 3), *range(2, 12, 3)]
 
 
-def test_page_refuses_an_address_in_the_words_of_gradus(tmp_path):
+def test_the_page_refuses_an_invalid_address_with_the_text_of_gradus(tmp_path):
     document = dump(PAGE.read_text(), tmp_path, "#storage=10&sizes=3,4&strides=4,1&offset=0")
     with pytest.raises(RuntimeError) as caught:
         torch.arange(10.0).as_strided((3, 4), (4, 1), 0)
     assert texts(document, r'<p class="error" id="geometry-error"[^>]*>(.*?)</p>') == [f"The address cannot be shown: RuntimeError: {caught.value}"]
 
 
-def test_page_needs_nothing_else():
+def test_the_page_loads_no_other_files():
     text = PAGE.read_text()
     assert not re.findall(r'<(?:script|img|link|iframe)[^>]+(?:src|href)=|@import|url\(|fetch\(|XMLHttpRequest|import\s*\(', text)
     assert re.findall(r'https?://[^"\s<]+', text) == ["https://ezyang.github.io/stride-visualizer/index.html", "http://www.w3.org/2000/svg"]

@@ -1,4 +1,4 @@
-"""The typing stubs describe the extension: names, parameters and their kinds; and mypy accepts them."""
+"""Checks that the typing stubs describe the extension, i.e. that names, parameters and their kinds are equal, and that mypy accepts the stubs."""
 import ast
 import importlib.util
 import inspect
@@ -18,7 +18,7 @@ from codegen.python import functions
 from codegen.stubs import arguments as stub_arguments
 
 PACKAGE = Path(gradus.__file__).parent
-# Names that Python adds, and names that nobody uses directly.
+# Names that Python adds to objects, and names that no program uses directly, which the stubs leave out.
 UNSAID = {*dir(object), "__dict__", "__module__", "__file__", "__loader__", "__name__", "__package__", "__spec__", "__setstate__", "__delitem__",
           "__vectorcalloffset__", "__slotnames__", "__weakref__", "nn", "linalg", "special", "fft", "windows"}
 GOOD = """
@@ -87,7 +87,7 @@ torch.max(x, x, x, x)  # call-overload
 # ---- Signatures in the stubs ------------------------------------------------------------------------------------------
 
 def parameters(arguments):
-    """Returns [(name, kind, has a default)]."""
+    """Returns [(name, kind, True if there is a default)] of the parameters in an AST node."""
     plain = [*((a.arg, "positional") for a in arguments.posonlyargs), *((a.arg, "any") for a in arguments.args)]
     found = [(*one, index >= len(plain) - len(arguments.defaults)) for index, one in enumerate(plain)]
     found += [(arguments.vararg.arg, "*", False)] if arguments.vararg else []
@@ -96,7 +96,7 @@ def parameters(arguments):
 
 
 def definitions(body):
-    """Returns {name: [the nodes that define it, several for overloads]}."""
+    """Returns {name: list of the AST nodes that define it}. The list has several nodes for overloads."""
     found = {}
     for node in body:
         if isinstance(node, ast.AnnAssign):
@@ -120,7 +120,7 @@ def read(name):
     return definitions(ast.parse((PACKAGE / "_C" / f"{name}.pyi").read_text()).body)
 
 
-# {module or class: (its stub, the object)}
+# Name of a module or class -> (its definitions in the stubs, the object).
 PLACES = {"gradus._C": (read("__init__"), _C), "gradus._C.nn": (read("nn"), _C.nn), "gradus._C.linalg": (read("linalg"), _C.linalg), "gradus._C.special": (read("special"), _C.special), "gradus._C.fft": (read("fft"), _C.fft), "gradus._C.windows": (read("windows"), _C.windows)}
 PLACES.update({name: (definitions(nodes[0].body), getattr(_C, name)) for name, nodes in read("__init__").items()
                if isinstance(nodes[0], ast.ClassDef) and hasattr(_C, name)})
@@ -132,7 +132,8 @@ KINDS = {"POSITIONAL_ONLY": "positional", "POSITIONAL_OR_KEYWORD": "any", "VAR_P
 
 
 def from_text(text):
-    """Returns the parameters of a text such as '($self, from=0)'. Keywords of Python are written as in the stubs: from_."""
+    """Returns the parameters of a text such as '($self, from=0)'. A parameter named like a keyword of Python has an underscore added, as in the
+    stubs: from_."""
     return parameters(ast.parse(f"def f{text.replace('$', '')}: ...".replace("from=", "from_=")).body[0].args)
 
 
@@ -141,8 +142,8 @@ def from_inspect(signature):
 
 
 def signatures(function):
-    """Returns the signatures of a function: the one that inspect reads, or those at the beginning of its docstring. inspect cannot read a parameter
-    named `from`."""
+    """Returns the signatures of a function. inspect reads the signature; if inspect cannot, because a parameter is named `from`, the signatures are
+    read from the beginning of the docstring."""
     try:
         return [from_inspect(inspect.signature(function))]
     except ValueError:
@@ -154,13 +155,13 @@ def signatures(function):
 # ---- Comparison --------------------------------------------------------------------------------------------------------
 
 def roughly(signature):
-    """Returns names and kinds. A variadic list of sizes counts as one argument, and defaults are ignored, because an overload may require an
-    argument."""
+    """Returns [(name, kind)] for the parameters of `signature`. The kind of a variadic parameter (*sizes) is replaced by "any". Defaults are
+    ignored, because an overload may require an argument."""
     return [(name, "any" if kind == "*" else kind) for name, kind, _ in signature]
 
 
 def further(home):
-    """Returns {name: the call forms that no signature in the docstring has}, from python.also of the schema."""
+    """Returns {name: call forms that no signature in the docstring has}, from `python.also` in the schema."""
     return {name: [from_text(f"({stub_arguments(other, home, False)})") for other in function.others]
             for (place, name), function in functions(OPERATORS).items() if place == home}
 
@@ -181,15 +182,16 @@ def differences(name, nodes, function, is_method):
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_the_stub_names_what_there_is(place):
+def test_stubs_have_the_names_of_the_extension(place):
     stub, real = PLACES[place]
-    whole_names = {name for name in vars(real) if name.startswith(place.split(".")[-1] + "_")}  # e.g. linalg_solve: pickles use these
+    # Names such as linalg_solve in gradus._C.linalg, by which pickles refer to functions. The stubs may lack them.
+    whole_names = {name for name in vars(real) if name.startswith(place.split(".")[-1] + "_")}
     assert vars(real).keys() - UNSAID - whole_names <= stub.keys()
     assert not [name for name in stub.keys() - vars(real).keys() - UNSAID if not name.startswith("_")]
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_signatures(place):
+def test_stubs_have_the_signatures_of_the_extension(place):
     stub, real = PLACES[place]
     found = []
     for name in stub.keys() & vars(real).keys() - UNSAID:
@@ -208,8 +210,8 @@ def test_signatures(place):
     assert not found, "\n".join(found)
 
 
-def test_mypy(tmp_path):
-    """mypy accepts the stubs and a program in PyTorch's style, infers the types that it expects, and finds wrong calls."""
+def test_mypy_accepts_the_stubs(tmp_path):
+    """mypy accepts the stubs and a program in PyTorch's style, infers the types that the program expects, and finds wrong calls."""
     if not importlib.util.find_spec("mypy"):
         pytest.skip("mypy is not installed: build/venv/bin/pip install -r tools/requirements-test.txt")
     for name, text in (("good", GOOD), ("bad", BAD)):

@@ -1,4 +1,5 @@
-"""Errors of float32 sums, in units of 2^-24 of the sum of absolute values. With pairwise summation they grow with the logarithm of the length."""
+"""Limits the errors of float32 sums, in units of 2^-24 of the sum of the absolute values. With pairwise summation these errors grow with the
+logarithm of the length."""
 import math
 
 import numpy as np
@@ -25,7 +26,7 @@ def strided(x):
 @pytest.mark.parametrize("layout", [gradus.tensor, strided])
 @pytest.mark.parametrize("kind", ["uniform", "cancelling"])
 @pytest.mark.parametrize("n", [1000, 65536, 1000000])
-def test_vector(n, kind, layout):
+def test_sum_mean_norm_and_var_of_long_vectors(n, kind, layout):
     x = numbers(kind, n)
     t, wide, unit = layout(x), x.astype(np.float64), 2.0**-24
     size = float(np.abs(wide).sum())
@@ -40,7 +41,7 @@ def test_vector(n, kind, layout):
 
 
 @pytest.mark.parametrize("shape,dim", [((2000, 1000), 0), ((2000, 1000), 1), ((100, 200, 100), 1), ((3, 300000), 1), ((300000, 3), 0)])
-def test_along_each_dimension(shape, dim):
+def test_sum_mean_and_var_along_each_dimension(shape, dim):
     x = numbers("uniform", math.prod(shape)).reshape(shape)
     wide, unit = x.astype(np.float64), 2.0**-24
     exact = wide.sum(dim)
@@ -50,7 +51,7 @@ def test_along_each_dimension(shape, dim):
 
 
 @pytest.mark.parametrize("shape,dim", [((130, 700), 0), ((130, 700), 1), ((9, 5), 0), ((70000,), 0), ((7, 40, 30), 1)])
-def test_sums_of_bfloat16_are_those_in_float32_rounded_once(shape, dim):
+def test_sums_of_bfloat16_are_accumulated_in_float32(shape, dim):
     x = gradus.tensor(numbers("cancelling", math.prod(shape)).reshape(shape)).to(gradus.bfloat16)
     exact = x.to(gradus.float64)
     size = exact.abs().sum(dim) * 2.0**-22
@@ -63,7 +64,7 @@ def test_sums_of_bfloat16_are_those_in_float32_rounded_once(shape, dim):
 
 @pytest.mark.parametrize("dtype,tolerance", [(gradus.bfloat16, 2.0**-7), (gradus.float32, 2.0**-22)])
 @pytest.mark.parametrize("size", [1e30, 3e18, 1e-22, 1e-30])
-def test_squares_do_not_leave_the_range_on_the_way(size, dtype, tolerance):
+def test_norm_does_not_overflow_in_the_squares(size, dtype, tolerance):
     x = gradus.full((1000, 100), size, dtype=dtype)
     for dim in (0, 1):
         norms = x.norm(dim=dim).to(gradus.float64)
@@ -71,14 +72,14 @@ def test_squares_do_not_leave_the_range_on_the_way(size, dtype, tolerance):
 
 
 @pytest.mark.parametrize("n", [5, 63, 64, 100, 1000, 100000])
-def test_product_of_float32(n):
-    """A product with the right sign that fits into float32, although the product of many of the elements does not."""
+def test_prod_of_float32_does_not_overflow_in_between(n):
+    """The product fits into float32 and has the right sign, although products of many of the elements overflow."""
     rng = np.random.default_rng(5)
     x = (np.exp2(rng.uniform(-1, 1, n)) * rng.choice([-1, 1], n)).astype(np.float32)
     x = (x / np.exp2(np.log2(np.abs(x.astype(np.float64))).mean())).astype(np.float32)
     exact = np.prod(x.astype(np.longdouble))
     assert abs(gradus.tensor(x).prod().item() / float(exact) - 1) <= 2.0**-24 * (2 + 8 * math.sqrt(n))
-    if n <= 1000:  # a product of powers of two is exact, but 16 of them overflow float32
+    if n <= 1000:  # a product of powers of two is exact, but 16 of these numbers overflow float32
         powers = np.concatenate([np.full(n, 2.0**12), np.full(n, 2.0**-12)]).astype(np.float32)
         rng.shuffle(powers)
         assert gradus.all(gradus.tensor(np.stack([powers, powers[::-1]])).prod(1) == 1)
@@ -91,8 +92,9 @@ def test_product_of_float32(n):
 @pytest.mark.parametrize("dtype", [gradus.bfloat16, gradus.float16, gradus.int32])
 @pytest.mark.parametrize("shape", [(150, 40), (33, 70), (3, 129, 65)])
 @pytest.mark.parametrize("turned", [False, True])
-def test_lines_of_other_dtypes_are_those_of_float32(dtype, shape, turned):
-    """Rows or columns of dtypes that are converted in blocks give the same sums as a converted tensor."""
+def test_cumsum_and_softmax_of_other_dtypes_equal_those_of_float32(dtype, shape, turned):
+    """The kernels convert 16-bit floats and int32 to the dtype of the computation, a block of elements at a time. The results must be those for a
+    tensor that was converted as a whole before the call."""
     x = gradus.tensor(numbers("uniform", math.prod(shape)).reshape(shape) * 9).to(dtype)
     x = x.transpose(-1, -2) if turned else x
     wide = x.to(gradus.int64 if dtype == gradus.int32 else gradus.float32).contiguous()
@@ -106,7 +108,7 @@ def test_lines_of_other_dtypes_are_those_of_float32(dtype, shape, turned):
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 7, 1001])
-def test_running_sums_of_8_bytes(n):
+def test_cumsum_of_int64_and_float64(n):
     rng = np.random.default_rng(6)
     x = rng.integers(-(2**62), 2**62, (3, n))
     with np.errstate(over="ignore"):

@@ -1,10 +1,10 @@
-"""Functions of numbers that PyTorch offers to programs it may trace, compared with PyTorch."""
+"""Compares the functions sym_int, sym_max and so on with PyTorch, which has them for programs that it traces."""
 import gradus
 from both import same
 from nn_programs import attempt
 
 
-def test_numbers():
+def test_functions_of_symbolic_numbers():
     def program(t):
         numbers = (3, 2.5, -1, True)
         yield [(f.__name__, f(a), type(f(a)).__name__) for f in (t.sym_int, t.sym_float, t.sym_not) for a in numbers]
@@ -15,6 +15,6 @@ def test_numbers():
     same(lambda t: list(program(t)))
 
 
-def test_the_size_of_a_ragged_dimension_stays():
+def test_sym_int_keeps_the_size_of_a_ragged_dimension():
     size = gradus.nested.as_nested_tensor([gradus.ones(2), gradus.ones(3)], layout=gradus.jagged).size(1)
     assert gradus.sym_int(size) is size

@@ -1,4 +1,5 @@
-"""Event files of utils.tensorboard: framed protocol-buffer records, parsed by the test, and by TensorBoard if that is installed."""
+"""Tests the event files of utils.tensorboard, which consist of framed protocol-buffer records. The tests parse the records themselves, and also with
+TensorBoard if it is installed."""
 import struct
 import zlib
 from pathlib import Path
@@ -11,7 +12,7 @@ from gradus.utils.tensorboard._records import crc32c
 
 
 def fields(data):
-    """Returns the [(number, value)] of a message's fields; a nested message is bytes."""
+    """Returns [(number, value)] of the fields of a protocol-buffer message. A nested message is given as bytes."""
     found, at = [], 0
 
     def varint():
@@ -36,7 +37,7 @@ def fields(data):
 
 
 def records(path):
-    """Returns the records of a file after checking their checksums."""
+    """Returns the records of an event file, after checking their checksums."""
     data, at, found = Path(path).read_bytes(), 0, []
     while at < len(data):
         length, = struct.unpack_from("<Q", data, at)
@@ -63,7 +64,7 @@ def values(folder):
 
 @pytest.fixture
 def logged(tmp_path):
-    """Provides a function that calls a function of a writer and returns the values that it has logged."""
+    """Provides a function that runs write(writer) and returns the values that the writer has logged."""
 
     def log(write, **kwargs):
         with SummaryWriter(tmp_path, **kwargs) as writer:
@@ -73,7 +74,7 @@ def logged(tmp_path):
     return log
 
 
-def test_scalars(logged, tmp_path):
+def test_add_scalar_and_add_scalars(logged, tmp_path):
     def write(writer):
         writer.add_scalar("loss", gradus.tensor(0.5, requires_grad=True), 3)
         writer.add_scalar("loss", 2, gradus.tensor(4), walltime=12.5)
@@ -97,7 +98,7 @@ def test_the_first_event_names_the_version(tmp_path):
     assert path.name.endswith(".mine") and events[0][3] == b"brain.Event:2" and [event.get(2) for event in events] == [None, 5, 5] and events[2][7] == b"\x08\x01"
 
 
-def test_histogram(logged):
+def test_add_histogram(logged):
     x = gradus.tensor([-2.0, 0.0, 0.5, 0.5, 3.0])
     (_, _, bins), (_, _, few), (_, _, raw) = logged(lambda writer: (
         writer.add_histogram("x", x, bins=[-3, -1, 0, 1, 2, 4]), writer.add_histogram("x", x.bfloat16(), max_bins=4, bins=numpy.arange(-8, 9)),
@@ -111,7 +112,7 @@ def test_histogram(logged):
 
 
 def pixels(png):
-    """Returns the rows of pixels of a PNG file whose lines have no filter."""
+    """Returns the rows of pixels of a PNG file. No row of the file may have a filter."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     width, height, depth, kind = struct.unpack_from(">IIBB", png, 16)
     start = png.index(b"IDAT")
@@ -121,7 +122,7 @@ def pixels(png):
     return lines[:, 1:].reshape(height, width, {0: 1, 2: 3, 6: 4}[kind])
 
 
-def test_images(logged):
+def test_add_image_and_add_images(logged):
     float_image, bytes_image, batch = gradus.rand(3, 4, 5), gradus.arange(20, dtype=gradus.uint8).reshape(4, 5), gradus.rand(10, 1, 2, 3)
     found = logged(lambda writer: (writer.add_image("a", float_image), writer.add_image("b", bytes_image, dataformats="HW"), writer.add_images("c", batch),
                                    writer.add_image("d", float_image.permute(1, 2, 0), dataformats="HWC"),
@@ -134,13 +135,13 @@ def test_images(logged):
         logged(lambda writer: writer.add_image("a", float_image, dataformats="CCW"))
 
 
-def test_figure(logged):
+def test_add_figure(logged):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed: build/venv/bin/pip install matplotlib")
     figure = pyplot.figure(figsize=(1, 1), dpi=20)
     assert pixels(dict(fields(logged(lambda writer: writer.add_figure("f", figure))[0][2][4]))[4]).shape == (20, 20, 3)
 
 
-def test_texts_curves_and_hyperparameters(logged, tmp_path):
+def test_add_text_add_pr_curve_and_add_hparams(logged, tmp_path):
     labels, predictions = gradus.tensor([0, 1, 1, 0]), gradus.tensor([0.1, 0.9, 0.4, 0.6])
     text, curve, tensor, layout = logged(lambda writer: (
         writer.add_text("t", "**bold** ä"), writer.add_pr_curve("p", labels, predictions, num_thresholds=3), writer.add_tensor("n", gradus.ones(2, 3)),
@@ -154,7 +155,7 @@ def test_texts_curves_and_hyperparameters(logged, tmp_path):
         logged(lambda writer: writer.add_hparams({"lr": 0.1}, {}, {"lr": ["a"]}))
 
 
-def test_embedding(tmp_path):
+def test_add_embedding(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         writer.add_embedding(gradus.eye(3), metadata=[["a", 1], ["b", 2], ["c", 3]], metadata_header=["n", "i"], label_img=gradus.rand(3, 3, 2, 2), tag="x/y", global_step=2)
         writer.add_embedding(gradus.eye(2))
@@ -164,7 +165,7 @@ def test_embedding(tmp_path):
     assert (tmp_path / "projector_config.pbtxt").read_text().count("tensor_path") == 2
 
 
-def test_opened_again_after_close(tmp_path):
+def test_a_writer_reopens_after_close(tmp_path):
     writer = SummaryWriter(tmp_path)
     writer.close()
     writer.close()
@@ -174,20 +175,20 @@ def test_opened_again_after_close(tmp_path):
     writer.close()
 
 
-def test_default_folder(tmp_path, monkeypatch):
+def test_default_log_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with SummaryWriter(comment="-me") as writer:
         assert writer.log_dir.startswith("runs/") and writer.log_dir.endswith("-me") and list(tmp_path.glob("runs/*-me/events*"))
 
 
-def test_what_is_not_written_says_so(tmp_path):
+def test_unsupported_kinds_of_summaries_are_refused(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         for name, args in {"add_graph": (None,), "add_video": ("v", None), "add_mesh": ("m", None), "add_onnx_graph": ("p",)}.items():
             with pytest.raises(NotImplementedError, match=f"SummaryWriter.{name}: "):
                 getattr(writer, name)(*args)
 
 
-def test_tensorboard_reads_it(tmp_path):
+def test_tensorboard_reads_the_event_files(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator",
                                       reason="TensorBoard is not installed: build/venv/bin/pip install tensorboard")
     with SummaryWriter(tmp_path) as writer:

@@ -1,8 +1,8 @@
-"""torch.testing: assert_close, the texts of its errors, and the random numbers of make_tensor are PyTorch's."""
+"""Checks that assert_close and the texts of its errors, and the random numbers of make_tensor, in torch.testing are PyTorch's."""
 from collections import OrderedDict
 
 import numpy
-from both import part
+from both import submodule
 from nn_programs import attempt, same
 
 VALUES = ["3", "3.0", "3.5", "3j", "True", "False", "None", "'a'", "numpy.float32(3)", "numpy.bool_(True)", "numpy.int64(3)", "t.tensor(3)", "t.tensor(3.0)", "t.tensor([3.0, 4.0])",
@@ -16,8 +16,8 @@ OPTIONS = [{}, {"rtol": 0, "atol": 0}, {"rtol": 1e-5, "atol": 0.6}, {"equal_nan"
 
 
 def compared(t, actual, expected, **options):
-    """Returns the outcome of assert_close. A bool compared with a number is skipped: PyTorch fails with an internal error, Gradus takes the bool as
-    an integer."""
+    """Returns the outcome of assert_close. A bool compared with a number is skipped, because PyTorch fails with an internal error. Gradus takes the
+    bool as an integer."""
     kinds = {type(value) for value in (actual, expected)}
     return None if kinds & {bool, numpy.bool_} and kinds & {int, float, complex, numpy.float32, numpy.int64} else attempt(t.testing.assert_close, actual, expected, **options)
 
@@ -35,7 +35,7 @@ def test_assert_close(t):
 
 
 @same(tolerance=0)
-def test_places_of_the_greatest_differences(t):
+def test_assert_close_names_the_index_of_the_greatest_difference(t):
     a = t.randn(3, 4, 5)
     b = a.clone()
     b[1, 2, 3] += 5
@@ -65,7 +65,7 @@ def test_make_tensor(t):
 
 @same
 def test_default_tolerances(t):
-    found = part(t, "testing._comparison").default_tolerances
+    found = submodule(t, "testing._comparison").default_tolerances
     for dtypes in ((t.float16, t.float64), (t.int64,), (t.ones(2), t.complex128)):
         yield found(*dtypes)
     yield attempt(found, 3)

@@ -1,4 +1,5 @@
-"""Eight threads run random operators on shared tensors, graphs and modules: no unexpected exception, no wrong number, no race."""
+"""Eight threads run random operators on tensors, graphs and modules that they share. There must be no unexpected exception, no wrong number and no
+race."""
 import random
 import threading
 
@@ -11,7 +12,7 @@ THREADS, ROUNDS = 8, 150
 
 
 def in_threads(work):
-    """Runs work(thread number) in all threads at the same time and raises the first exception of any of them."""
+    """Runs work(thread number) in all threads at the same time. Raises the first exception of any thread."""
     failures, start = [], threading.Barrier(THREADS)
 
     def body(number):
@@ -74,7 +75,7 @@ def test_backward_through_a_shared_graph():
     assert weight.grad.eq(2.0 * THREADS * 20).all()
 
 
-def test_modules_and_optimizers_of_their_own():
+def test_training_separate_modules_in_threads():
     def work(number):
         model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -87,7 +88,7 @@ def test_modules_and_optimizers_of_their_own():
     in_threads(work)
 
 
-def test_one_tensor_becomes_one_object_for_all():
+def test_grad_returns_one_object_to_all_threads():
     base = torch.rand(4, 4, requires_grad=True)
     base.sum().backward()
     seen = [set() for _ in range(THREADS)]

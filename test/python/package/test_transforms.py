@@ -1,4 +1,4 @@
-"""Transforms, constraints and the registry that connects them compared with PyTorch: values, Jacobians, domains, shapes, texts and errors."""
+"""Compares transforms, constraints and the registry that connects them with PyTorch: values, Jacobians, domains, shapes, texts and errors."""
 import warnings
 
 import numpy as np
@@ -7,7 +7,7 @@ from distribution_cases import CASES, NAMES, build, numbers, tril
 from nn_programs import gradus
 from oracle import torch
 
-# For each name: (a function of the library that makes the transform, the sizes of an input, the range of its elements).
+# Name -> (function of the library that makes the transform, sizes of an input, range of the input's elements).
 TRANSFORMS = {
     "exp": (lambda t: t.distributions.ExpTransform(), (2, 3), (-2, 2)),
     "power": (lambda t: t.distributions.PowerTransform(t.tensor(2.5, dtype=t.float64)), (2, 3), (0.1, 2)),
@@ -48,7 +48,7 @@ def array(t):
 
 
 def attempt(function):
-    """Returns the result of the call, or the class of its error with the text if PyTorch's error has one."""
+    """Returns the result of the call, or the class of its error. The class is followed by the text if PyTorch's error has one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -59,7 +59,7 @@ def attempt(function):
             return f"{type(error).__name__}: {text if own else ''}"
 
 
-def words(constraint):
+def description(constraint):
     return repr(constraint), constraint.event_dim, constraint.is_discrete
 
 
@@ -83,13 +83,13 @@ def gradient(t, function, x):
 
 
 def answers(t, name):
-    """Yields (name, answer) for every property and function of a transform."""
+    """Yields (name, value or error) for every property and function of the transform `name`."""
     make, sizes, limits = TRANSFORMS[name]
     transform, x = make(t), t.tensor(numbers(3, sizes, *limits), dtype=t.float64)
     for attribute in ("bijective", "sign", "event_dim"):
         yield attribute, attempt(lambda: getattr(transform, attribute))
     for attribute in ("domain", "codomain"):
-        yield attribute, attempt(lambda: words(getattr(transform, attribute)))
+        yield attribute, attempt(lambda: description(getattr(transform, attribute)))
     y = attempt(lambda: transform(x))
     yield "forward", y
     yield "back", attempt(lambda: transform.inv(y))
@@ -111,12 +111,12 @@ def answers(t, name):
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_transforms(name):
+def test_transforms_agree_with_pytorch(name):
     for (question, got), (_, wanted) in zip(answers(gradus, name), answers(torch, name), strict=True):
         expect_equal(question, got, wanted)
 
 
-def test_every_transform_is_tried():
+def test_every_transform_is_tested():
     tried = {type(part).__name__ for make, _, _ in TRANSFORMS.values() for part in [make(torch), *getattr(make(torch), "parts", [])]}
     assert set(torch.distributions.transforms.__all__) - tried <= {"Transform", "identity_transform"}
 
@@ -132,7 +132,7 @@ def test_every_transform_is_tried():
     lambda d, t: d.biject_to(d.constraints.boolean), lambda d, t: d.constraints.cat([d.constraints.real], lengths=[1, 2]), lambda d, t: d.constraints.stack([3]),
     lambda d, t: d.constraints.independent(3, 1), lambda d, t: d.constraints.independent(d.constraints.real, -1), lambda d, t: d.constraints.dependent.check(1),
     lambda d, t: d.constraints.independent(d.constraints.real, 2).check(t.zeros(3)), lambda d, t: d.biject_to.register(3, 4), lambda d, t: d.constraints.Constraint().check(1)])
-def test_errors(wrong):
+def test_errors_are_those_of_pytorch(wrong):
     got, wanted = attempt(lambda: wrong(gradus.distributions, gradus)), attempt(lambda: wrong(torch.distributions, torch))
     assert isinstance(wanted, str), "PyTorch refuses it"
     plain = wanted.replace("torch.", "gradus.")
@@ -167,37 +167,39 @@ def is_singular(value):
 
 
 @pytest.mark.parametrize("name", CONSTRAINTS)
-def test_constraints(name):
+def test_constraints_agree_with_pytorch(name):
     ours, theirs = CONSTRAINTS[name](gradus.distributions.constraints), CONSTRAINTS[name](torch.distributions.constraints)
-    assert words(ours) == words(theirs)
+    assert description(ours) == description(theirs)
     assert type(ours).__name__ == type(theirs).__name__
     for value in [VALUES, *VALUES, *(m.tolist() for m in matrices())]:
         if name == "positive_semidefinite" and is_singular(value):
-            continue  # rounding decides the sign of an eigenvalue
+            # Not compared: rounding decides the sign of an eigenvalue that is 0, and with it the answer.
+            continue
         checked = [attempt(lambda: c.check(t.tensor(value, dtype=t.float64))) for c, t in ((ours, gradus), (theirs, torch))]
         expect_equal(str(value), *checked)
 
 
 @pytest.mark.parametrize("registry", ["biject_to", "transform_to"])
 @pytest.mark.parametrize("name", CONSTRAINTS)
-def test_the_registry(name, registry):
-    """The registry returns transforms of the same classes, and their results satisfy the constraint."""
+def test_biject_to_and_transform_to(name, registry):
+    """For each constraint the registry returns a transform of the same class as PyTorch's registry. The results of the transform satisfy the
+    constraint."""
     def found(t):
         transform = getattr(t.distributions, registry)(CONSTRAINTS[name](t.distributions.constraints))
         width = 6 if name == "corr_cholesky" else 3
         x = t.tensor(numbers(2, (3, 3, 3) if transform.domain.event_dim == 2 else (2, width), -2, 2), dtype=t.float64)
         y = transform(x)
-        return [repr(transform), words(transform.domain), words(transform.codomain), y, transform.inv(y), transform.codomain.check(y)]
+        return [repr(transform), description(transform.domain), description(transform.codomain), y, transform.inv(y), transform.codomain.check(y)]
     expect_equal(name, attempt(lambda: found(gradus)), attempt(lambda: found(torch)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_parameters_of_distributions(case):
-    """arg_constraints and support of each distribution, and the transforms that the registry has for them."""
+def test_arg_constraints_and_support_of_distributions(case):
+    """arg_constraints and support of each distribution are PyTorch's, and so are the transforms that the registry has for these constraints."""
     ours, theirs = build(gradus, case)[0], build(torch, case)[0]
     assert list(ours.arg_constraints) == list(theirs.arg_constraints)
     for (name, got), wanted in zip(ours.arg_constraints.items(), theirs.arg_constraints.values()):
-        assert attempt(lambda: words(got)) == attempt(lambda: words(wanted)), name
+        assert attempt(lambda: description(got)) == attempt(lambda: description(wanted)), name
     for registry in ("biject_to", "transform_to"):
         chains = [attempt(lambda: getattr(t.distributions, registry)(d.support)) for t, d in ((gradus, ours), (torch, theirs))]
         names = [chain if isinstance(chain, str) else "tensor" in repr(chain) or repr(chain) for chain in chains]

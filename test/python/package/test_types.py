@@ -1,4 +1,4 @@
-"""Value types compared with PyTorch: dtypes, devices, layouts, memory formats, Size, finfo, iinfo."""
+"""Compares value types with PyTorch: dtypes, devices, layouts, memory formats, Size, finfo, iinfo."""
 import pytest
 from beside_torch import check
 
@@ -169,5 +169,5 @@ torch.finfo(torch.float32)<torch.finfo(torch.float64)
 
 
 @pytest.mark.parametrize("expression", (DTYPES + DEVICES + SIZES + LIMITS).strip().split("\n"))
-def test_as_in_pytorch(expression):
+def test_value_types_agree_with_pytorch(expression):
     check(expression)

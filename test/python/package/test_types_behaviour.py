@@ -1,4 +1,5 @@
-"""Behaviour that comparing expressions with PyTorch does not show: identity, pickling, settings, data, classes, references, unusual arguments."""
+"""Tests behaviour that comparing expressions with PyTorch does not show: identity, pickling, settings, data, classes, references, unusual
+arguments."""
 import copy
 import gc
 import inspect
@@ -31,7 +32,7 @@ def settings():
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("name", ["float32", "quint8", "bool", "strided", "channels_last", "preserve_format"])
-def test_named_values_come_back_as_themselves(name, protocol):
+def test_pickling_a_dtype_or_layout_returns_the_same_object(name, protocol):
     value = getattr(torch, name)
     assert pickle.loads(pickle.dumps(value, protocol)) is value
     assert copy.copy(value) is copy.deepcopy(value) is value
@@ -39,13 +40,13 @@ def test_named_values_come_back_as_themselves(name, protocol):
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("text", ["torch.device('cpu')", "torch.device('cuda:3')", "torch.Size([2, 3])", "torch.Size([])"])
-def test_values_come_back_equal(text, protocol):
+def test_pickling_devices_and_sizes(text, protocol):
     value = eval(text)
     back = pickle.loads(pickle.dumps(value, protocol))
     assert (type(back), back, hash(back), repr(back)) == (type(value), value, hash(value), repr(value))
 
 
-def test_a_device_that_is_not_there_can_be_named_and_not_used():
+def test_absent_devices_can_be_named_but_not_used():
     device = torch.device("cuda" if torch.zeros(1).is_cuda else "cpu")
     assert device == torch.zeros(1).device != torch.device("cuda")
     for use in (lambda d: torch.zeros(1, device=d), lambda d: torch.zeros(1).to(d), lambda d: torch.zeros(1).new_zeros(1, device=d)):
@@ -55,7 +56,7 @@ def test_a_device_that_is_not_there_can_be_named_and_not_used():
             use("mps")
 
 
-def test_a_block_of_a_device():
+def test_a_device_as_context_manager():
     with torch.device("cpu") as device:
         assert torch.zeros(1).device == device
     with torch.device("meta"):
@@ -63,14 +64,14 @@ def test_a_block_of_a_device():
     assert not torch.zeros(1).is_meta
 
 
-def test_device_indices_are_refused_where_they_do_not_fit():
+def test_device_indices_above_127_are_refused():
     assert torch.device("cpu:127").index == 127
     for make in (lambda: torch.device("cpu:128"), lambda: torch.device("cpu", 128), lambda: torch.device("cpu:" + 30 * "9")):
         with pytest.raises(RuntimeError, match="Device index must be at most 127"):
             make()
 
 
-def test_types_are_closed():
+def test_value_types_cannot_be_subclassed():
     for type_ in (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.Generator):
         with pytest.raises(TypeError):
             type("Derived", (type_,), {})
@@ -79,7 +80,7 @@ def test_types_are_closed():
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"])
-def test_limits_are_those_of_the_elements(name):
+def test_finfo_describes_the_elements(name):
     dtype, one = getattr(torch, name), torch.ones(1, dtype=torch.float64)
     info = torch.finfo(dtype)
     assert info.bits == 8 * dtype.itemsize
@@ -90,7 +91,7 @@ def test_limits_are_those_of_the_elements(name):
 
 # ---- Generators ------------------------------------------------------------------------------------------------------------
 
-def test_states_go_on_where_they_were_taken():
+def test_generator_states_are_saved_and_restored():
     generator = torch.Generator().manual_seed(7)
     torch.rand(3, generator=generator)
     state, clone = generator.get_state(), generator.clone_state()
@@ -110,7 +111,7 @@ def test_the_default_generator():
     assert torch.seed() == torch.initial_seed() == torch.default_generator.initial_seed() != 3
 
 
-def test_generators_are_collected():
+def test_generators_are_freed():
     generator = torch.Generator()
     ref = weakref.ref(generator)
     del generator
@@ -141,7 +142,7 @@ def test_print_options(settings):
     assert torch.get_printoptions()["precision"] == 4
 
 
-def test_threads():
+def test_thread_count_settings():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     assert torch.get_num_threads() == 1
@@ -150,7 +151,7 @@ def test_threads():
     assert torch.get_num_interop_threads() == 1
 
 
-def test_configuration():
+def test_config_show():
     assert torch.__config__.show().startswith(f"Gradus {torch.version.gradus} built with:")
     assert "BLAS" in torch.__config__.show() and "get_num_threads" in torch.__config__.parallel_info()
 
@@ -158,7 +159,7 @@ def test_configuration():
 # ---- Numbers -------------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int64", "float16", "float32", "float64", "complex64", "complex128"])
-def test_scalars_of_numpy_are_numbers(dtype):
+def test_numpy_scalars_are_numbers(dtype):
     number = numpy.dtype(dtype).type(3)
     full = torch.full((1,), number)
     assert full.item() == number
@@ -166,7 +167,7 @@ def test_scalars_of_numpy_are_numbers(dtype):
     assert full.dtype is kinds[numpy.dtype(dtype).kind]
 
 
-def test_numbers_that_do_not_fit_are_refused():
+def test_integers_out_of_range_are_refused():
     for value, message in ((2**64, "int too big to convert"), (-2**63 - 1, "can't convert negative int to unsigned"), (2**200, "int too big to convert")):
         with pytest.raises(OverflowError, match=message):
             torch.zeros(1) + value
@@ -182,7 +183,7 @@ def test_large_unsigned_elements():
         torch.full((1,), x[0])
 
 
-def test_lists_of_strided_and_huge_tensors():
+def test_tolist_of_strided_and_huge_tensors():
     x = torch.arange(24).view(2, 3, 4)
     assert x.permute(2, 0, 1).tolist() == numpy.arange(24).reshape(2, 3, 4).transpose(2, 0, 1).tolist()
     assert x[:, ::2, 1].tolist() == [[1, 9], [13, 21]]
@@ -190,7 +191,7 @@ def test_lists_of_strided_and_huge_tensors():
         torch.zeros(1).expand(2**61).tolist()
 
 
-def test_what_functions_of_elements_raise_comes_out():
+def test_exceptions_in_functions_given_to_apply_are_propagated():
     x = torch.tensor([1.0, 2.0, 3.0])
 
     def fail(value):
@@ -200,14 +201,14 @@ def test_what_functions_of_elements_raise_comes_out():
 
     with pytest.raises(KeyError, match="three"):
         x.apply_(fail)
-    assert x.tolist() == [1, 2, 3]  # the failed call wrote nothing
+    assert x.tolist() == [1, 2, 3]  # the failed call has written no element
     assert x.t().apply_(lambda value: value * 2) is not None and x.tolist() == [2, 4, 6]
     assert torch.zeros(2, 2).t().map_(torch.arange(2.0), lambda a, b: b).tolist() == [[0, 1], [0, 1]]
     with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
         torch.zeros(1, dtype=torch.int8).apply_(lambda value: 200)
 
 
-def test_types_of_tensors_name_dtypes():
+def test_type_takes_names_of_tensor_types():
     x = torch.zeros(1)
     for given in ("torch.DoubleTensor", torch.DoubleTensor, torch.float64):
         assert x.type(given).dtype is torch.float64
@@ -219,7 +220,7 @@ def test_types_of_tensors_name_dtypes():
 
 # ---- Data -----------------------------------------------------------------------------------------------------------------------
 
-def test_data_is_apart_from_the_graph():
+def test_changes_of_data_are_not_recorded():
     x = torch.ones(3, requires_grad=True)
     y = (x * x).sum()
     x.data.mul_(3)
@@ -228,13 +229,13 @@ def test_data_is_apart_from_the_graph():
     assert x.grad.tolist() == [6, 6, 6]
 
 
-def test_data_lives_on_without_its_tensor():
+def test_data_outlives_its_tensor():
     data = torch.arange(5000.0)[1:].data
     gc.collect()
     assert data[0] == 1 and data[-1] == 4999 and data._base is None
 
 
-def test_a_training_loop_that_replaces_data():
+def test_replacing_data_in_a_training_loop():
     w = torch.ones(3, requires_grad=True)
     for _ in range(100):
         (w * w).sum().backward()
@@ -243,7 +244,7 @@ def test_a_training_loop_that_replaces_data():
     assert w.is_leaf and w.requires_grad and torch.allclose(w.data, torch.full((3,), 0.8**100))
 
 
-def test_replacing_data_keeps_no_memory():
+def test_replacing_data_leaks_no_memory():
     w = torch.zeros(100_000, requires_grad=True)
     for _ in range(3):
         w.data = w.data.view(-1)
@@ -270,7 +271,7 @@ class Logged(torch.Tensor):
     (lambda x: x.shape, "shape.__get__"), (lambda x: x.T, "T.__get__"), (lambda x: torch.equal(x, x), "equal"),
     (lambda x: x.new_zeros(2), "new_zeros"), (lambda x: x.requires_grad_(), "requires_grad_"), (lambda x: torch.numel(x), "numel"),
 ])
-def test_classes_get_their_calls(use, name):
+def test_torch_function_receives_the_name_of_the_call(use, name):
     x = torch.zeros(2, 3).as_subclass(Logged)
     Logged.calls.clear()
     use(x)
@@ -278,8 +279,8 @@ def test_classes_get_their_calls(use, name):
 
 
 @pytest.mark.parametrize("width", range(20, 75))
-def test_what_stands_behind_the_elements_fits_into_the_line(settings, width):
-    """dtype=, size= and other suffixes move to the next line at the same line widths as in PyTorch."""
+def test_suffixes_of_printed_tensors_wrap_as_in_pytorch(settings, width):
+    """dtype=, size= and other suffixes move to the next line at the line widths at which they do in PyTorch."""
     def program(module):
         module.set_printoptions(linewidth=width)
         try:
@@ -293,11 +294,11 @@ def test_what_stands_behind_the_elements_fits_into_the_line(settings, width):
 
 @pytest.mark.parametrize("least", [1.0, 1.5, 1e-4, 0.99e-4, 1e5, 1e8, 1.1e8])
 @pytest.mark.parametrize("ratio", [1.0, 999.0, 1000.0, 1001.0, 1e8])
-def test_when_exponents_are_printed(least, ratio):
+def test_scientific_notation_is_printed_as_in_pytorch(least, ratio):
     same(lambda module: [repr(module.tensor([least, least * ratio], dtype=module.float64)), repr(module.tensor([0.0, least, float("inf"), -least * ratio]))])
 
 
-def test_names_that_numpy_has():
+def test_argument_names_of_numpy():
     x, y = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 5.0]])
     assert torch.sub(x1=x, x2=y).tolist() == torch.sub(x, x2=y).tolist() == torch.sub(input=x, x2=y).tolist() == [[-2.0, -3.0]]
     assert torch.sum(a=x, axis=1, keepdims=True).tolist() == torch.sum(x=x, axis=-1, keepdims=True).tolist() == x.sum(axis=1, keepdims=True).tolist() == [[3.0]]
@@ -306,8 +307,8 @@ def test_names_that_numpy_has():
             wrong()
 
 
-def test_nothing_is_left_of_what_a_class_answers():
-    """__torch_function__ may return any object for x[i] and x[i] = y, or raise an exception."""
+def test_results_of_torch_function_are_not_leaked():
+    """__torch_function__ may return any object for x[i] and x[i] = y, or raise an exception. None of these objects is leaked."""
     answer = object()
 
     class Answering(torch.Tensor):
@@ -329,8 +330,9 @@ def test_nothing_is_left_of_what_a_class_answers():
 
 
 @pytest.mark.parametrize("base", [True, False])
-def test_class_and_attributes_live_as_long_as_their_tensor(base):
-    """Attributes of a tensor stay while it has no Python object: they return with the next object, and are released when the tensor is freed."""
+def test_class_and_attributes_of_a_tensor_outlive_its_python_object(base):
+    """A tensor may outlive its Python object, e.g. in the autograd graph. Its class and attributes are kept then, and its next Python object has them
+    again. They are released when the tensor is freed."""
     class Labelled(torch.Tensor):
         pass
 
@@ -350,7 +352,7 @@ def test_class_and_attributes_live_as_long_as_their_tensor(base):
     assert lost(lambda: leaf().sum(), kind) == 0
 
 
-def test_subclasses_print_by_their_name():
+def test_repr_of_subclasses_has_their_name():
     class Weights(torch.Tensor):
         pass
 
@@ -390,7 +392,7 @@ True False torch.vault.FloatTensor 0 [1.0, 1.0] vault
 """
 
 
-def test_operators_and_devices_of_plugins(tmp_path):
+def test_plugin_operators_and_devices_in_python(tmp_path):
     for folder, name in (("operator", "extra"), ("device", "vault")):
         command = f"cc -std=gnu11 -shared -fPIC -I{ROOT}/include -I{BUILD}/include {name}.c -o {tmp_path}/{name}.so -L{BUILD} -lgradus"
         subprocess.run(command, shell=True, check=True, cwd=ROOT / "examples/plugins" / folder)
@@ -407,10 +409,10 @@ METHODS = [name for name, value in vars(torch.Tensor).items() if type(value).__n
 
 
 @pytest.mark.parametrize("name", ["size", "to", "new_zeros", "allclose", "requires_grad_", "item", "is_contiguous"])
-def test_methods_say_how_they_are_called(name):
+def test_methods_have_docstrings_and_signatures(name):
     method = getattr(torch.Tensor, name)
     assert method.__doc__
-    if name != "to":  # it has three signatures
+    if name != "to":  # `to` has three signatures, which inspect cannot read
         assert next(iter(inspect.signature(method).parameters)) == "self"
 
 
@@ -433,7 +435,7 @@ torch.get_printoptions()|torch.set_printoptions(precision=4)|torch.get_default_d
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_references_are_given_back(call):
+def test_calls_leak_no_references(call):
     names = {"torch": torch, "pickle": pickle, "x": torch.ones(2, 3), "s": torch.tensor(2.5), "i": torch.tensor(2), "g": torch.ones(2, requires_grad=True),
              "n": torch.Generator()}
     names["y"] = names["g"] * 2
@@ -447,7 +449,7 @@ def test_references_are_given_back(call):
                 pass
         gc.collect()
 
-    gc.freeze()  # existing objects need not be visited each time
+    gc.freeze()  # Garbage collections then skip all existing objects and are fast.
     watched = [value for key, value in names.items() if key not in ("torch", "__builtins__")]
     watched += [torch.float32, torch.int8, torch.device("cpu"), torch.strided, torch.Tensor, torch.Size, torch.device, torch.finfo, torch.Generator, None]
     run(20)
@@ -483,7 +485,7 @@ set_rng_state manual_seed device Size finfo iinfo Generator load_library""".spli
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_weird_arguments_give_exceptions_only(seed):
+def test_random_arguments_only_raise_exceptions(seed):
     rng = random.Random(seed)
     properties = [name for name, value in vars(torch.Tensor).items() if type(value).__name__ == "getset_descriptor"]
     for _ in range(1500):

@@ -1,4 +1,4 @@
-"""Generators, settings of the process, and functions about dtypes and shapes, compared with PyTorch."""
+"""Compares generators, settings of the process, and functions about dtypes and shapes with PyTorch."""
 import pytest
 from beside_torch import check
 
@@ -114,5 +114,5 @@ torch.meshgrid(torch.tensor(2),torch.arange(3.))
 
 
 @pytest.mark.parametrize("expression", (GENERATORS + SETTINGS + QUERIES).strip().split("\n"))
-def test_as_in_pytorch(expression):
+def test_generators_settings_and_queries_agree_with_pytorch(expression):
     check(expression)

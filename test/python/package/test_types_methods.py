@@ -1,4 +1,4 @@
-"""Hand-written methods of Tensor compared with PyTorch."""
+"""Compares hand-written methods of Tensor with PyTorch."""
 import pytest
 from beside_torch import check
 
@@ -175,5 +175,5 @@ zeros(2).nbytes
 
 
 @pytest.mark.parametrize("expression", (CONVERSIONS + QUERIES).strip().split("\n"))
-def test_as_in_pytorch(expression):
+def test_methods_agree_with_pytorch(expression):
     check(expression)

@@ -1,4 +1,4 @@
-"""Tensors as numbers, sequences and text, and numbers as arguments, compared with PyTorch."""
+"""Compares conversions of tensors to numbers, sequences and text, and numbers as arguments, with PyTorch."""
 import pytest
 from beside_torch import check
 
@@ -105,7 +105,7 @@ torch.unsqueeze(zeros(2),np.bool_(0))
 torch.unsqueeze(zeros(2),0.)
 """
 
-# Integers from 2**63 on, which only uint64 and floating dtypes can hold.
+# Expressions with integers from 2**63 on, which only uint64 and floating dtypes can hold.
 LARGE = """
 tensor(2**63)
 tensor([1,2**63])
@@ -155,7 +155,7 @@ ones(2)-(-2**63-1)
 
 
 @pytest.mark.parametrize("expression", (ELEMENTS + ARGUMENTS + LARGE).strip().split("\n"))
-def test_as_in_pytorch(expression):
+def test_elements_and_number_arguments_agree_with_pytorch(expression):
     check(expression)
 
 
@@ -167,7 +167,7 @@ def test_as_in_pytorch(expression):
     (lambda x: gradus.zeros(x), "zeros(): argument 'size' (position 1) must be tuple of ints, not Tensor"),
     (lambda x: gradus.cat(x), "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"),
 ])
-def test_a_tensor_is_called_tensor_in_messages(call, text):
+def test_error_texts_name_the_type_tensor(call, text):
     with pytest.raises((TypeError, AttributeError)) as error:
         call(gradus.ones(2))
     assert str(error.value) == text

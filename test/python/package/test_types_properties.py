@@ -1,4 +1,4 @@
-"""Properties of Tensor compared with PyTorch."""
+"""Compares properties of Tensor with PyTorch."""
 import pytest
 from beside_torch import check
 
@@ -97,5 +97,5 @@ str(zeros(2))
 
 
 @pytest.mark.parametrize("expression", (PROPERTIES).strip().split("\n"))
-def test_as_in_pytorch(expression):
+def test_properties_agree_with_pytorch(expression):
     check(expression)

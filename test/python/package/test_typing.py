@@ -1,4 +1,4 @@
-"""Type checkers understand the package: the programs in test/typing have an error on each line marked "# error", and no others."""
+"""Checks that type checkers understand the package. The programs in test/typing have an error on each line marked "# error", and no other errors."""
 import importlib.util
 import json
 import os
@@ -27,7 +27,7 @@ def check(command, **environment):
 
 
 def mypy(cache):
-    """Returns {name of a program: {line: error}}."""
+    """Runs mypy on the programs in test/typing. Returns {name of a program: {line: error}}."""
     result = check(["mypy", "--no-error-summary", "--no-color-output", "--follow-imports=silent", "--cache-dir", str(cache)], MYPYPATH=PACKAGE)
     assert result.returncode in (0, 1) and not result.stderr, result.stdout + result.stderr
     found = {}
@@ -51,7 +51,7 @@ def pyright(folder):
 
 
 @pytest.mark.parametrize("checker", [mypy, pyright])
-def test_errors_are_found_and_nothing_else(checker, tmp_path):
+def test_type_checkers_find_exactly_the_marked_errors(checker, tmp_path):
     if importlib.util.find_spec(checker.__name__) is None:
         pytest.skip(f"{checker.__name__} is not installed: pip install {checker.__name__}")
     assert len(PROGRAMS) == 10 and all(marked(program) for program in PROGRAMS)
@@ -64,7 +64,7 @@ def test_errors_are_found_and_nothing_else(checker, tmp_path):
     assert not wrong, "\n".join(wrong)
 
 
-def test_readme_is_among_the_programs():
+def test_the_readme_program_is_type_checked():
     text = (Path(__file__).parents[3] / "README.md").read_text()
     program = re.search(r"```python\n(import gradus as torch\n.*?)```", text, re.S)[1]
     lines = [line.split("  #")[0].rstrip() for line in program.splitlines() if line.strip()]
@@ -73,18 +73,18 @@ def test_readme_is_among_the_programs():
 
 
 def modules():
-    """Returns the modules that programs import by name."""
+    """Returns the modules that user programs import by name, e.g. gradus.nn.functional."""
     return [importlib.import_module(f"gradus{name}") for name in ("", ".nn", ".nn.functional", ".nn.modules", ".optim", ".optim.lr_scheduler", ".utils",
                                                                    ".utils.data", ".autograd", ".amp", ".cuda", ".fft", ".linalg", ".special", ".return_types")]
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
-def test_dir_shows_all_that_is_public(module):
+def test_dir_lists_every_public_name(module):
     names = dir(module)
     public = getattr(module, "__all__", [])
     assert set(public) <= set(names) and all(hasattr(module, name) for name in public)
 
 
-def test_dir_shows_every_optimizer():
+def test_dir_lists_every_optimizer():
     absent = {name for name in torch.optim.__all__ if not hasattr(gradus.optim, name)}
     assert set(torch.optim.__all__) - set(dir(gradus.optim)) == absent and "Adadelta" in dir(gradus.optim)

@@ -1,8 +1,8 @@
-"""torch.utils: paths and predicates of pytrees, and swapping of tensors."""
+"""Tests torch.utils: paths and predicates of pytrees, and the swapping of tensors."""
 from collections import OrderedDict, namedtuple
 
 import pytest
-from both import part
+from both import submodule
 from nn_programs import attempt, same
 
 Pair = namedtuple("Pair", "x y")
@@ -11,8 +11,8 @@ TREES = [3, [], [1, (2, 3)], {"a": [1, 2], "b": Pair(4, {"c": 5})}, OrderedDict(
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec")
 @same
-def test_trees_and_paths(t):
-    pytree = part(t, "utils._pytree")
+def test_pytree_paths_and_predicates(t):
+    pytree = submodule(t, "utils._pytree")
     for tree in TREES:
         pairs, spec = pytree.tree_flatten_with_path(tree)
         yield [(pytree.keystr(path), leaf, pytree.key_get(tree, path) is leaf) for path, leaf in pairs], repr(spec), spec.is_leaf(), spec == pytree.LeafSpec()

@@ -1,4 +1,4 @@
-"""The version of the package as programs query it, and modules of PyTorch that are absent."""
+"""Tests the version of the package as programs query it, and the modules of PyTorch that are absent."""
 import importlib
 import importlib.util
 import itertools
@@ -19,18 +19,18 @@ TUPLES = [(2, 13), (2,), (1, 10, "a0"), [2, 14], ("par", "rot")]
 OPERATORS = ("__lt__", "__le__", "__eq__", "__gt__", "__ge__")
 
 
-def test_the_version_is_that_of_the_pytorch_whose_behaviour_this_is():
+def test_the_version_begins_with_that_of_pytorch():
     assert gradus.__version__.split("+")[0] == torch.__version__.split("+")[0]
 
 
-def test_own_number():
+def test_version_of_gradus():
     assert re.fullmatch(r"\d+\.\d+\.\d+", gradus.version.gradus)
     assert str(gradus.__version__) == gradus.version.__version__ == f"2.13.0+gradus.{gradus.version.gradus}"
     assert type(gradus.__version__) is gradus.torch_version.TorchVersion
     assert gradus.version.cuda is gradus.version.hip is None and gradus.version.debug is False and isinstance(gradus.version.git_version, str)
 
 
-def test_the_questions_programs_ask():
+def test_version_comparisons_that_programs_make():
     assert gradus.__version__ >= "2.2" and gradus.__version__ >= (1, 8) and gradus.__version__ > (2, 12, 9)
     assert tuple(int(part) for part in gradus.__version__.split("+")[0].split(".")[:2]) >= (2, 0)
     assert gradus.__version__.startswith("2.") and {gradus.__version__: 1}[str(gradus.__version__)] == 1
@@ -39,7 +39,7 @@ def test_the_questions_programs_ask():
     assert gradus.__version__ > packaging.parse("2.2") and packaging.parse("2.2") < gradus.__version__
 
 
-def test_versions_compare_as_pytorchs():
+def test_torch_version_compares_as_in_pytorch():
     theirs = torch.torch_version.TorchVersion
     for (a, b), name in itertools.product(itertools.product(VERSIONS, VERSIONS + TUPLES), OPERATORS):
         assert getattr(TorchVersion(a), name)(b) == getattr(theirs(a), name)(b), (a, name, b)
@@ -51,13 +51,13 @@ def test_versions_compare_as_pytorchs():
     ("utils.cpp_extension", "gradus.ops.load_library"), ("testing._internal.common_utils", "PyTorch's own test suite"), ("export", "gradus.save"),
     ("utils.bottleneck", "perf"), ("fx.experimental", "cannot be traced"),
 ])
-def test_what_is_absent_says_so(name, advice):
+def test_importing_an_absent_module_gives_advice(name, advice):
     with pytest.raises(ModuleNotFoundError, match=re.escape(f"No module named 'gradus.{name.split('.')[0]}")) as caught:
         importlib.import_module(f"gradus.{name}")
     assert advice in str(caught.value)
 
 
-def test_questions_for_an_absent_module_are_answered():
+def test_find_spec_of_an_absent_module():
     assert importlib.util.find_spec("gradus.export") is None and importlib.util.find_spec("gradus.nonsense") is None
     with pytest.raises(ModuleNotFoundError, match="^No module named 'gradus.nonsense'$"):
         importlib.import_module("gradus.nonsense")

@@ -1,8 +1,8 @@
-"""In-place views, copied views, and results of split that are tensors of their own, compared with PyTorch."""
+"""Compares in-place views, copied views, and results of split that are not views with PyTorch."""
 import pytest
 
 import gradus
-from both import caught, part, same
+from both import caught, same, submodule
 
 TURNS = [
     lambda y: y.t_(), lambda y: y.transpose_(0, -1), lambda y: y.swapaxes_(0, 1), lambda y: y.swapdims_(1, 0), lambda y: y.unsqueeze_(1), lambda y: y.unsqueeze_(-1).squeeze_(-1),
@@ -29,7 +29,7 @@ def numbers(torch, **options):
 
 
 @pytest.mark.parametrize("turn", range(len(TURNS)))
-def test_a_tensor_becomes_its_view(turn):
+def test_in_place_views_of_a_tensor(turn):
     def run(torch):
         x = numbers(torch).requires_grad_()
         y = x * 2
@@ -44,7 +44,7 @@ def test_a_tensor_becomes_its_view(turn):
 
 
 @pytest.mark.parametrize("turn", range(len(TURNS)))
-def test_a_view_becomes_a_view_of_its_base(turn):
+def test_in_place_views_of_a_view(turn):
     def run(torch):
         x = numbers(torch).requires_grad_()
         y = x * 2
@@ -56,7 +56,7 @@ def test_a_view_becomes_a_view_of_its_base(turn):
     same(run)
 
 
-def test_what_is_turned_keeps_its_memory():
+def test_in_place_views_keep_the_memory():
     x = gradus.zeros(2, 3, 4)
     shared = x.numpy()
     before = x.data_ptr()
@@ -72,30 +72,30 @@ def test_what_is_turned_keeps_its_memory():
     lambda torch: torch.zeros(3).put_(torch.tensor([1]), torch.tensor([1])), lambda torch: torch.nonzero_static(torch.zeros(3), size=-4),
     lambda torch: torch.empty_permuted((2, 3), (0, 0)), lambda torch: torch.empty_permuted((2, 3), (0,)),
 ])
-def test_errors(call):
+def test_errors_of_in_place_views(call):
     same(lambda torch: caught(call, torch))
 
 
 @pytest.mark.parametrize("turn", range(len(TURNS)))
-def test_tangents_turn_with_it(turn):
+def test_tangents_of_in_place_views(turn):
     def run(torch, forward):
         with forward.dual_level():
             dual = forward.make_dual(numbers(torch), numbers(torch) + 10).clone()
             TURNS[turn](dual)
             value, tangent = forward.unpack_dual(dual)
             return value.tolist(), tangent.tolist()
-    same(lambda torch: run(torch, part(torch, "autograd.forward_ad")))
+    same(lambda torch: run(torch, submodule(torch, "autograd.forward_ad")))
 
 
-def test_a_tangent_that_cannot_turn_keeps_the_tensor_as_it_is():
-    forward = part(gradus, "autograd.forward_ad")
+def test_a_refused_in_place_view_of_a_dual_tensor_changes_nothing():
+    forward = submodule(gradus, "autograd.forward_ad")
     with forward.dual_level():
         dual = forward.make_dual(gradus.zeros(9)[:4], gradus.ones(4))
         assert caught(dual.as_strided_, (8,), (1,))[0] == "RuntimeError" and dual.shape == (4,)
 
 
 @pytest.mark.parametrize("turn", range(len(TURNS)))
-def test_batches_turn_element_by_element(turn):
+def test_vmap_of_in_place_views(turn):
     def run(torch):
         def one(x):
             y = x.clone()
@@ -106,7 +106,7 @@ def test_batches_turn_element_by_element(turn):
         shapes = []
         return torch.func.vmap(one)(torch.arange(24.0).reshape(4, 2, 3)).tolist(), shapes
 
-    if turn == TURNS_BY_STRIDES:  # PyTorch has no batching rule for it: compared element by element
+    if turn == TURNS_BY_STRIDES:  # compared element by element, because PyTorch has no batching rule for this function
         batch = gradus.arange(24.0).reshape(4, 2, 3)
         assert run(gradus)[0] == [(TURNS[turn](x.clone()) * 2).tolist() for x in batch]
     else:
@@ -114,7 +114,7 @@ def test_batches_turn_element_by_element(turn):
 
 
 @pytest.mark.parametrize("copy", range(len(COPIES)))
-def test_copies(copy):
+def test_view_copy_functions(copy):
     def run(torch):
         x = numbers(torch).requires_grad_()
         y = COPIES[copy](torch, x)
@@ -124,13 +124,13 @@ def test_copies(copy):
     same(run)
 
 
-def test_copies_own_their_memory():
+def test_view_copies_own_their_memory():
     x = gradus.zeros(2, 3)
     for copy in (gradus.alias_copy(x), gradus.view_copy(x, (6,)), gradus.squeeze_copy(x), gradus.view_copy(x, gradus.int32), gradus.unbind_copy(x)[0]):
         assert copy._base is None and copy.data_ptr() != x.data_ptr()
 
 
-def test_parts_that_count_as_their_own():
+def test_results_of_unsafe_split_are_no_views():
     x = gradus.ones(4, requires_grad=True)
     a, b = gradus.unsafe_split(x * 1, 2)
     assert not a._is_view() and a.grad_fn is not None and type(a.grad_fn).__name__ == "UnsafeSplitBackward0"
@@ -139,5 +139,5 @@ def test_parts_that_count_as_their_own():
     assert x.grad.tolist() == [3, 3, 1, 1]
 
 
-def test_dense_in_any_order():
+def test_empty_permuted():
     same(lambda torch: [torch.empty_permuted(size, order).stride() for size, order in (((2, 3, 4), (2, 0, 1)), ((), ()), ((0, 3), (1, 0)), ((2, 1, 3), (1, 2, 0)))])

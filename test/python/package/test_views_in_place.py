@@ -1,4 +1,5 @@
-"""Writing a view or the base of one is allowed, refused and recorded as in PyTorch, for every operator that makes views and in every grad mode."""
+"""Checks that writing a view, or the base of a view, is allowed, refused and recorded as in PyTorch, for every operator that makes views and in every
+grad mode."""
 import itertools
 import re
 
@@ -22,7 +23,7 @@ BASES = ["plain", "leaf", "history", "made a leaf later"]
 
 
 def outcome(module, make, base_is, made, written, write, with_grad):
-    """Returns the outcome of the write and of a backward pass after it, or the error."""
+    """Writes a view or its base and runs backward. Returns what was observed, or the text of the error."""
     base = module.ones(4, 2, requires_grad=base_is in ("leaf", "history"))
     base = base * 1 if base_is == "history" else base
     other = module.full((), 2.0, requires_grad=with_grad)
@@ -46,7 +47,7 @@ def outcome(module, make, base_is, made, written, write, with_grad):
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("view", VIEWS)
-def test_writes(view, write):
+def test_in_place_writes_to_views_and_bases(view, write):
     for base_is, made, written, with_grad in itertools.product(BASES, ("grad", "no_grad"), ("grad", "no_grad"), (False, True)):
         case = base_is, made, written
         ours, theirs = (outcome(module, VIEWS[view], *case, WRITES[write], with_grad) for module in (gradus, torch))
@@ -54,8 +55,9 @@ def test_writes(view, write):
 
 
 @pytest.mark.parametrize("part", ["real", "imag"])
-def test_writes_into_parts_of_a_conjugated_tensor_that_is_no_view(part):
-    """PyTorch records such writes and cannot differentiate them."""
+def test_writes_to_real_and_imag_of_a_conjugated_tensor(part):
+    """Gradus refuses a write to real or imag of a conjugated tensor if the write would be recorded. PyTorch records the write and raises an error in
+    backward."""
     for module in (gradus, torch):
         root, factor = module.tensor([1 + 2j, 3 - 1j]).conj().detach(), module.full((2,), 3.0, requires_grad=True)
         with pytest.raises(RuntimeError, match="conjugated"):
@@ -63,8 +65,10 @@ def test_writes_into_parts_of_a_conjugated_tensor_that_is_no_view(part):
             module.view_as_real(root.resolve_conj()).sum().backward()
         if module is gradus:
             assert root.tolist() == [1 - 2j, 3 + 1j] and not root.requires_grad
-    getattr(root, part).mul_(2)  # the write is not recorded
-    whole = gradus.tensor([1 + 2j, 3 - 1j]).conj()  # a view whose base is not conjugated
+    # This write needs no gradient, so it is not recorded and is allowed.
+    getattr(root, part).mul_(2)
+    # A conjugated view. Its base is not conjugated, so a recorded write to real or imag of the view is allowed.
+    whole = gradus.tensor([1 + 2j, 3 - 1j]).conj()
     factor = gradus.full((2,), 3.0, requires_grad=True)
     before = getattr(whole, part).tolist()
     getattr(whole, part).mul_(factor)

@@ -1,5 +1,5 @@
-"""gradus.viz.strides: the drawing is valid XML with every cell and element exactly once, the color of an element is that of its cell, and its
-tooltip shows the sum of index times stride."""
+"""Tests gradus.viz.strides. The drawing must be valid XML with every cell and every element exactly once. An element has the color of its cell, and
+its tooltip shows the sum of index times stride."""
 import random
 import re
 import xml.etree.ElementTree as ElementTree
@@ -13,7 +13,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def parsed(t):
-    """Returns {cell: (color, value, reads)} and {index: (cell, color, value, tooltip)} of the drawing."""
+    """Parses the drawing of the tensor `t`. Returns {storage cell: (color, value, number of elements that read it)} and {index of an element: (cell,
+    color, value, tooltip)}."""
     root = ElementTree.fromstring(str(strides(t)))
     assert root.tag == f"{SVG}svg"
     cells, elements = {}, {}
@@ -30,7 +31,8 @@ def parsed(t):
 
 
 def check(t):
-    """Each element names the cell that its index and the strides give, has the cell's value and color, and the numbers of reads are right."""
+    """Checks the drawing of the tensor `t`. Each element must name the storage cell that its index and the strides give, and must have that cell's
+    value and color. Each cell must show the number of elements that read it."""
     cells, elements = parsed(t)
     assert sorted(cells) == list(range(t.untyped_storage().nbytes() // t.element_size()))
     assert len(elements) == t.numel()
@@ -53,11 +55,11 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_views(name):
+def test_drawings_of_views(name):
     check(VIEWS[name](torch.arange(24).view(2, 3, 4)))
 
 
-def test_random_geometries():
+def test_drawings_of_random_geometries():
     pick = random.Random(7)
     for _ in range(60):
         sizes = [pick.randrange(1, 5) for _ in range(pick.randrange(0, 4))]
@@ -66,12 +68,12 @@ def test_random_geometries():
         check(torch.arange(high - low + 1 + pick.randrange(3)).as_strided(sizes, steps, -low))
 
 
-def test_elements_of_one_color_lie_in_one_cell():
+def test_each_cell_has_its_own_color():
     _, elements = parsed(torch.arange(12).unfold(0, 4, 2))
     assert len({cell for cell, *_ in elements.values()}) == len({color for _, color, *_ in elements.values()}) == 12
 
 
-def test_matrices_lie_beside_each_other():
+def test_matrices_are_drawn_side_by_side():
     """The last dimension is drawn to the right, the second-last one downward, and the third-last one to the right again."""
     text = str(strides(torch.arange(24).view(2, 3, 4)))
     places = {index: tuple(map(int, place.split(","))) for place, index in re.findall(r'class="element" transform="translate\(([\d,]+)\)" data-index="([\d,]+)"', text)}
@@ -80,18 +82,18 @@ def test_matrices_lie_beside_each_other():
     assert places["1,0,0"][1] == y and places["1,0,0"][0] > places["0,0,3"][0] + cell[0]
 
 
-def test_large_tensors_are_shortened_as_in_printing():
+def test_large_tensors_are_abbreviated_as_in_printing():
     cells, elements = parsed(torch.zeros(100, 100))
     assert {i for i, _ in elements} == {0, 1, 2, 97, 98, 99} and sorted(cells) == sorted(cell for cell, *_ in elements.values())
 
 
-def test_without_values():
+def test_meta_tensors_are_drawn_without_values():
     cells, elements = parsed(torch.empty(2, 3, device="meta"))
     assert len(cells) == len(elements) == 6 and {value for _, value, _ in cells.values()} == {""}
     assert "values not read" in str(strides(torch.empty(2, device="meta")))
 
 
-def test_storage_made_smaller_or_larger():
+def test_drawings_of_resized_storages():
     t = torch.arange(6)
     t.untyped_storage().resize_(64)
     cells, elements = parsed(t)
@@ -101,7 +103,7 @@ def test_storage_made_smaller_or_larger():
     assert len(elements) == 6 and [elements[i,][2] for i in range(2)] == ["0", "1"]
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(TypeError, match=r"strides\(\): argument 't' \(position 1\) must be Tensor, not int"):
         strides(3)
     with pytest.raises(RuntimeError, match=r"has more than 4096 elements to draw"):
@@ -110,7 +112,7 @@ def test_what_is_refused():
         torch.func.vmap(lambda row: strides(row) and row)(torch.zeros(2, 3))
 
 
-def test_picture(tmp_path):
+def test_picture_repr_and_save(tmp_path):
     picture = strides(torch.nn.Parameter(torch.arange(4.0)))
     assert isinstance(picture, Picture) and picture._repr_svg_() == str(picture)
     picture.save(tmp_path / "picture.svg")

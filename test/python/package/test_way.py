@@ -1,4 +1,5 @@
-"""The number of stack frames, files and crossings between a call and its kernel's loop, which tools/way.py counts."""
+"""Limits the numbers of stack frames, of files, and of changes between generated and hand-written code on the way from a call to its kernel's loop.
+tools/way.py counts them."""
 import sys
 
 import pytest
@@ -11,7 +12,7 @@ import way  # noqa: E402
 LIMITS = {"frames": 18, "files": 9, "crossings": 5}
 
 
-def test_a_call_is_near_its_loop():
+def test_the_call_path_to_a_kernel_is_at_most_18_frames():
     needs("gdb", "as root, apt-get install gdb")
     if "-g" not in (BUILD / "CMakeCache.txt").read_text().partition("CMAKE_C_FLAGS_DEBUG:")[2].partition("\n")[0] or BUILD.name == "release":
         pytest.skip("the build has no debug information, which shows inlined calls: make test-package-asan SELECT=way")

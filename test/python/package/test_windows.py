@@ -1,4 +1,4 @@
-"""unfold and fold, pixel shuffling, fractional pooling, max unpooling and grid sampling compared with PyTorch."""
+"""Compares unfold and fold, pixel shuffling, fractional pooling, max unpooling and grid sampling with PyTorch."""
 import random
 
 import pytest
@@ -6,7 +6,7 @@ from nn_programs import attempt, same
 
 
 def gradients(t, function, *inputs):
-    """Returns the value, its strides and node, and the first and second derivatives if there are any."""
+    """Returns the value of the function, its strides and the name of its node, and the first and second derivatives if there are any."""
     inputs = [x.detach().requires_grad_() for x in inputs]
     y = function(*inputs)
     grads = t.autograd.grad((y * y).sum(), inputs, create_graph=True)
@@ -15,7 +15,7 @@ def gradients(t, function, *inputs):
 
 
 @same
-def test_columns(t):
+def test_unfold_and_fold(t):
     F, draw = t.nn.functional, random.Random(0)
     for _ in range(30):
         kernel, dilation, padding, stride = ([draw.randint(low, high) for _ in range(2)] for low, high in ((1, 3), (1, 2), (0, 2), (1, 3)))
@@ -29,7 +29,7 @@ def test_columns(t):
 
 
 @same
-def test_wrong_columns(t):
+def test_errors_of_unfold_and_fold(t):
     F, x, columns = t.nn.functional, t.ones(1, 2, 5, 5), t.ones(1, 8, 16)
     for args in ((0,), (2, 0), (2, 1, -1), (2, 1, 0, 0), (9,), ((2, 2, 2),)):
         yield attempt(F.unfold, x, *args)
@@ -41,7 +41,7 @@ def test_wrong_columns(t):
 
 
 @same
-def test_pixels(t):
+def test_pixel_shuffle_and_channel_shuffle(t):
     for name, size, number in (("pixel_shuffle", (2, 8, 3, 2), 2), ("pixel_shuffle", (18, 1, 2), 3), ("pixel_unshuffle", (1, 2, 4, 6), 2),
                                ("channel_shuffle", (2, 6, 2, 3), 3), ("channel_shuffle", (2, 6, 4), 2)):
         function, x = getattr(t, name), t.randn(*size, dtype=t.float64)
@@ -53,7 +53,7 @@ def test_pixels(t):
 
 
 @pytest.mark.parametrize("dim", [2, 3])
-def test_random_windows(dim):
+def test_fractional_max_pool(dim):
     @same
     def program(t):
         pool, sizes = getattr(t.nn.functional, f"fractional_max_pool{dim}d"), (9, 8, 7)[:dim]
@@ -69,7 +69,7 @@ def test_random_windows(dim):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_undone(dim):
+def test_max_unpool(dim):
     @same
     def program(t):
         F = t.nn.functional
@@ -87,7 +87,7 @@ def test_undone(dim):
 
 
 @pytest.mark.parametrize("dim, mode", [(2, "bilinear"), (2, "nearest"), (2, "bicubic"), (3, "bilinear"), (3, "nearest")])
-def test_points(dim, mode):
+def test_grid_sample(dim, mode):
     @same(tolerance=1e-9)
     def program(t):
         draw = random.Random(dim)
@@ -103,7 +103,7 @@ def test_points(dim, mode):
 
 
 @same
-def test_wrong_points(t):
+def test_errors_of_grid_sample(t):
     F, x, grid = t.nn.functional, t.ones(1, 1, 3, 3), t.zeros(1, 2, 2, 2)
     yield attempt(F.grid_sample, x, grid), attempt(F.grid_sample, x, grid, "other"), attempt(F.grid_sample, x, grid, padding_mode="other")
     for a, b in ((x, grid[0]), (x, t.zeros(2, 2, 2, 2)), (x, t.zeros(1, 2, 2, 3)), (x[:, :, :0], grid), (x, grid.double()), (t.ones(1, 1, 2, 2, 2), grid)):
@@ -114,7 +114,7 @@ def test_wrong_points(t):
 
 
 @same
-def test_affine(t):
+def test_affine_grid(t):
     F = t.nn.functional
     for size in ((2, 1, 3, 4), (1, 1, 1, 5), (2, 3, 2, 3, 4)):
         for align_corners in (True, False):

@@ -1,19 +1,19 @@
-"""An operator that is given an unknown string refuses it and lists the allowed strings."""
+"""Checks that an operator that is given an unknown string refuses it and lists the allowed strings."""
 import re
 
 import gradus
 import pytest
 from both import caught
-from operator_calls import arguments, call, sample_texts, shown
+from operator_calls import arguments, call, public_calls, sample_texts
 from oracle import needs_torch, torch
 
-# einsum's equation is left out: it is a small language with errors of its own.
-STRINGS = {(operator.name, argument.name): (function, operator, argument.name) for _, function, operator, form in shown() if form == "functional" for argument in operator.args
+# Each key is an operator and one of its string arguments. The equation of einsum is left out, because it is a small language with errors of its own.
+STRINGS = {(operator.name, argument.name): (function, operator, argument.name) for _, function, operator, form in public_calls() if form == "functional" for argument in operator.args
            if argument.kind == "str" and argument.name != "equation" and any(sample_texts(operator))}
 
 
 @pytest.mark.parametrize("name, argument", STRINGS)
-def test_words_stand_in_the_error(name, argument):
+def test_errors_list_the_allowed_strings(name, argument):
     function, operator, _ = STRINGS[name, argument]
     values = arguments(operator, next(iter(sample_texts(operator)))) | {argument: "neither"}
     with pytest.raises((RuntimeError, ValueError)) as info:
@@ -27,7 +27,7 @@ def test_words_stand_in_the_error(name, argument):
     lambda m: m.fft.fft(m.ones(3), norm="x"), lambda m: m.fft.fftn(m.ones(2, 3), norm="x"), lambda m: m.linalg.matrix_norm(m.ones(2, 3), "x"), lambda m: m.linalg.svd(m.ones(2, 2), driver="gesvd"),
     lambda m: m.linalg.svdvals(m.ones(2, 2), driver="x"),
 ])
-def test_the_words_follow_pytorchs_text(call):
+def test_the_allowed_strings_follow_the_text_of_pytorch(call):
     needs_torch()
     (ours, text), (theirs, expected) = caught(call, gradus), caught(call, torch)
     assert ours == theirs and text.startswith(expected.rstrip(".")) and text != expected

@@ -11,7 +11,7 @@ struct grd_op *const grd_op_table[] = {
 
 const int64_t grd_op_table_size = 14;
 
-/* A row without a name ends it. */
+/* The functions that formulas read at run time may call. The last row has no name. */
 const struct grd_function grd_function_table[] = {
     {0},
 };

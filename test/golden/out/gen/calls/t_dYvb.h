@@ -12,7 +12,7 @@ GRD_APART grd_tensor *boxed_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, boo
 }
 GRD_INLINE grd_tensor *call_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3, const struct grd_op *op)
 {
-    const struct grd_way way = grd_is_int_list(d0) && grd_is_dtype(y1) && !grd_is_plain_device(v2) ? grd_enter(op, grd_device_keys(v2)) : grd_refused;
+    const struct grd_way way = grd_is_int_list(d0) && grd_is_dtype(y1) && !grd_device_is_number(v2) ? grd_enter(op, grd_device_keys(v2)) : grd_refused;
     if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_t_dYvb(d0, y1, v2, b3, way.keys, way.mark, op);
     return grd_leave(op, way.mark, ((kernel_t_dYvb *)way.kernel)(d0, y1, v2, b3));
 }

@@ -1,24 +1,26 @@
 /* Generated from schema by codegen. Do not edit. */
-/* Every operator, from its entry in schema/, and below it the header that declares its functions.
+/* All operators, generated from their entries in schema/. Below each comment is the include of the header that declares the operator's functions.
  *
- * How to read it. Above each header stands the operator's signature as PyTorch writes it, what it computes, and for each argument that has a derivative its
- * formula: d/dself: grad * other, and below them the parts that they name. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
- * its first argument and returns it, grd_add_out writes `out`, whose size it sets. grd_add_scalar is grd_add with a number for a tensor.
+ * Comments. Each comment consists of the operator's signature in PyTorch's notation, a description of the result, and the gradient formula of each argument that has
+ * one, as in "d/dself: grad * other", followed by the subexpressions that the formulas name. "Formula" defines the operator by other operators.
  *
- * Options. Arguments without a default come first. The others are given by name, in any order, or left out: grd_sum(x, .dim = 1, .keepdim = true). A
- * plain number is that number. A Scalar of the signature may be an integer or floating: a plain whole number below 2^53 counts as an integer, and grd_int, grd_float
- * and grd_complex_number say it. A list is grd_dims(0, 1), or a plain number for a list of one. NULL, or 0 for a pointer, is absent. In C++ options
- * are a struct: grd_sum(x, {.dim = 1}). grd_with_sum is the function below the macro. A grd_sum_options that a C program keeps begins as {GRD_SUM_DEFAULTS}; an
- * options argument that is NULL stands for the defaults.
+ * Functions. grd_add returns a new tensor (or a view, if the comment says so). grd_add_ writes its first argument and returns it. grd_add_out writes `out` and sets
+ * the sizes of `out`. grd_add_scalar is grd_add with a number instead of the second tensor.
  *
- * Results and scopes. A returned tensor belongs to the innermost open scope of the thread and goes when it closes, unless grd_keep is called
- * (gradus/runtime.h). A returned list and its `data` belong to that scope as its tensors do: nothing is freed, and a list is not used after the scope.
+ * Options. Arguments without a default come first. All other arguments may be left out, or are given by name in any order, as in grd_sum(x, .dim = 1, .keepdim = true).
+ * An argument of type Scalar accepts a C number. A whole number below 2^53 then counts as an integer; grd_int, grd_float and grd_complex_number determine the kind
+ * explicitly. A list is written grd_dims(0, 1), or as a single number for a list of one. An absent argument is NULL, or 0 for a pointer. In C++ options
+ * are a struct, as in grd_sum(x, {.dim = 1}). grd_with_sum is the function that the macro grd_sum calls. In C, a variable of type grd_sum_options must be initialized
+ * with {GRD_SUM_DEFAULTS}. If the pointer to the options is NULL, all options have their defaults.
  *
- * Errors. A call that fails changes nothing, returns grd_failed, and leaves an error pending: then all operators return grd_failed at once. So one looks once,
- * at the end (gradus/error.h). TypeError, an argument of the wrong kind, NULL for a tensor; IndexError, a dimension or an index out of range; RuntimeError, shapes, dtypes,
- * devices that do not fit; others are named at the operator.
+ * Results and scopes. A returned tensor belongs to the innermost open scope of the thread and is dropped when that scope closes, unless grd_keep is called
+ * (gradus/runtime.h). A returned list and its `data` also belong to that scope. They need not be freed, and must not be used after the scope has closed.
  *
- * Threads. Operators may be called by any threads at the same time: gradus/runtime.h says which calls may meet on one tensor. */
+ * Errors. A call that fails changes nothing, returns grd_failed and leaves an error pending. While an error is pending all operators return grd_failed at once, so it
+ * is enough to check once after several calls (gradus/error.h). TypeError: an argument of the wrong kind, or NULL for a tensor. IndexError: a dimension or an index is
+ * out of range. RuntimeError: shapes, dtypes or devices do not fit. Other errors are named in the operator's comment.
+ *
+ * Threads. Several threads may call operators at the same time. gradus/runtime.h says which calls may use one tensor at the same time. */
 #ifndef GRADUS_OPS_H
 #define GRADUS_OPS_H
 

@@ -1,5 +1,5 @@
-/* Reference tensors: creation, comparison and numbers. See plain.h. The operators are in the other files plain_*.c. */
-#include "plain_parts.h"
+/* Creates and compares reference tensors and converts their numbers (see reference.h). The operators are in the other files reference_*.c. */
+#include "reference_parts.h"
 
 enum { MEMORIES = 64 };
 
@@ -8,24 +8,24 @@ static int memories_used;
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------------------------------- */
 
-void plain_reset(void)
+void reference_reset(void)
 {
     memories_used = 0;
 }
 
-int64_t plain_count(int ndim, const int64_t *sizes)
+int64_t reference_count(int ndim, const int64_t *sizes)
 {
     int64_t n = 1;
     for (int i = 0; i < ndim; i++)
-        n = n <= PLAIN_CELLS ? n * sizes[i] : n;
+        n = n <= REFERENCE_CELLS ? n * sizes[i] : n;
     return n;
 }
 
-bool plain_new(struct plain *p, grd_dtype dtype, int ndim, const int64_t *sizes)
+bool reference_new(struct reference *p, grd_dtype dtype, int ndim, const int64_t *sizes)
 {
-    if (ndim > PLAIN_DIMS || plain_count(ndim, sizes) > PLAIN_CELLS || memories_used == MEMORIES)
+    if (ndim > REFERENCE_DIMS || reference_count(ndim, sizes) > REFERENCE_CELLS || memories_used == MEMORIES)
         return false;
-    *p = (struct plain){.dtype = dtype, .ndim = ndim, .n = (int)plain_count(ndim, sizes), .memory = &memories[memories_used++]};
+    *p = (struct reference){.dtype = dtype, .ndim = ndim, .n = (int)reference_count(ndim, sizes), .memory = &memories[memories_used++]};
     memset(p->memory, 0, sizeof *p->memory);
     for (int i = 0; i < ndim; i++)
         p->sizes[i] = sizes[i];
@@ -34,14 +34,14 @@ bool plain_new(struct plain *p, grd_dtype dtype, int ndim, const int64_t *sizes)
     return true;
 }
 
-struct number *plain_at(const struct plain *p, int i)
+struct number *reference_at(const struct reference *p, int i)
 {
     return &p->memory->cells[p->at[i]];
 }
 
 struct values {
-    int64_t i[PLAIN_CELLS];
-    double f[2 * PLAIN_CELLS];
+    int64_t i[REFERENCE_CELLS];
+    double f[2 * REFERENCE_CELLS];
 };
 
 static void read_values(grd_tensor *t, enum category category, struct values *ret)
@@ -52,24 +52,24 @@ static void read_values(grd_tensor *t, enum category category, struct values *re
         grd_to_memory(t, ret->f, category == COMPLEX ? GRD_COMPLEX128 : GRD_FLOAT64);
 }
 
-void plain_read(struct plain *p, grd_tensor *t)
+void reference_read(struct reference *p, grd_tensor *t)
 {
     struct values values;
     const enum category category = number_category(p->dtype);
     read_values(t, category, &values);
     for (int i = 0; i < p->n; i++) {
-        struct number *x = plain_at(p, i);
+        struct number *x = reference_at(p, i);
         x->i = category <= INTEGRAL ? values.i[i] : 0;
         x->re = category == FLOATING ? values.f[i] : category == COMPLEX ? values.f[2 * i] : 0;
         x->im = category == COMPLEX ? values.f[2 * i + 1] : 0;
         bool finite = isfinite(x->re) && fabs(x->re) < 1e6;
-        for (int k = 0; k < PLAIN_TRACKED; k++)
+        for (int k = 0; k < REFERENCE_TRACKED; k++)
             finite &= fabs(x->d[k]) < 1e6;
         p->memory->lost |= !finite && category >= FLOATING;
     }
 }
 
-static bool same_shape(const struct plain *p, grd_tensor *t)
+static bool same_shape(const struct reference *p, grd_tensor *t)
 {
     const grd_dims sizes = grd_sizes(t);
     return sizes.n == p->ndim && memcmp(sizes.data, p->sizes, (size_t)p->ndim * sizeof *p->sizes) == 0 && grd_tensor_dtype(t) == p->dtype;
@@ -80,7 +80,7 @@ static bool same_double(double a, double b)
     return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
 }
 
-bool plain_equals(const struct plain *p, grd_tensor *t)
+bool reference_equals(const struct reference *p, grd_tensor *t)
 {
     if (!same_shape(p, t))
         return false;
@@ -88,7 +88,7 @@ bool plain_equals(const struct plain *p, grd_tensor *t)
     const enum category category = number_category(p->dtype);
     read_values(t, category, &values);
     for (int i = 0; i < p->n; i++) {
-        const struct number *x = plain_at(p, i);
+        const struct number *x = reference_at(p, i);
         if (category <= INTEGRAL   ? x->i != values.i[i]
             : category == FLOATING ? !same_double(x->re, values.f[i])
                                    : !same_double(x->re, values.f[2 * i]) || !same_double(x->im, values.f[2 * i + 1]))
@@ -109,7 +109,8 @@ static double largest_of(grd_dtype dtype)
     return real == GRD_FLOAT16 ? 65504 : real == GRD_FLOAT64 ? 1.7e308 : 3.3e38;
 }
 
-/* True if two numbers agree. Beyond the range of the dtype only the sign, and that the result is large, is compared. */
+/* True if two numbers differ by at most `tolerance`. If `wanted` is beyond `largest`, the largest number of the dtype, `got` must only have the same
+ * sign and be large. */
 static bool near(double got, double wanted, double tolerance, double largest)
 {
     if (isnan(wanted) || isnan(got))
@@ -119,7 +120,7 @@ static bool near(double got, double wanted, double tolerance, double largest)
     return fabs(got - wanted) <= tolerance;
 }
 
-bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype computed_in)
+bool reference_near(const struct reference *p, grd_tensor *t, double ulps, grd_dtype computed_in)
 {
     if (!same_shape(p, t))
         return false;
@@ -129,10 +130,10 @@ bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype com
                  smallest = grd_dtype_to_real(p->dtype) == GRD_FLOAT16 ? 6e-8 : 1e-37;
     read_values(t, category, &values);
     for (int i = 0; i < p->n; i++) {
-        const struct number *x = plain_at(p, i);
+        const struct number *x = reference_at(p, i);
         const double tolerance = ulps * eps * fmax(x->size, fabs(x->re) + fabs(x->im)) + smallest;
-        /* If a part of a complex number overflows, the other may be NaN; intermediate sums may overflow before the result does. Such results are
-         * not compared. */
+        /* If the real or the imaginary part of a complex number overflows, the other one may be NaN. Intermediate sums may overflow although
+         * the result does not. Such results are not compared. */
         const bool unknown = x->size > largest * 0.1 || (category == COMPLEX && !(isfinite(x->re) && isfinite(x->im)));
         if (category <= INTEGRAL ? x->i != values.i[i]
             : unknown            ? false
@@ -148,9 +149,9 @@ bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype com
     return true;
 }
 
-bool plain_overlaps_itself(const struct plain *p)
+bool reference_overlaps_itself(const struct reference *p)
 {
-    bool seen[PLAIN_CELLS] = {false};
+    bool seen[REFERENCE_CELLS] = {false};
     for (int i = 0; i < p->n; i++) {
         if (seen[p->at[i]])
             return true;
@@ -159,7 +160,7 @@ bool plain_overlaps_itself(const struct plain *p)
     return false;
 }
 
-int plain_split_index(const struct plain *p, int place, int64_t *ret_index)
+int reference_split_index(const struct reference *p, int place, int64_t *ret_index)
 {
     for (int i = p->ndim - 1; i >= 0; i--) {
         ret_index[i] = place % p->sizes[i];
@@ -168,7 +169,7 @@ int plain_split_index(const struct plain *p, int place, int64_t *ret_index)
     return place;
 }
 
-int plain_join_index(const struct plain *p, const int64_t *index)
+int reference_join_index(const struct reference *p, const int64_t *index)
 {
     int64_t place = 0;
     for (int i = 0; i < p->ndim; i++)
@@ -176,16 +177,16 @@ int plain_join_index(const struct plain *p, const int64_t *index)
     return (int)place;
 }
 
-int plain_broadcast_place(const struct plain *x, const struct plain *shape, int i)
+int reference_broadcast_place(const struct reference *x, const struct reference *shape, int i)
 {
-    int64_t index[PLAIN_DIMS], own[PLAIN_DIMS];
-    plain_split_index(shape, i, index);
+    int64_t index[REFERENCE_DIMS], own[REFERENCE_DIMS];
+    reference_split_index(shape, i, index);
     for (int k = 0; k < x->ndim; k++)
         own[k] = x->sizes[k] == 1 ? 0 : index[k + shape->ndim - x->ndim];
-    return plain_join_index(x, own);
+    return reference_join_index(x, own);
 }
 
-bool plain_shares(const struct plain *p, const struct plain *q)
+bool reference_shares(const struct reference *p, const struct reference *q)
 {
     if (p->memory != q->memory)
         return false;
@@ -196,17 +197,17 @@ bool plain_shares(const struct plain *p, const struct plain *q)
     return false;
 }
 
-bool plain_overlaps(const struct plain *p, const struct plain *q)
+bool reference_overlaps(const struct reference *p, const struct reference *q)
 {
-    if (!plain_shares(p, q))
+    if (!reference_shares(p, q))
         return false;
     for (int i = 0; i < p->n; i++)
-        if (q->ndim > p->ndim || p->at[i] != q->at[plain_broadcast_place(q, p, i)])
+        if (q->ndim > p->ndim || p->at[i] != q->at[reference_broadcast_place(q, p, i)])
             return true;
     return false;
 }
 
-bool plain_broadcast(const struct plain *const *inputs, int n, int *ret_ndim, int64_t *ret_sizes)
+bool reference_broadcast(const struct reference *const *inputs, int n, int *ret_ndim, int64_t *ret_sizes)
 {
     int ndim = 0;
     for (int k = 0; k < n; k++)
@@ -301,7 +302,7 @@ grd_dtype number_to_float(grd_dtype dtype)
     return number_category(dtype) <= INTEGRAL ? grd_default_dtype() : dtype;
 }
 
-void plain_inherit(struct plain *ret, const struct plain *x)
+void reference_inherit(struct reference *ret, const struct reference *x)
 {
     const bool precise = ret->dtype == GRD_FLOAT64 && (x->dtype == GRD_FLOAT64 || number_category(x->dtype) <= INTEGRAL);
     ret->memory->lost |= x->memory->lost || (number_category(ret->dtype) >= FLOATING && !precise);
@@ -309,7 +310,7 @@ void plain_inherit(struct plain *ret, const struct plain *x)
 
 void number_add_slope(struct number *y, const struct number *x, double slope)
 {
-    for (int k = 0; k < PLAIN_TRACKED; k++)
+    for (int k = 0; k < REFERENCE_TRACKED; k++)
         if (x->d[k] != 0)
             y->d[k] += slope * x->d[k];
 }

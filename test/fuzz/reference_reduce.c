@@ -1,5 +1,5 @@
-/* Operators of reference tensors that combine elements along dimensions. */
-#include "plain_parts.h"
+/* Computes the reductions and scans of reference tensors. */
+#include "reference_parts.h"
 
 /* ---- Reductions ------------------------------------------------------------------------------------------------------------------------------ */
 
@@ -8,20 +8,20 @@ static grd_dtype sum_dtype(grd_dtype dtype)
     return number_category(dtype) <= INTEGRAL ? GRD_INT64 : dtype;
 }
 
-static bool reduce_integers(enum plain_reduction op, const struct group *g, struct number *y)
+static bool reduce_integers(enum reference_reduction op, const struct group *g, struct number *y)
 {
     for (int i = 0; i < g->n; i++) {
         const int64_t x = g->x[i]->i;
-        if (op == PLAIN_sum)
+        if (op == REFERENCE_sum)
             y->i = (int64_t)((uint64_t)y->i + (uint64_t)x);
-        else if (op == PLAIN_amax)
+        else if (op == REFERENCE_amax)
             y->i = i == 0 || x > y->i ? x : y->i;
-        else if (op == PLAIN_amin)
+        else if (op == REFERENCE_amin)
             y->i = i == 0 || x < y->i ? x : y->i;
         else
             return false;
     }
-    return op == PLAIN_sum || op == PLAIN_amax || op == PLAIN_amin;
+    return op == REFERENCE_sum || op == REFERENCE_amax || op == REFERENCE_amin;
 }
 
 static void add_up(const struct group *g, struct number *y)
@@ -77,28 +77,28 @@ static void find_logsumexp(const struct group *g, struct number *y)
         number_add_slope(y, g->x[i], exp(g->x[i]->re - y->re));
 }
 
-static bool reduce_floats(enum plain_reduction op, const struct group *g, struct number *y)
+static bool reduce_floats(enum reference_reduction op, const struct group *g, struct number *y)
 {
     switch (op) {
-    case PLAIN_sum:
+    case REFERENCE_sum:
         add_up(g, y);
         return true;
-    case PLAIN_mean:
+    case REFERENCE_mean:
         add_up(g, y);
         y->re /= g->n;
         y->im /= g->n;
         y->size = g->n > 0 ? y->size / g->n : 0;
-        for (int k = 0; k < PLAIN_TRACKED; k++)
+        for (int k = 0; k < REFERENCE_TRACKED; k++)
             y->d[k] = g->n > 0 ? y->d[k] / g->n : 0;
         return true;
-    case PLAIN_amax:
-    case PLAIN_amin:
-        find_extreme(g, op == PLAIN_amax ? 1 : -1, y);
+    case REFERENCE_amax:
+    case REFERENCE_amin:
+        find_extreme(g, op == REFERENCE_amax ? 1 : -1, y);
         return true;
-    case PLAIN_var:
+    case REFERENCE_var:
         find_variance(g, y);
         return true;
-    case PLAIN_logsumexp:
+    case REFERENCE_logsumexp:
         find_logsumexp(g, y);
         return true;
     default:
@@ -106,59 +106,59 @@ static bool reduce_floats(enum plain_reduction op, const struct group *g, struct
     }
 }
 
-static void reduce_truth(enum plain_reduction op, const struct group *g, grd_dtype dtype, struct number *y)
+static void reduce_truth(enum reference_reduction op, const struct group *g, grd_dtype dtype, struct number *y)
 {
-    y->i = op == PLAIN_all;
+    y->i = op == REFERENCE_all;
     for (int i = 0; i < g->n; i++) {
         const bool holds = number_is_true(g->x[i], dtype);
-        y->i = op == PLAIN_any ? y->i || holds : op == PLAIN_all ? y->i && holds : y->i + holds;
+        y->i = op == REFERENCE_any ? y->i || holds : op == REFERENCE_all ? y->i && holds : y->i + holds;
     }
 }
 
-enum verdict plain_reduce(enum plain_reduction op, const struct plain *x, unsigned dims, bool keepdim, struct plain *ret)
+enum verdict reference_reduce(enum reference_reduction op, const struct reference *x, unsigned dims, bool keepdim, struct reference *ret)
 {
     const enum category category = number_category(x->dtype);
-    const bool truth = op == PLAIN_any || op == PLAIN_all || op == PLAIN_count_nonzero;
-    int64_t sizes[PLAIN_DIMS];
+    const bool truth = op == REFERENCE_any || op == REFERENCE_all || op == REFERENCE_count_nonzero;
+    int64_t sizes[REFERENCE_DIMS];
     int ndim = 0;
     for (int i = 0; i < x->ndim; i++)
         if (!(dims >> i & 1))
             sizes[ndim++] = x->sizes[i];
         else if (keepdim)
             sizes[ndim++] = 1;
-    const grd_dtype dtype = op == PLAIN_count_nonzero ? GRD_INT64
-                            : truth                   ? (x->dtype == GRD_UINT8 ? GRD_UINT8 : GRD_BOOL)
-                            : op == PLAIN_sum         ? sum_dtype(x->dtype)
-                            : op == PLAIN_logsumexp   ? number_to_float(x->dtype)
-                                                      : x->dtype;
-    if ((category == COMPLEX && op != PLAIN_sum && op != PLAIN_mean && !truth) || (category == BOOLEAN && !truth && op != PLAIN_sum) ||
-        (category <= INTEGRAL && op == PLAIN_logsumexp))
+    const grd_dtype dtype = op == REFERENCE_count_nonzero ? GRD_INT64
+                            : truth                       ? (x->dtype == GRD_UINT8 ? GRD_UINT8 : GRD_BOOL)
+                            : op == REFERENCE_sum         ? sum_dtype(x->dtype)
+                            : op == REFERENCE_logsumexp   ? number_to_float(x->dtype)
+                                                          : x->dtype;
+    if ((category == COMPLEX && op != REFERENCE_sum && op != REFERENCE_mean && !truth) ||
+        (category == BOOLEAN && !truth && op != REFERENCE_sum) || (category <= INTEGRAL && op == REFERENCE_logsumexp))
         return UNSURE;
-    if ((op == PLAIN_mean || op == PLAIN_var) && category <= INTEGRAL)
+    if ((op == REFERENCE_mean || op == REFERENCE_var) && category <= INTEGRAL)
         return REFUSED;
-    if (!plain_new(ret, dtype, ndim, sizes))
+    if (!reference_new(ret, dtype, ndim, sizes))
         return TOO_LARGE;
-    plain_inherit(ret, x);
+    reference_inherit(ret, x);
     int length = 1;
     for (int i = 0; i < x->ndim; i++)
         length *= dims >> i & 1 ? (int)x->sizes[i] : 1;
-    if (length == 0 && (op == PLAIN_amax || op == PLAIN_amin))
+    if (length == 0 && (op == REFERENCE_amax || op == REFERENCE_amin))
         return UNSURE;
     for (int i = 0; i < ret->n; i++) {
         struct group g = {0};
         for (int k = 0; k < x->n; k++) {
-            int64_t index[PLAIN_DIMS], own[PLAIN_DIMS];
+            int64_t index[REFERENCE_DIMS], own[REFERENCE_DIMS];
             int n = 0;
-            plain_split_index(x, k, index);
+            reference_split_index(x, k, index);
             for (int d = 0; d < x->ndim; d++)
                 if (!(dims >> d & 1))
                     own[n++] = index[d];
                 else if (keepdim)
                     own[n++] = 0;
-            if (plain_join_index(ret, own) == i)
-                g.x[g.n++] = plain_at(x, k);
+            if (reference_join_index(ret, own) == i)
+                g.x[g.n++] = reference_at(x, k);
         }
-        struct number *y = plain_at(ret, i);
+        struct number *y = reference_at(ret, i);
         if (truth)
             reduce_truth(op, &g, x->dtype, y);
         else if (category <= INTEGRAL ? !reduce_integers(op, &g, y) : !reduce_floats(op, &g, y))
@@ -180,7 +180,7 @@ static void multiply_up(const struct group *g, int n, bool integral, struct numb
         y->i = (int64_t)((uint64_t)before.i * (uint64_t)x->i);
         y->re = before.re * x->re - before.im * x->im;
         y->im = before.re * x->im + before.im * x->re;
-        for (int k = 0; k < PLAIN_TRACKED && !integral; k++)
+        for (int k = 0; k < REFERENCE_TRACKED && !integral; k++)
             y->d[k] = before.d[k] * x->re + before.re * x->d[k];
         y->size = fmax(before.size, 1) * fmax(fabs(x->re) + fabs(x->im), 1);
     }
@@ -213,54 +213,55 @@ static int find_place(const struct group *g, grd_dtype dtype, double sign)
     return best;
 }
 
-static bool along_value(enum plain_along op, const struct group *g, int place, const struct plain *x, struct number *y)
+static bool along_value(enum reference_along op, const struct group *g, int place, const struct reference *x, struct number *y)
 {
     const bool integral = number_category(x->dtype) <= INTEGRAL;
     struct group first = *g;
     first.n = place + 1;
     switch (op) {
-    case PLAIN_cumsum:
-        return integral ? reduce_integers(PLAIN_sum, &first, y) : reduce_floats(PLAIN_sum, &first, y);
-    case PLAIN_cumprod:
+    case REFERENCE_cumsum:
+        return integral ? reduce_integers(REFERENCE_sum, &first, y) : reduce_floats(REFERENCE_sum, &first, y);
+    case REFERENCE_cumprod:
         multiply_up(g, place + 1, integral, y);
         return true;
-    case PLAIN_prod:
+    case REFERENCE_prod:
         multiply_up(g, g->n, integral, y);
         return true;
-    case PLAIN_softmax:
-    case PLAIN_log_softmax:
-        find_softmax(g, place, op == PLAIN_log_softmax, y);
+    case REFERENCE_softmax:
+    case REFERENCE_log_softmax:
+        find_softmax(g, place, op == REFERENCE_log_softmax, y);
         return true;
-    case PLAIN_argmax:
-    case PLAIN_argmin:
-        y->i = find_place(g, x->dtype, op == PLAIN_argmax ? 1 : -1);
+    case REFERENCE_argmax:
+    case REFERENCE_argmin:
+        y->i = find_place(g, x->dtype, op == REFERENCE_argmax ? 1 : -1);
         return true;
     default:
         return false;
     }
 }
 
-enum verdict plain_along(enum plain_along op, const struct plain *x, int dim, struct plain *ret)
+enum verdict reference_along(enum reference_along op, const struct reference *x, int dim, struct reference *ret)
 {
     const enum category category = number_category(x->dtype);
-    const bool keeps = op < PLAIN_prod, softmax = op == PLAIN_softmax || op == PLAIN_log_softmax, finds = op >= PLAIN_argmax;
+    const bool keeps = op < REFERENCE_prod, softmax = op == REFERENCE_softmax || op == REFERENCE_log_softmax,
+               finds = op >= REFERENCE_argmax;
     if ((softmax && category != FLOATING) || (finds && (category == COMPLEX || category == BOOLEAN)))
         return REFUSED;
-    struct plain shape = *x;
+    struct reference shape = *x;
     if (!keeps && x->ndim > 0) {
         shape.ndim--;
         for (int i = dim; i < shape.ndim; i++)
             shape.sizes[i] = x->sizes[i + 1];
     }
-    if (!plain_new(ret, finds ? GRD_INT64 : softmax ? x->dtype : sum_dtype(x->dtype), shape.ndim, shape.sizes))
+    if (!reference_new(ret, finds ? GRD_INT64 : softmax ? x->dtype : sum_dtype(x->dtype), shape.ndim, shape.sizes))
         return TOO_LARGE;
-    plain_inherit(ret, x);
+    reference_inherit(ret, x);
     const int64_t length = x->ndim > 0 ? x->sizes[dim] : 1;
     if (finds && length == 0)
         return UNSURE;
     for (int i = 0; i < ret->n; i++) {
-        int64_t index[PLAIN_DIMS] = {0}, source[PLAIN_DIMS] = {0};
-        plain_split_index(ret, i, index);
+        int64_t index[REFERENCE_DIMS] = {0}, source[REFERENCE_DIMS] = {0};
+        reference_split_index(ret, i, index);
         for (int d = 0, next = 0; d < x->ndim; d++)
             source[d] = keeps || d != dim ? index[next++] : 0;
         const int place = keeps && x->ndim > 0 ? (int)index[dim] : 0;
@@ -268,9 +269,9 @@ enum verdict plain_along(enum plain_along op, const struct plain *x, int dim, st
         for (int64_t k = 0; k < length; k++) {
             if (x->ndim > 0)
                 source[dim] = k;
-            g.x[g.n++] = plain_at(x, plain_join_index(x, source));
+            g.x[g.n++] = reference_at(x, reference_join_index(x, source));
         }
-        if (!along_value(op, &g, place, x, plain_at(ret, i)))
+        if (!along_value(op, &g, place, x, reference_at(ret, i)))
             return UNSURE;
     }
     return VALID;

@@ -1,29 +1,29 @@
-/* Elementwise operators of reference tensors, with conversion and writing. */
-#include "plain_parts.h"
+/* Computes elementwise operators of reference tensors, converts reference tensors to other dtypes, and writes one to another. */
+#include "reference_parts.h"
 
-static bool unary_integer(enum plain_unary op, const struct number *x, grd_dtype dtype, struct number *y)
+static bool unary_integer(enum reference_unary op, const struct number *x, grd_dtype dtype, struct number *y)
 {
     const uint64_t bits = (uint64_t)x->i;
     switch (op) {
-    case PLAIN_neg:
+    case REFERENCE_neg:
         y->i = number_wrap((int64_t)-bits, dtype);
         return true;
-    case PLAIN_abs:
+    case REFERENCE_abs:
         y->i = number_wrap((int64_t)(x->i < 0 ? -bits : bits), dtype);
         return true;
-    case PLAIN_square:
+    case REFERENCE_square:
         y->i = number_wrap((int64_t)(bits * bits), dtype);
         return true;
-    case PLAIN_sign:
+    case REFERENCE_sign:
         y->i = (x->i > 0) - (x->i < 0);
         return true;
-    case PLAIN_relu:
+    case REFERENCE_relu:
         y->i = x->i > 0 ? x->i : 0;
         return true;
-    case PLAIN_floor:
-    case PLAIN_ceil:
-    case PLAIN_round:
-    case PLAIN_trunc:
+    case REFERENCE_floor:
+    case REFERENCE_ceil:
+    case REFERENCE_round:
+    case REFERENCE_trunc:
         y->i = x->i;
         return true;
     default:
@@ -31,72 +31,72 @@ static bool unary_integer(enum plain_unary op, const struct number *x, grd_dtype
     }
 }
 
-static bool unary_float(enum plain_unary op, double x, struct number *y, double *ret_slope)
+static bool unary_float(enum reference_unary op, double x, struct number *y, double *ret_slope)
 {
     double v, slope = 0;
     y->size = 0;
     switch (op) {
-    case PLAIN_neg:
+    case REFERENCE_neg:
         v = -x, slope = -1;
         break;
-    case PLAIN_abs:
+    case REFERENCE_abs:
         v = fabs(x), slope = (x > 0) - (x < 0);
         break;
-    case PLAIN_square:
+    case REFERENCE_square:
         v = x * x, slope = 2 * x;
         break;
-    case PLAIN_sign:
+    case REFERENCE_sign:
         v = (x > 0) - (x < 0);
         break;
-    case PLAIN_relu:
+    case REFERENCE_relu:
         v = x > 0 || isnan(x) ? x : 0, slope = x > 0;
         break;
-    case PLAIN_floor:
+    case REFERENCE_floor:
         v = floor(x);
         break;
-    case PLAIN_ceil:
+    case REFERENCE_ceil:
         v = ceil(x);
         break;
-    case PLAIN_round:
+    case REFERENCE_round:
         v = rint(x);
         break;
-    case PLAIN_trunc:
+    case REFERENCE_trunc:
         v = trunc(x);
         break;
-    case PLAIN_exp:
+    case REFERENCE_exp:
         v = slope = exp(x);
         break;
-    case PLAIN_log:
+    case REFERENCE_log:
         v = log(x), slope = 1 / x;
         break;
-    case PLAIN_sin:
+    case REFERENCE_sin:
         v = sin(x), slope = cos(x);
         break;
-    case PLAIN_cos:
+    case REFERENCE_cos:
         v = cos(x), slope = -sin(x);
         break;
-    case PLAIN_tanh:
+    case REFERENCE_tanh:
         v = tanh(x), slope = 1 - v * v;
         break;
-    case PLAIN_sqrt:
+    case REFERENCE_sqrt:
         v = sqrt(x), slope = 0.5 / v;
         break;
-    case PLAIN_sigmoid:
+    case REFERENCE_sigmoid:
         v = 1 / (1 + exp(-x)), slope = v * (1 - v);
         break;
-    case PLAIN_reciprocal:
+    case REFERENCE_reciprocal:
         v = 1 / x, slope = -v * v;
         break;
-    case PLAIN_erf:
+    case REFERENCE_erf:
         v = erf(x), slope = 1.1283791670955126 * exp(-x * x);
         break;
-    case PLAIN_expm1:
+    case REFERENCE_expm1:
         v = expm1(x), slope = v + 1;
         break;
-    case PLAIN_log1p:
+    case REFERENCE_log1p:
         v = log1p(x), slope = 1 / (x + 1);
         break;
-    case PLAIN_atan:
+    case REFERENCE_atan:
         v = atan(x), slope = 1 / (1 + x * x);
         break;
     default:
@@ -107,30 +107,30 @@ static bool unary_float(enum plain_unary op, double x, struct number *y, double 
     return true;
 }
 
-static bool unary_gives_bool(enum plain_unary op)
+static bool unary_gives_bool(enum reference_unary op)
 {
-    return op == PLAIN_logical_not || op == PLAIN_isnan || op == PLAIN_isfinite;
+    return op == REFERENCE_logical_not || op == REFERENCE_isnan || op == REFERENCE_isfinite;
 }
 
-enum verdict plain_unary(enum plain_unary op, const struct plain *x, struct plain *ret)
+enum verdict reference_unary(enum reference_unary op, const struct reference *x, struct reference *ret)
 {
-    const bool promotes = op < PLAIN_exp, gives_bool = unary_gives_bool(op);
+    const bool promotes = op < REFERENCE_exp, gives_bool = unary_gives_bool(op);
     const grd_dtype dtype = gives_bool ? GRD_BOOL : promotes ? x->dtype : number_to_float(x->dtype);
     if (!gives_bool && (number_category(dtype) == COMPLEX || dtype == GRD_BOOL))
         return UNSURE;
-    if (!plain_new(ret, dtype, x->ndim, x->sizes))
+    if (!reference_new(ret, dtype, x->ndim, x->sizes))
         return TOO_LARGE;
-    plain_inherit(ret, x);
+    reference_inherit(ret, x);
     for (int i = 0; i < x->n; i++) {
-        const struct number *a = plain_at(x, i);
-        struct number *y = plain_at(ret, i);
+        const struct number *a = reference_at(x, i);
+        struct number *y = reference_at(ret, i);
         double slope = 0;
         const bool floats = number_category(x->dtype) >= FLOATING;
-        if (op == PLAIN_logical_not)
+        if (op == REFERENCE_logical_not)
             y->i = !number_is_true(a, x->dtype);
-        else if (op == PLAIN_isnan)
+        else if (op == REFERENCE_isnan)
             y->i = floats && (isnan(a->re) || isnan(a->im));
-        else if (op == PLAIN_isfinite)
+        else if (op == REFERENCE_isfinite)
             y->i = !floats || (isfinite(a->re) && isfinite(a->im));
         else if (number_category(dtype) == INTEGRAL ? !unary_integer(op, a, dtype, y)
                                                     : !unary_float(op, number_round(number_to_double(a, x->dtype), dtype), y, &slope))
@@ -141,32 +141,32 @@ enum verdict plain_unary(enum plain_unary op, const struct plain *x, struct plai
     return VALID;
 }
 
-static bool binary_integer(enum plain_binary op, const struct number *x, const struct number *y, double alpha, struct number *z)
+static bool binary_integer(enum reference_binary op, const struct number *x, const struct number *y, double alpha, struct number *z)
 {
     const uint64_t a = (uint64_t)x->i, b = (uint64_t)y->i, factor = (uint64_t)(int64_t)alpha;
     switch (op) {
-    case PLAIN_add:
+    case REFERENCE_add:
         z->i = (int64_t)(a + factor * b);
         return true;
-    case PLAIN_sub:
+    case REFERENCE_sub:
         z->i = (int64_t)(a - factor * b);
         return true;
-    case PLAIN_mul:
+    case REFERENCE_mul:
         z->i = (int64_t)(a * b);
         return true;
-    case PLAIN_maximum:
+    case REFERENCE_maximum:
         z->i = x->i > y->i ? x->i : y->i;
         return true;
-    case PLAIN_minimum:
+    case REFERENCE_minimum:
         z->i = x->i < y->i ? x->i : y->i;
         return true;
-    case PLAIN_bitwise_and:
+    case REFERENCE_bitwise_and:
         z->i = x->i & y->i;
         return true;
-    case PLAIN_bitwise_or:
+    case REFERENCE_bitwise_or:
         z->i = x->i | y->i;
         return true;
-    case PLAIN_bitwise_xor:
+    case REFERENCE_bitwise_xor:
         z->i = x->i ^ y->i;
         return true;
     default:
@@ -174,31 +174,31 @@ static bool binary_integer(enum plain_binary op, const struct number *x, const s
     }
 }
 
-static bool binary_float(enum plain_binary op, const struct number *x, const struct number *y, double alpha, struct number *z)
+static bool binary_float(enum reference_binary op, const struct number *x, const struct number *y, double alpha, struct number *z)
 {
     const double a = x->re, b = y->re;
     double by_x = 0, by_y = 0;
     z->size = 0;
     switch (op) {
-    case PLAIN_add:
+    case REFERENCE_add:
         z->re = a + alpha * b, by_x = 1, by_y = alpha, z->size = fabs(a) + fabs(alpha * b);
         break;
-    case PLAIN_sub:
+    case REFERENCE_sub:
         z->re = a - alpha * b, by_x = 1, by_y = -alpha, z->size = fabs(a) + fabs(alpha * b);
         break;
-    case PLAIN_mul:
+    case REFERENCE_mul:
         z->re = a * b, by_x = b, by_y = a;
         break;
-    case PLAIN_div:
+    case REFERENCE_div:
         z->re = a / b, by_x = 1 / b, by_y = -a / b / b;
         break;
-    case PLAIN_maximum:
+    case REFERENCE_maximum:
         z->re = isnan(a) || isnan(b) ? NAN : a > b ? a : b, by_x = a == b ? 0.5 : a > b, by_y = 1 - by_x;
         break;
-    case PLAIN_minimum:
+    case REFERENCE_minimum:
         z->re = isnan(a) || isnan(b) ? NAN : a < b ? a : b, by_x = a == b ? 0.5 : a < b, by_y = 1 - by_x;
         break;
-    case PLAIN_atan2:
+    case REFERENCE_atan2:
         z->re = atan2(a, b), by_x = b / (a * a + b * b), by_y = -a / (a * a + b * b);
         break;
     default:
@@ -209,17 +209,17 @@ static bool binary_float(enum plain_binary op, const struct number *x, const str
     return true;
 }
 
-static bool binary_complex(enum plain_binary op, const struct number *x, const struct number *y, double alpha, struct number *z)
+static bool binary_complex(enum reference_binary op, const struct number *x, const struct number *y, double alpha, struct number *z)
 {
     switch (op) {
-    case PLAIN_add:
-    case PLAIN_sub:
-        alpha = op == PLAIN_add ? alpha : -alpha;
+    case REFERENCE_add:
+    case REFERENCE_sub:
+        alpha = op == REFERENCE_add ? alpha : -alpha;
         z->re = x->re + alpha * y->re;
         z->im = x->im + alpha * y->im;
         z->size = fabs(x->re) + fabs(x->im) + fabs(alpha * y->re) + fabs(alpha * y->im);
         return true;
-    case PLAIN_mul:
+    case REFERENCE_mul:
         z->re = x->re * y->re - x->im * y->im;
         z->im = x->re * y->im + x->im * y->re;
         z->size = (fabs(x->re) + fabs(x->im)) * (fabs(y->re) + fabs(y->im));
@@ -229,7 +229,7 @@ static bool binary_complex(enum plain_binary op, const struct number *x, const s
     }
 }
 
-static bool compare_numbers(enum plain_binary op, const struct number *x, const struct number *y, grd_dtype dtype, int64_t *ret)
+static bool compare_numbers(enum reference_binary op, const struct number *x, const struct number *y, grd_dtype dtype, int64_t *ret)
 {
     const bool integral = number_category(dtype) <= INTEGRAL;
     const bool less = integral ? x->i < y->i : x->re < y->re;
@@ -237,47 +237,47 @@ static bool compare_numbers(enum plain_binary op, const struct number *x, const 
     const bool more = integral ? x->i > y->i : x->re > y->re;
     const bool a = number_is_true(x, dtype), b = number_is_true(y, dtype);
     switch (op) {
-    case PLAIN_eq:
+    case REFERENCE_eq:
         *ret = equal;
         break;
-    case PLAIN_ne:
+    case REFERENCE_ne:
         *ret = !equal;
         break;
-    case PLAIN_lt:
+    case REFERENCE_lt:
         *ret = less;
         break;
-    case PLAIN_le:
+    case REFERENCE_le:
         *ret = less || equal;
         break;
-    case PLAIN_gt:
+    case REFERENCE_gt:
         *ret = more;
         break;
-    case PLAIN_ge:
+    case REFERENCE_ge:
         *ret = more || equal;
         break;
-    case PLAIN_logical_and:
+    case REFERENCE_logical_and:
         *ret = a && b;
         break;
-    case PLAIN_logical_or:
+    case REFERENCE_logical_or:
         *ret = a || b;
         break;
-    case PLAIN_logical_xor:
+    case REFERENCE_logical_xor:
         *ret = a != b;
         break;
     default:
         return false;
     }
-    return number_category(dtype) != COMPLEX || op < PLAIN_lt || op > PLAIN_ge;
+    return number_category(dtype) != COMPLEX || op < REFERENCE_lt || op > REFERENCE_ge;
 }
 
-enum verdict plain_binary(enum plain_binary op, const struct plain *x, const struct plain *y, grd_dtype common, double alpha,
-                          struct plain *ret)
+enum verdict reference_binary(enum reference_binary op, const struct reference *x, const struct reference *y, grd_dtype common,
+                              double alpha, struct reference *ret)
 {
-    const bool compares = op >= PLAIN_eq && op <= PLAIN_logical_xor;
-    const bool to_floats = op == PLAIN_div || op == PLAIN_atan2;
+    const bool compares = op >= REFERENCE_eq && op <= REFERENCE_logical_xor;
+    const bool to_floats = op == REFERENCE_div || op == REFERENCE_atan2;
     int ndim;
-    int64_t sizes[PLAIN_DIMS];
-    if (!plain_broadcast((const struct plain *const[]){x, y}, 2, &ndim, sizes))
+    int64_t sizes[REFERENCE_DIMS];
+    if (!reference_broadcast((const struct reference *const[]){x, y}, 2, &ndim, sizes))
         return REFUSED;
     if (common == GRD_DTYPE_NONE)
         return UNSURE;
@@ -285,14 +285,14 @@ enum verdict plain_binary(enum plain_binary op, const struct plain *x, const str
     const enum category category = number_category(compute);
     if (category == BOOLEAN && !compares)
         return UNSURE;
-    if (!plain_new(ret, compares ? GRD_BOOL : compute, ndim, sizes))
+    if (!reference_new(ret, compares ? GRD_BOOL : compute, ndim, sizes))
         return TOO_LARGE;
-    plain_inherit(ret, x);
-    plain_inherit(ret, y);
+    reference_inherit(ret, x);
+    reference_inherit(ret, y);
     for (int i = 0; i < ret->n; i++) {
-        struct number a, b, *z = plain_at(ret, i);
-        if (!number_convert(plain_at(x, plain_broadcast_place(x, ret, i)), x->dtype, compute, &a) ||
-            !number_convert(plain_at(y, plain_broadcast_place(y, ret, i)), y->dtype, compute, &b))
+        struct number a, b, *z = reference_at(ret, i);
+        if (!number_convert(reference_at(x, reference_broadcast_place(x, ret, i)), x->dtype, compute, &a) ||
+            !number_convert(reference_at(y, reference_broadcast_place(y, ret, i)), y->dtype, compute, &b))
             return UNSURE;
         const bool known = compares               ? compare_numbers(op, &a, &b, compute, &z->i)
                            : category == INTEGRAL ? binary_integer(op, &a, &b, alpha, z)
@@ -305,49 +305,51 @@ enum verdict plain_binary(enum plain_binary op, const struct plain *x, const str
     return VALID;
 }
 
-enum verdict plain_where(const struct plain *c, const struct plain *x, const struct plain *y, grd_dtype common, struct plain *ret)
+enum verdict reference_where(const struct reference *c, const struct reference *x, const struct reference *y, grd_dtype common,
+                             struct reference *ret)
 {
     int ndim;
-    int64_t sizes[PLAIN_DIMS];
-    if ((c->dtype != GRD_BOOL && c->dtype != GRD_UINT8) || !plain_broadcast((const struct plain *const[]){c, x, y}, 3, &ndim, sizes))
+    int64_t sizes[REFERENCE_DIMS];
+    if ((c->dtype != GRD_BOOL && c->dtype != GRD_UINT8) ||
+        !reference_broadcast((const struct reference *const[]){c, x, y}, 3, &ndim, sizes))
         return REFUSED;
     if (common == GRD_DTYPE_NONE)
         return UNSURE;
-    if (!plain_new(ret, common, ndim, sizes))
+    if (!reference_new(ret, common, ndim, sizes))
         return TOO_LARGE;
-    plain_inherit(ret, x);
-    plain_inherit(ret, y);
+    reference_inherit(ret, x);
+    reference_inherit(ret, y);
     for (int i = 0; i < ret->n; i++) {
-        const struct plain *chosen = plain_at(c, plain_broadcast_place(c, ret, i))->i ? x : y;
-        if (!number_convert(plain_at(chosen, plain_broadcast_place(chosen, ret, i)), chosen->dtype, common, plain_at(ret, i)))
+        const struct reference *chosen = reference_at(c, reference_broadcast_place(c, ret, i))->i ? x : y;
+        if (!number_convert(reference_at(chosen, reference_broadcast_place(chosen, ret, i)), chosen->dtype, common, reference_at(ret, i)))
             return UNSURE;
     }
     return VALID;
 }
 
-enum verdict plain_convert(const struct plain *x, grd_dtype dtype, struct plain *ret)
+enum verdict reference_convert(const struct reference *x, grd_dtype dtype, struct reference *ret)
 {
-    if (!plain_new(ret, dtype, x->ndim, x->sizes))
+    if (!reference_new(ret, dtype, x->ndim, x->sizes))
         return TOO_LARGE;
     bool defined = true;
     for (int i = 0; i < x->n; i++)
-        defined &= number_convert(plain_at(x, i), x->dtype, dtype, plain_at(ret, i));
-    plain_inherit(ret, x);
+        defined &= number_convert(reference_at(x, i), x->dtype, dtype, reference_at(ret, i));
+    reference_inherit(ret, x);
     return defined ? VALID : UNSURE;
 }
 
-bool plain_write(struct plain *p, const struct plain *x)
+bool reference_write(struct reference *p, const struct reference *x)
 {
-    struct number values[PLAIN_CELLS];
+    struct number values[REFERENCE_CELLS];
     if (x->ndim > p->ndim)
         return false;
     for (int k = 0; k < x->ndim; k++)
         if (x->sizes[k] != 1 && x->sizes[k] != p->sizes[k + p->ndim - x->ndim])
             return false;
     for (int i = 0; i < p->n; i++)
-        number_convert(plain_at(x, plain_broadcast_place(x, p, i)), x->dtype, p->dtype, &values[i]);
+        number_convert(reference_at(x, reference_broadcast_place(x, p, i)), x->dtype, p->dtype, &values[i]);
     for (int i = 0; i < p->n; i++)
-        *plain_at(p, i) = values[i];
+        *reference_at(p, i) = values[i];
     p->memory->lost |= x->memory->lost;
     return true;
 }
