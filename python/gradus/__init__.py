@@ -6,7 +6,7 @@
     >>> x.grad
     tensor([2., 2.])
 
-Tensors and operators come from the C extension `gradus._C`; parts that a program may not need are imported when they are first named.
+Tensors and operators come from the C extension `gradus._C`. Modules that a program may not need are imported on first use.
 """
 import importlib
 import sys
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gradus import _C
 
-if TYPE_CHECKING:  # mypy keeps the first of several definitions of a name, Python the last
+if TYPE_CHECKING:  # for type checkers: mypy takes the first definition of a name, so these imports come before those of _C
     from gradus._removed import *  # noqa: F403
     from gradus._statistics import *  # noqa: F403
     from gradus._symbolic import *  # noqa: F403
@@ -27,7 +27,8 @@ from gradus._removed import *  # noqa: F403
 from gradus._statistics import *  # noqa: F403
 from gradus.functional import *  # noqa: F403
 
-globals().pop("nn")  # These five are modules of the extension. The packages with the same names are imported on first use.
+# Removes five modules that `from gradus._C import *` has imported. Packages of these names are imported on first use.
+globals().pop("nn")
 globals().pop("linalg")
 globals().pop("special")
 globals().pop("fft")
@@ -119,12 +120,12 @@ _LAZY.update(dict.fromkeys((
     "from_file"), "storage"))
 
 
-if not TYPE_CHECKING:  # imported last: it must find the names above and no others
+if not TYPE_CHECKING:  # called for names that the module does not define; hidden from type checkers, which would accept every name
 
     def __getattr__(name):
         if name in _SUBMODULES:
             return importlib.import_module(f"gradus.{name}")
-        if name.startswith(("_foreach_", "_amp_", "_fft_", "_scaled_mm", "_sobol_")):  # Operators whose names are not public.
+        if name.startswith(("_foreach_", "_amp_", "_fft_", "_scaled_mm", "_sobol_")):  # operators with private names
             return getattr(_C, name)
         if name in _LAZY:
             value = getattr(importlib.import_module(f"gradus.{_LAZY[name]}"), name)
@@ -133,7 +134,7 @@ if not TYPE_CHECKING:  # imported last: it must find the names above and no othe
         raise AttributeError(f"module 'gradus' has no attribute '{name}'")
 
 
-if "multiprocessing.reduction" in sys.modules:  # multiprocessing sends tensors as copies unless a program asks for shared memory
+if "multiprocessing.reduction" in sys.modules:  # registers how multiprocessing sends tensors, if the program already uses multiprocessing
     from gradus import multiprocessing as multiprocessing
 
 

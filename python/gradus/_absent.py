@@ -1,13 +1,14 @@
-"""Modules of PyTorch that Gradus does not have: importing one says what is absent, and what to use instead.
+"""Lists the modules of PyTorch that Gradus does not have. Importing one of them raises ModuleNotFoundError with a text that says what is absent and
+what to use instead.
 
-Asking whether there is one, by importlib.util.find_spec, is answered with None.
+importlib.util.find_spec returns None for such a module.
 """
 import sys
 
 _EXTENSIONS = "extensions in C++ need PyTorch's own headers; write a plug-in against gradus/gradus.h, and load it with gradus.ops.load_library"
 _DEVICE = "there is no such device or library here"
 _LAUNCH = "there is one process, which is started as any program"
-# The keys are prefixes of names below torch; the longest prefix that matches counts.
+# Maps a prefix of module names below torch to the reason why these modules are absent. The longest matching prefix is used.
 _REASONS = {
     "_dynamo": "nothing is compiled, and gradus.compile returns what it is given",
     "_export": "programs cannot be exported; save a state_dict with gradus.save",
@@ -71,7 +72,7 @@ def _reason(name):
 
 
 def refuse(name):
-    """Raises ModuleNotFoundError for the module `name` of torch or gradus while it is being imported; otherwise returns None."""
+    """Raises ModuleNotFoundError if an import statement is importing the module `name` of torch or gradus; otherwise returns None."""
     if not _is_import():
         return None
     top, _, below = name.partition(".")
@@ -83,7 +84,8 @@ def refuse(name):
 
 
 def _is_import():
-    """True if an import statement is looking for the module; False if a program only asks whether it exists, e.g. by importlib.util.find_spec."""
+    """True if an import statement is searching for the module. False if a program only checks that the module exists, e.g. with
+    importlib.util.find_spec."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_name in ("find_spec", "_find_spec"):
         if frame.f_globals.get("__name__") == "importlib.util":
@@ -93,7 +95,7 @@ def _is_import():
 
 
 class Finder:
-    """A finder at the end of sys.meta_path: it is asked for what no other has found."""
+    """A finder at the end of sys.meta_path, which Python asks for modules that no other finder has found."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

@@ -1,11 +1,12 @@
-"""Functions written in Python that classes with a __torch_function__ and modes take over, as they do functions of the extension."""
+"""Makes functions written in Python overridable, so that modes and classes with a __torch_function__ can take over their calls, as for functions
+of the extension."""
 import functools
 
 from gradus import _C
 from gradus._C import Tensor, _call_override, _has_torch_function, _overloaded_among
 
 
-# Methods that call no operator of the schema: they are written by hand, in C or here.
+# Names of methods that call no operator of the schema and are written by hand, in C or in Python.
 HAND_WRITTEN = frozenset("""
 __array__ __array_wrap__ __bool__ __complex__ __contains__ __deepcopy__ __dlpack__ __dlpack_device__ __float__ __format__ __index__ __int__ __len__ __reduce_ex__ __repr__ __reversed__
 _is_view apply_ backward data_ptr detach_ dim element_size get_device is_complex is_conj is_floating_point is_inference is_neg is_nonzero is_pinned is_set_to is_shared is_signed item map2_
@@ -17,13 +18,14 @@ _OPERATORS = {"__eq__": "eq", "__floordiv__": "floor_divide", "__invert__": "bit
                  for short, name in (("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift"))}}
 _REVERSED = {"__rsub__": "sub", "__rtruediv__": "div", "__rfloordiv__": "floor_divide", "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
              "__rlshift__": "bitwise_left_shift", "__rrshift__": "bitwise_right_shift"}
-# Functions of torch.special and torch.linalg that are in torch under another name.
+# Maps functions of torch.special and torch.linalg to the function of torch that computes the same.
 _RENAMED = {"linalg_matmul": "matmul", "special_expit": "sigmoid", "special_gammainc": "igamma", "special_gammaincc": "igammac", "special_gammaln": "lgamma",
             "special_multigammaln": "mvlgamma", "special_psi": "digamma"}
 
 
 def by_name(function, args):
-    """Returns a function that __torch_function__ got, and its arguments: those of an operator of the language, or of torch.special, as the function of torch that computes it."""
+    """Returns (function, args) for a function that __torch_function__ received. A Python operator such as __rsub__, or a function of torch.special,
+    is replaced by the function of torch that computes the same, and the arguments are put into the order of that function."""
     name = function.__name__
     if name in _RENAMED or name.startswith("special_"):
         return getattr(_C, _RENAMED.get(name, name.removeprefix("special_")), function), args
@@ -41,7 +43,8 @@ def _items(arguments):
 
 
 def overridable(function):
-    """Returns the function, which asks a mode, or the class of an argument or of an item of a list among them, before it is called."""
+    """Returns a wrapper of the function. A call of the wrapper is first offered to the __torch_function__ of an active mode, or of the class of an
+    argument (or of an item of a list argument), which may take over the call."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -54,6 +57,7 @@ def overridable(function):
 
 
 def add_methods(*functions):
-    """Makes functions methods of Tensor; one that is a function of the module, too, is another object, since __torch_function__ is told which of them was called."""
+    """Adds functions to Tensor as methods. If a function also exists in the module gradus, the method is a different function object, because
+    __torch_function__ is told which of the two was called."""
     for function in functions:
         setattr(Tensor, function.__name__, overridable(getattr(function, "__wrapped__", function)))

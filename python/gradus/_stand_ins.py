@@ -1,6 +1,7 @@
-"""Names that programs import and Gradus has nothing for: importing one works, and calling it, or inheriting from it, says what is absent and what to use instead.
+"""Defines names that programs import but Gradus does not implement. Importing such a name works. Calling it, or inheriting from it, raises an error
+that says what is absent and what to use instead.
 
-Modules that are absent are in _absent.py. nn.functional has no stand-ins, since programs ask it by hasattr for what is new.
+Absent modules are in _absent.py. nn.functional has no such names, because programs use hasattr to find out if it has a newer function.
 """
 
 _ATTENTION = "there is one implementation of attention, which serves every case"
@@ -15,7 +16,7 @@ _SAVED = "what is saved for backward is not packed by functions; use utils.check
 _SELECTIVE = "a checkpoint computes everything again; checkpoint smaller parts to keep what is between them"
 _SCRIPT = "there is no TorchScript"
 
-# module -> {reason: the names for which NotImplementedError gives this reason}
+# module -> {reason: names, separated by spaces, for which NotImplementedError gives this reason}
 _NAMES = {
     "autograd": {"write an autograd.Function whose arguments are tensors": "NestedIOFunction",
                  "gradients keep the layout they are computed in": "enforce_grad_layout_policy"},
@@ -62,7 +63,7 @@ _NAMES = {
 
 
 def _stand_in(module, name, reason):
-    """Returns a class of that name that raises NotImplementedError when it is called or subclassed."""
+    """Returns a class called `name` that raises NotImplementedError when it is called or subclassed."""
 
     def refuse(*args, **kwargs):
         raise NotImplementedError(f"{module}.{name}: {reason}")
@@ -71,7 +72,8 @@ def _stand_in(module, name, reason):
 
 
 def of_module(module):
-    """Returns the ``__getattr__`` of a module, which makes its stand-ins."""
+    """Returns a ``__getattr__`` for `module`. For each name of PyTorch that Gradus lacks, listed in _NAMES, it returns a class that raises
+    NotImplementedError when it is called."""
     reasons = {name: reason for reason, names in _NAMES[module.partition(".")[2]].items() for name in names.split()}
     made = {}
 

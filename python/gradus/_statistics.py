@@ -1,4 +1,4 @@
-"""Histograms in several dimensions: the forms in which PyTorch takes their bins. Operators do the computation."""
+"""Implements multi-dimensional histograms. This file handles the forms in which PyTorch accepts the bins; operators do the computation."""
 from typing import NamedTuple
 
 from gradus import _C
@@ -22,11 +22,12 @@ _Histogramdd.__module__ = "torch.return_types"
 
 @overridable
 def histogramdd(input, bins, range=None, weight=None, density=False):
-    """Returns how many points, the rows of input, or how much of their weight, each cell of a grid holds, and the edges of its bins along each
-    dimension.
+    """Returns a histogram of points in D dimensions, as a named tuple (hist, bin_edges). `input` has shape (N, D), or (..., D), and each row is a
+    point. hist[i, j, ...] is the number of points in a cell of a grid, or the sum of their weights. bin_edges is a tuple of D vectors.
 
-    `bins`: how many there are along each dimension, or their edges. range: the first and the last edge of each dimension, one pair after the other; the least and the largest number
-    where it is absent. density: divided by their sum and by the volume of the cell.
+    `bins` is an int for all dimensions, a list of D ints, or a list of D increasing vectors of edges. `range` has 2 D numbers, the first and the last
+    edge of each dimension; by default these are the minimum and the maximum of the input. `weight` has one number for each point. If `density` is
+    true, hist is divided by its sum and by the volume of the cell.
 
     >>> import gradus as torch
     >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist

@@ -1,4 +1,5 @@
-"""Switches of the process that programs set. Gradus gives the same bits for the same inputs, and has one precision of products: so most are kept and have no effect."""
+"""Implements global switches of PyTorch, such as use_deterministic_algorithms. Most of them only store their value, because Gradus is always
+deterministic and computes float32 products only in float32."""
 import warnings
 
 from gradus import _C
@@ -20,7 +21,7 @@ def _expect_bool(name, value):
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Says whether operators must be deterministic, which they are in any case.
+    """Sets the switch for deterministic operators. It has no effect, because all operators are deterministic. TypeError: `mode` is not a bool.
 
     >>> use_deterministic_algorithms(True)
     >>> are_deterministic_algorithms_enabled()
@@ -34,7 +35,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def are_deterministic_algorithms_enabled():
-    """Returns what use_deterministic_algorithms has set."""
+    """True after use_deterministic_algorithms(True)."""
     return _debug_mode > 0
 
 
@@ -44,7 +45,8 @@ def is_deterministic_algorithms_warn_only_enabled():
 
 
 def set_deterministic_debug_mode(debug_mode):
-    """use_deterministic_algorithms by number or name: 0 or "default": not; 1 or "warn": warn only; 2 or "error"."""
+    """Sets the switch of use_deterministic_algorithms by a number or name: 0 or "default" turns it off, 1 or "warn" means warn_only=True, and 2 or
+    "error" turns it on."""
     global _debug_mode
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
@@ -58,12 +60,13 @@ def set_deterministic_debug_mode(debug_mode):
 
 
 def get_deterministic_debug_mode():
-    """Returns 0, 1 or 2: see set_deterministic_debug_mode."""
+    """Returns the mode that was set: 0 for "default", 1 for "warn" or 2 for "error"."""
     return _debug_mode
 
 
 def set_float32_matmul_precision(precision):
-    """Says how exact products of float32 must be: "highest", "high" or "medium". They are computed in float32 in any case."""
+    """Sets the precision of float32 matrix products to "highest", "high" or "medium". The precision has no effect, because the products are always
+    computed in float32."""
     global _precision
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
@@ -74,7 +77,7 @@ def set_float32_matmul_precision(precision):
 
 
 def get_float32_matmul_precision():
-    """Returns what set_float32_matmul_precision has set; "highest" by default.
+    """Returns the value set by set_float32_matmul_precision, "highest" by default.
 
     >>> get_float32_matmul_precision()
     'highest'
@@ -83,33 +86,33 @@ def get_float32_matmul_precision():
 
 
 def set_warn_always(b, /):
-    """Says whether warnings come every time. Python's own filters decide that here."""
+    """Sets the switch for repeated warnings. It has no effect, because Python's warning filters decide which warnings are shown."""
     global _warn_always
     _warn_always = _expect_bool("setWarnOnlyOnce", b)
 
 
 def is_warn_always_enabled():
-    """Returns what set_warn_always has set."""
+    """Returns the value set by set_warn_always."""
     return _warn_always
 
 
 def set_flush_denormal(mode, /):
-    """False: tiny numbers are not flushed to zero."""
+    """Returns False, because flushing denormal numbers to zero is not supported."""
     _expect_bool("flush_denormal", mode)
     return False
 
 
 def init_num_threads():
-    """Nothing: the number of threads is known from the start."""
+    """Does nothing, because the number of threads is determined when the library is loaded."""
 
 
 def compiled_with_cxx11_abi():
-    """True: the library is C, which goes with either."""
+    """Returns True. The library is written in C and is compatible with both C++ ABIs."""
     return True
 
 
 def get_device_module(device=None):
-    """Returns the module of a type of device, by name or torch.device: gradus.cpu, gradus.cuda …"""
+    """Returns the module for a device given by name or torch.device, such as gradus.cpu or gradus.cuda. RuntimeError: there is no such module."""
     import gradus
 
     name = "cpu" if device is None else gradus.device(device).type
@@ -120,12 +123,12 @@ def get_device_module(device=None):
 
 
 def _assert(condition, message):
-    """The statement ``assert`` as a function. AssertionError with the message if the condition is false."""
+    """Raises AssertionError with the message if the condition is false."""
     assert condition, message
 
 
 def typename(obj, /):
-    """Returns the name of the type of an object, with its module; of a Tensor that of its dtype, too.
+    """Returns the name of an object's type with its module. For a Tensor the name includes the dtype, as in torch.FloatTensor.
 
     >>> import gradus
     >>> typename(gradus.ones(1)), typename(3)

@@ -1,5 +1,5 @@
-"""Functions of numbers for programs that PyTorch may trace, where a size has no value yet. Here every number has one, except the size of a ragged
-dimension, which sym_int returns as it is.
+"""Implements functions of numbers for programs that PyTorch can trace with symbolic sizes. In Gradus every number is an ordinary number, except the
+size of a ragged dimension, which is a SymInt.
 """
 import math
 
@@ -11,7 +11,7 @@ __all__ = ["sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "
 
 @overridable
 def sym_int(a):
-    """Returns a number as an int; a SymInt as it is.
+    """Returns a number as an int, rounded towards zero. Returns a SymInt unchanged.
 
     >>> gradus.sym_int(2.7)
     2
@@ -40,7 +40,7 @@ def _number(function, a, b):
 
 @overridable
 def sym_max(a, b):
-    """Returns the larger of two numbers, a float if one of them is.
+    """Returns the larger of two numbers. The result is a float if one of the numbers is a float.
 
     >>> gradus.sym_max(3, 2.0)
     3.0
@@ -50,19 +50,19 @@ def sym_max(a, b):
 
 @overridable
 def sym_min(a, b):
-    """Returns the smaller of two numbers, a float if one of them is."""
+    """Returns the smaller of two numbers. The result is a float if one of the numbers is a float."""
     return _number(min, a, b)
 
 
 @overridable
 def sym_sum(*args):
-    """Returns the sum of numbers, or of a list of them."""
+    """Returns the sum of the arguments, which are numbers or a single list of numbers."""
     return sum(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
 
 
 @overridable
 def sym_ite(b, t, f):
-    """t where b is True, or else f, which is of the same class."""
+    """Returns t if the bool b is True, otherwise f. AssertionError: b is not a bool, or t and f have different types."""
     if not isinstance(b, bool):
         raise AssertionError(f"expected SymBool or bool, got {type(b)}")
     if type(t) is not type(f):

@@ -1,4 +1,4 @@
-"""Methods of Tensor that the Python array API standard has, and PyTorch has not."""
+"""Adds the methods of Tensor that the Python array API standard defines and PyTorch lacks."""
 import importlib
 
 from gradus._C import Tensor
@@ -7,7 +7,8 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def __array_namespace__(self, *, api_version=None):
-    """Returns the functions of the Python array API standard, for tensors: ``gradus.array_api``. ValueError: another version of the standard than one up to 2025.12.
+    """Returns the module ``gradus.array_api``, which has the functions of the Python array API standard. ValueError: `api_version` is not a version
+    of the standard from 2021.12 to 2025.12.
 
     >>> import gradus
     >>> gradus.ones(2).__array_namespace__().__name__
@@ -19,7 +20,7 @@ def __array_namespace__(self, *, api_version=None):
 
 
 def to_device(self, device, /, *, stream=None):
-    """Returns the tensor on a device: ``to(device)``. ValueError: a stream, since no device here has any.
+    """Returns ``self.to(device)``. ValueError: `stream` is given, because devices have no streams here.
 
     >>> import gradus
     >>> gradus.ones(2).to_device("cpu")

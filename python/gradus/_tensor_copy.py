@@ -1,4 +1,5 @@
-"""Copies and pickling of tensors: the methods of Tensor that the modules copy and pickle call. copy.copy uses those of pickle."""
+"""Implements copying and pickling of tensors by the methods of Tensor that the modules copy and pickle call. copy.copy uses the method for
+pickling."""
 import copy
 from collections import OrderedDict
 
@@ -8,12 +9,13 @@ from gradus._overridable import add_methods
 
 
 def _over(storage, tensor):
-    """Returns a tensor over a storage, with the geometry of another."""
+    """Returns a tensor over a storage with the offset, sizes, strides and dtype of another tensor."""
     return _from_storage(storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
 def __deepcopy__(self, memo):
-    """Returns a copy, with its gradient and its attributes; tensors that share a storage share the copy of it."""
+    """Returns a copy of the tensor with copies of its gradient and attributes. Tensors that share a storage share the copy of that storage if
+    `memo` is shared. RuntimeError: the tensor is not a leaf."""
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
@@ -33,7 +35,8 @@ def __deepcopy__(self, memo):
 
 
 def __reduce_ex__(self, protocol):
-    """Returns a storage and the geometry over it: tensors that share a storage share it again when they are unpickled together."""
+    """Returns the pickled form of the tensor, which consists of its storage, offset, sizes and strides. Tensors that share a storage and are
+    pickled together share it again afterwards."""
     function, arguments = _reduce_plain(self)
     if type(self) is Tensor and not self.__dict__:
         return function, arguments

@@ -1,4 +1,4 @@
-"""The order of a tensor's dimensions in memory."""
+"""Implements the method Tensor.dim_order."""
 from gradus._C import Tensor, channels_last, contiguous_format, memory_format
 from gradus._overridable import add_methods
 
@@ -6,7 +6,8 @@ __all__ = []
 
 
 def _compare(stride, other, size, other_size):
-    """Returns a positive number if a dimension is outside another one in memory, a negative number if inside, and 0 if both orders are possible."""
+    """Compares the strides of two dimensions. Returns a positive number if the first dimension has the larger stride (is outside the second one), a
+    negative number if it has the smaller one, and 0 if both orders are possible. Equal strides are ordered by the sizes."""
     if stride == 0 or other == 0:
         return 0
     if stride == other:
@@ -15,7 +16,8 @@ def _compare(stride, other, size, other_size):
 
 
 def _from_inside(sizes, strides):
-    """Returns the dimensions, the innermost first, by an insertion sort that goes on to the next dimension where both orders are possible."""
+    """Returns the indices of the dimensions in the order of their strides, the innermost dimension first. The insertion sort skips a dimension if
+    both orders are possible."""
     order = []
     for dim in reversed(range(len(sizes))):
         order.append(dim)
@@ -31,10 +33,11 @@ def _from_inside(sizes, strides):
 
 
 def dim_order(self, *, ambiguity_check=False):
-    """Returns the dimensions in the order in which they lie in memory, the outermost first.
+    """Returns the dimensions sorted by their position in memory, the outermost (largest stride) first.
 
     Args:
-        ambiguity_check (bool or list of memory_format, optional): raise where several orders are right, unless exactly one of the formats fits.
+        ambiguity_check (bool or list of memory_format, optional): if True, raises RuntimeError if several orders are possible; if a list, raises
+            unless exactly one of the memory formats fits.
 
     >>> torch.empty(2, 3, 5, 7).transpose(1, 2).dim_order()
     (0, 2, 1, 3)

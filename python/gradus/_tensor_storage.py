@@ -1,4 +1,4 @@
-"""The methods of Tensor and UntypedStorage that give tensors and storages other memory: set_, resize_, shared memory, files, casts."""
+"""Implements the methods of Tensor and UntypedStorage that replace the memory of tensors and storages: set_, resize_, shared memory, files, casts."""
 import math
 import operator
 
@@ -12,7 +12,7 @@ _FORMS = """ * ()
  * (torch.Storage source, int storage_offset, tuple of ints size, tuple of ints stride = ())
  * (Tensor source)
  * (Tensor source, int storage_offset, tuple of ints size, tuple of ints stride = ())"""
-# The keys are the names of the methods that cast storages.
+# Maps the name of a method that casts a storage to the dtype of the result.
 CASTS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32", "short": "int16",
          "char": "int8", "byte": "uint8", "bool": "bool", "complex_double": "complex128", "complex_float": "complex64",
          "float8_e5m2": "float8_e5m2", "float8_e4m3fn": "float8_e4m3fn"}
@@ -26,19 +26,20 @@ def _contiguous_strides(size):
 
 
 def set_(self, source=_ABSENT, storage_offset=None, size=None, stride=None):
-    """Makes the tensor one over other memory, in its own dtype, and returns it.
+    """Replaces the memory, sizes and strides of the tensor, and returns the tensor. The dtype stays unchanged.
 
-    source: a storage, or a tensor, whose memory, sizes and strides the tensor has from then on; nothing: an empty tensor.
-    storage_offset, size, stride: other sizes and strides over it, in elements; a storage that is too small grows.
+    source: a storage or a tensor, whose memory the tensor uses from then on. Without it the tensor becomes empty.
+    storage_offset, size, stride: offset, sizes and strides over that memory, in elements. They default to those of a source tensor. A storage that is
+    too small is enlarged.
 
-    Views that were made of the tensor before keep the old memory. RuntimeError when the dtypes or the devices differ, and for tensors that
-    require gradients: there is no derivative.
+    Existing views of the tensor keep the old memory. RuntimeError: the dtypes or devices differ, or a tensor requires gradients, because set_ has no
+    derivative.
 
     >>> import gradus as torch
     >>> torch.empty(0).set_(torch.arange(4.), 1, (3,))
     tensor([1., 2., 3.])
     """
-    with _C.DisableTorchFunctionSubclass():  # as in PyTorch, no class may override set_
+    with _C.DisableTorchFunctionSubclass():  # as in PyTorch, subclasses cannot override set_
         storage, place = _source_of(self, source, storage_offset, size, stride)
         if _C.is_grad_enabled() and (self.requires_grad or isinstance(source, Tensor) and source.requires_grad):
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." if self.requires_grad and self.is_leaf
@@ -49,7 +50,8 @@ def set_(self, source=_ABSENT, storage_offset=None, size=None, stride=None):
 
 
 def _source_of(self, source, offset, size, stride):
-    """Returns the storage, and the offset, sizes and strides in elements."""
+    """Returns (storage, (offset, sizes, strides)) for the arguments of set_. Offset and strides are in elements. TypeError: no form of set_ has
+    these arguments."""
     if source is _ABSENT and offset is None and size is None and stride is None:
         return UntypedStorage(0, device=self.device), (0, (0,), (1,))
     storage = getattr(source, "_untyped_storage", source)
@@ -75,7 +77,7 @@ def _source_of(self, source, offset, size, stride):
 
 
 def _grow(storage, dtype, offset, size, stride):
-    """Lengthens a storage if the sizes and strides reach beyond its end."""
+    """Enlarges a storage if the given offset, sizes and strides reach beyond its end."""
     if offset < 0 or any(n <= 0 for n in size) or any(step < 0 for step in stride):
         return
     needed = (offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1) * dtype.itemsize
@@ -84,7 +86,7 @@ def _grow(storage, dtype, offset, size, stride):
 
 
 def is_set_to(self, tensor):
-    """True if both tensors have the same memory, sizes, strides and offset.
+    """True if both tensors have the same storage, offset, sizes and strides. TypeError: `tensor` is not a Tensor.
 
     >>> import gradus as torch
     >>> x = torch.ones(3)
@@ -98,7 +100,7 @@ def is_set_to(self, tensor):
 
 
 def storage(self):
-    """Returns the storage of the tensor as a TypedStorage, which counts elements of its dtype. Deprecated: untyped_storage() gives the bytes."""
+    """Returns the tensor's storage as a TypedStorage, whose elements have the tensor's dtype. Deprecated in favour of untyped_storage()."""
     from gradus.storage import TypedStorage, warn_typed_storage_removal
 
     warn_typed_storage_removal(stacklevel=4)
@@ -112,14 +114,14 @@ def _typed_storage(self):
 
 
 def storage_type(self):
-    """Returns the class of the tensor's TypedStorage, torch.FloatStorage for example."""
+    """Returns the class of the tensor's TypedStorage, e.g. torch.FloatStorage."""
     return self._typed_storage()._get_legacy_storage_class()
 
 
 def _tensor_share_memory_(self):
-    """Moves the memory of the tensor, and of all tensors that share it, to memory that other processes can share; returns the tensor.
+    """Moves the memory of the tensor, and of all tensors that share this memory, to shared memory, which other processes can use. Returns the tensor.
 
-    RuntimeError when something else uses the memory: a graph that saved it, or a NumPy array over it.
+    RuntimeError: something else uses the memory, such as a graph that saved the tensor or a NumPy array over it.
     """
     if self.device.type != "cpu":
         raise RuntimeError("_share_fd_: only available on CPU")
@@ -128,7 +130,7 @@ def _tensor_share_memory_(self):
 
 
 def _tensor_is_shared(self):
-    """True if the memory of the tensor is shared between processes, or a file."""
+    """True if the tensor's memory is shared memory or a memory-mapped file."""
     return self.untyped_storage().is_shared()
 
 
@@ -142,38 +144,39 @@ def _share(storage, tensor=None):
 
 
 def share_memory_(self):
-    """Moves the bytes to memory that processes share; returns the storage. Tensors over it follow."""
+    """Moves the bytes, and so all tensors over the storage, to shared memory, which other processes can use. Returns the storage."""
     _share(self)
     return self
 
 
 def is_shared(self):
-    """True if the bytes are shared between processes, or those of a file."""
+    """True if the bytes are in shared memory or in a memory-mapped file."""
     return _C._shared_place(self) is not None
 
 
 def _new_shared(size, *, device="cpu"):
-    """Returns a storage of so many bytes in memory that processes share."""
+    """Returns a new storage of `size` bytes in shared memory."""
     return UntypedStorage(size, device=device).share_memory_()
 
 
 def from_file(filename, shared=False, nbytes=0):
-    """Returns the first bytes of a file as a storage, read when they are used.
+    """Returns a storage over the first `nbytes` bytes of a memory-mapped file.
 
-    With shared, what is written to the storage goes into the file, which is made or lengthened where that is needed; without, the file stays as it
-    is. RuntimeError: the file cannot be opened, or is too short.
+    If `shared` is true, writes to the storage change the file, which is created or enlarged if necessary. Otherwise the file stays unchanged.
+    RuntimeError: the file cannot be opened or is too short.
     """
     try:
         return _C._map_file(filename, bool(shared), nbytes)
-    except OSError as error:  # PyTorch's error class and its order of words
+    except OSError as error:  # PyTorch raises RuntimeError with this word order
         raise RuntimeError(f"{error.strerror} ({error.errno})") from error
 
 
 def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype=_C.uint8):
-    """Returns the bytes of an object with the buffer protocol as a new storage; those of another byte order are turned round.
+    """Returns a new storage with a copy of the bytes of an object that has the buffer protocol. Bytes of the opposite byte order are swapped.
 
-    byte_order: 'native', 'little' or 'big'; needed where dtype has more than one byte.
-    count, offset: how many elements, and the first byte; all of them by default.
+    byte_order: 'native', 'little' or 'big'. Required if an element of `dtype` has more than one byte.
+    count: the number of elements; -1 takes all of them.
+    offset: the index of the first byte.
     """
     content = bytes(memoryview(buffer).cast("B"))
     itemsize = dtype.itemsize
@@ -197,7 +200,7 @@ def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype=_C.uint8):
 
 
 def byteswap(self, dtype):
-    """Turns the bytes of each element of a dtype round; a complex number is two."""
+    """Reverses the byte order of each element of dtype `dtype`, in place. A complex number counts as two elements."""
     if not isinstance(dtype, _C.dtype):
         raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
     width = dtype.itemsize // (2 if dtype.is_complex else 1)
@@ -207,18 +210,19 @@ def byteswap(self, dtype):
 
 
 def resize_(self, size):
-    """Gives the storage another number of bytes, keeping as many as fit; returns it. Tensors keep their sizes: what lies behind the end reads as 0."""
+    """Changes the number of bytes, keeping the content as far as it fits, and returns the storage. Tensors over the storage keep their sizes;
+    elements beyond its end read as 0."""
     _C._resize_storage(self, size)
     return self
 
 
 def resizable(self):
-    """True if resize_ can be called: the memory is neither shared nor of another owner."""
+    """True if resize_ can be called, i.e. if the memory is not shared memory and no other object owns it."""
     return _C._is_resizable(self)
 
 
 def fill_(self, value):
-    """Sets every byte; returns the storage."""
+    """Sets every byte to value & 255 and returns the storage. RuntimeError: `value` is not an int."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise RuntimeError(f"fill_ expects int, but got {type(value).__name__}")
     _bytes_of(self).fill_(value & 255)
@@ -230,39 +234,39 @@ def _bytes_of(self):
 
 
 def new(self):
-    """Returns an empty storage on the same device."""
+    """Returns a new, empty storage on the device of this one."""
     return UntypedStorage(0, device=self.device)
 
 
 def cpu(self):
-    """Returns the storage itself on the cpu; otherwise a copy there."""
+    """Returns the storage itself if it is on the CPU, otherwise a copy on the CPU."""
     return self if self.device.type == "cpu" else _bytes_of(self).cpu().untyped_storage()
 
 
 def to(self, *, device, non_blocking=False):
-    """Returns the storage itself on its own device; otherwise a copy on another one."""
+    """Returns the storage itself if it is on `device`, otherwise a copy on `device`."""
     return self if _C.device(device) == self.device else _bytes_of(self).to(device).untyped_storage()
 
 
 def _type(self, dtype=None, non_blocking=False):
-    """Returns the name of the storage's type; with a dtype, the storage's bytes converted to numbers of that type."""
+    """Returns the name of the storage's type. If `dtype` is given, returns a storage with the bytes converted to numbers of that dtype."""
     from gradus.storage import converted
 
     return "torch.storage.UntypedStorage" if dtype is None else converted(_bytes_of(self), dtype)
 
 
 def get_device(self):
-    """Returns the number of the device, -1 on the cpu."""
+    """Returns the index of the device, which is -1 for the CPU."""
     return self.device.index if self.device.index is not None else -1
 
 
 def is_pinned(self, device="cuda"):
-    """False: there is no device that would need it."""
+    """Returns False, because there is no device that needs pinned memory."""
     return False
 
 
 def pin_memory(self, device="cuda"):
-    """RuntimeError: there is no device that would need it."""
+    """Raises RuntimeError, because there is no device that needs pinned memory."""
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 

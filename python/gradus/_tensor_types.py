@@ -1,4 +1,5 @@
-"""FloatTensor, LongTensor and their like: a class for each dtype, which makes tensors of it and has them as instances."""
+"""Defines the classes FloatTensor, LongTensor and so on, one for each dtype. Calling such a class creates a tensor of the dtype, and isinstance is
+true for tensors of the dtype."""
 import importlib
 
 import gradus
@@ -11,7 +12,7 @@ __all__ = [*_DTYPES, "set_default_tensor_type"]
 
 
 class _TensorType(type):
-    """The metaclass of classes that are called as Tensor is and have no instances of their own."""
+    """The metaclass of FloatTensor, LongTensor and so on. These classes are called like Tensor and have no instances of their own."""
 
     def __call__(cls, *args, **kwargs):
         return _legacy_tensor(cls.dtype, args, kwargs)
@@ -25,9 +26,9 @@ for _name, _dtype in _DTYPES.items():
 
 
 def set_default_tensor_type(t, /):
-    """Sets the dtype of new tensors of floating-point numbers by a class, such as torch.DoubleTensor, or by its name.
+    """Sets the default floating-point dtype by a class, such as torch.DoubleTensor, or by its name.
 
-    Raises TypeError for types of integers, of absent devices, and what is no type.
+    TypeError: the class is that of an integer dtype or of an absent device, or the name is unknown.
     """
     if isinstance(t, str):
         module, _, name = t.rpartition(".")

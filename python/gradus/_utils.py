@@ -1,4 +1,5 @@
-"""Functions that rebuild pickled tensors and storages. The names and the argument for hooks, which are not pickled, are PyTorch's."""
+"""Defines functions that rebuild pickled tensors and storages. Their names, and the unused argument for hooks, are those of PyTorch, because pickles
+contain them."""
 import gradus
 from gradus._C import DisableTorchFunctionSubclass, UntypedStorage, _from_storage, _new_storage
 

@@ -1,4 +1,4 @@
-"""There is no accelerator here: only the cpu, and devices that plug-ins bring, which are chosen by name.
+"""The functions of torch.accelerator. Gradus has no accelerator, only the CPU and the devices of plug-ins, which programs choose by name.
 
 >>> is_available(), device_count(), current_accelerator()
 (False, 0, None)
@@ -12,30 +12,30 @@ def _refuse():
 
 
 def is_available():
-    """False."""
+    """Returns False, because there is no accelerator."""
     return False
 
 
 def device_count():
-    """Returns 0."""
+    """Returns 0, because there is no accelerator."""
     return 0
 
 
 def current_accelerator(check_available=False):
-    """None."""
+    """Returns None, because there is no accelerator."""
     return None
 
 
 def current_device_index():
-    """Raises RuntimeError."""
+    """Raises RuntimeError, because there is no accelerator."""
     _refuse()
 
 
 def set_device_index(device):
-    """Raises RuntimeError."""
+    """Raises RuntimeError, because there is no accelerator to select."""
     _refuse()
 
 
 def synchronize(device=None):
-    """Raises RuntimeError."""
+    """Raises RuntimeError, because there is no accelerator to wait for."""
     _refuse()

@@ -4,8 +4,8 @@
     python -m gradus.as_torch -m module [argument ...]
     python -m gradus.as_torch -c code [argument ...]
 
-``import torch`` gives ``gradus``, ``import torch.nn`` gives ``gradus.nn``, and so on: the same module objects under both names. What Gradus
-does not have is a ModuleNotFoundError or an AttributeError that says so. In a program of one's own, ``install()`` does the same.
+``import torch`` gives ``gradus``, ``import torch.nn`` gives ``gradus.nn``, and so on, so that the same module objects have both names. Names that
+Gradus lacks raise ModuleNotFoundError or AttributeError. A program can also call ``install()``, which has the same effect.
 """
 import builtins
 import importlib
@@ -25,7 +25,7 @@ _USAGE = "usage: python -m gradus.as_torch (script.py | -m module | -c code) [ar
 
 
 class _SameModule(importlib.abc.Loader):
-    """A loader that returns a module which is already imported under another name."""
+    """A loader that returns a module that has already been imported under another name."""
 
     def __init__(self, module):
         self._module = module
@@ -35,7 +35,8 @@ class _SameModule(importlib.abc.Loader):
         return self._module
 
     def exec_module(self, module):
-        module.__spec__ = self._spec  # The import system has replaced the spec by that of the other name.
+        # restores gradus's own __spec__, which the import system has replaced by that of the name below torch
+        module.__spec__ = self._spec
 
 
 class _TorchFinder(importlib.abc.MetaPathFinder):
@@ -49,16 +50,17 @@ class _TorchFinder(importlib.abc.MetaPathFinder):
             module = importlib.import_module(own_name)
         except ModuleNotFoundError as exception:
             if exception.name is None or not (own_name + ".").startswith(exception.name + "."):
-                raise  # The module exists; something that it imports does not.
+                raise  # The module exists, but a module that it imports does not.
             return refuse(name)
         _name_loaded(own_name)
         return importlib.machinery.ModuleSpec(name, _SameModule(module), is_package=hasattr(module, "__path__"))
 
 
 def _name_loaded(package):
-    """Registers the loaded submodules of a package under their names below torch.
+    """Registers the loaded submodules of a package in sys.modules also under the names that begin with "torch".
 
-    Importing one of them by that name later would replace what the package has under its last name: autograd.gradcheck is a function.
+    Otherwise a later import by such a name would set an attribute of the package to the module. For example, the function autograd.gradcheck would be
+    replaced by the module of the same name.
     """
     for name, module in list(sys.modules.items()):
         if name.startswith(package + ".") and module is not None:
@@ -66,7 +68,7 @@ def _name_loaded(package):
 
 
 def install():
-    """Let ``import torch`` give Gradus from now on, in this process.
+    """Makes ``import torch`` give Gradus from now on, in this process.
 
     Raises RuntimeError if PyTorch itself has been imported already.
 
@@ -84,10 +86,10 @@ def install():
 
 
 def main(arguments=None):
-    """Run the program that the command line names. Its exit status, exceptions and tracebacks are those of the program.
+    """Runs the program that the command line names. Exit status, exceptions and tracebacks are those of the program.
 
     Args:
-        arguments (list of str, optional): what follows ``python -m gradus.as_torch``; that of this process.
+        arguments (list of str, optional): the command line after ``python -m gradus.as_torch``. Defaults to sys.argv[1:].
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     option = arguments[0] if arguments else "--help"
@@ -126,7 +128,8 @@ def main(arguments=None):
 
 
 def _run(source, name, path):
-    """Runs source as the module ``__main__``, as python does with a script."""
+    """Runs source code as the module ``__main__``, as python does with a script. `name` is the file name in tracebacks; `path` is the file, or
+    None."""
     module = types.ModuleType("__main__")
     module.__builtins__ = builtins
     module.__annotations__ = {}
@@ -139,7 +142,7 @@ def _run(source, name, path):
 
 
 def _hide_own_frames():
-    """Makes tracebacks begin in the program: the frames of this module, and of the modules that run it, are removed."""
+    """Makes tracebacks begin in the program, by removing the frames of this module and of the modules that run it."""
     own = (__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>")
     show = sys.excepthook
 
@@ -153,5 +156,5 @@ def _hide_own_frames():
 
 
 if __name__ == "__main__":
-    # Imported by name, because the program becomes __main__.
+    # The user's program becomes the module __main__, so this file is imported again under its own name.
     importlib.import_module("gradus.as_torch").main()

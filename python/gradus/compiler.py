@@ -1,4 +1,4 @@
-"""Compilation: there is none. What PyTorch would compile runs as it is written, with the same results; compile() says so once."""
+"""The functions of torch.compiler. Nothing is compiled, so programs run as they are written, with the same results. compile() warns once."""
 import functools
 import warnings
 
@@ -9,9 +9,9 @@ _said = False
 
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, disable=False, **others):
-    """Returns the model or function itself. Every other argument is accepted and has no effect. It warns once.
+    """Returns the model or function unchanged. All other arguments are accepted and have no effect. The first call warns that nothing is compiled.
 
-    Raises AssertionError for what cannot be called.
+    Raises AssertionError if `model` is not callable.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     double = compile(lambda x: 2 * x)
@@ -30,27 +30,27 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """Returns the function itself, as a decorator with arguments or without."""
+    """Returns the function unchanged. Can be used as a decorator with or without arguments."""
     return functools.partial(disable, recursive=recursive, reason=reason) if fn is None else fn
 
 
 def allow_in_graph(fn):
-    """Returns the function itself."""
+    """Returns the function unchanged."""
     return fn
 
 
 def assume_constant_result(fn):
-    """Returns the function itself."""
+    """Returns the function unchanged."""
     return fn
 
 
 def substitute_in_graph(original_fn, **kwargs):
-    """Returns a decorator that gives its function back."""
+    """Returns a decorator that returns its function unchanged."""
     return lambda fn: fn
 
 
 class set_stance:
-    """A context manager, or call, that changes nothing."""
+    """Context manager, or ordinary call, that has no effect, because nothing is compiled."""
 
     def __init__(self, stance="default", **kwargs):
         pass
@@ -63,28 +63,28 @@ class set_stance:
 
 
 def list_backends(exclude_tags=()):
-    """Returns an empty list."""
+    """Returns an empty list, because there are no compiler backends."""
     return []
 
 
 def cudagraph_mark_step_begin():
-    """Nothing."""
+    """Does nothing, because there are no CUDA graphs."""
 
 
 def is_compiling():
-    """False."""
+    """Returns False, because nothing is compiled."""
     return False
 
 
 def is_dynamo_compiling():
-    """False."""
+    """Returns False, because nothing is compiled."""
     return False
 
 
 def is_exporting():
-    """False."""
+    """Returns False, because nothing is compiled."""
     return False
 
 
 def reset():
-    """Nothing: nothing has been compiled."""
+    """Does nothing, because nothing has been compiled."""

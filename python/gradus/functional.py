@@ -1,5 +1,5 @@
-"""Functions whose arguments or results have a form that no operator has: any number of tensors, or results that depend on options. Operators do the
-computation.
+"""Functions whose arguments or results have a form that operators do not support: any number of tensors, or results that depend on options.
+Operators do the computation.
 """
 from gradus import _C
 from gradus._C import Tensor, block_diag, broadcast_tensors, cartesian_prod, cdist, istft, meshgrid, norm, split, stft, unravel_index
@@ -16,7 +16,7 @@ detach_, get_device, is_conj, is_inference, is_neg = Tensor.detach_, Tensor.get_
 # ---- Shapes ------------------------------------------------------------------------------------------------------------------------------
 
 def _of_each(function, tensors):
-    """Returns a tensor for one tensor, a tuple for several or for a list of them."""
+    """Returns function(tensor) for a single tensor, or a tuple of the results for several tensors or a list of tensors."""
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
         return function(tensors[0])
     if len(tensors) == 1:
@@ -26,19 +26,20 @@ def _of_each(function, tensors):
 
 @overridable
 def atleast_1d(*tensors):
-    """Returns each tensor with at least 1 dimension: a 0-d tensor becomes (1). A tuple for several tensors."""
+    """Returns each tensor with at least 1 dimension. A 0-d tensor gets the shape (1,). Several tensors give a tuple."""
     return _of_each(_C.atleast_1d, tensors)
 
 
 @overridable
 def atleast_2d(*tensors):
-    """Returns each tensor with at least 2 dimensions: dimensions of size 1 are added in front. A tuple for several tensors."""
+    """Returns each tensor with at least 2 dimensions. Dimensions of size 1 are added in front. Several tensors give a tuple."""
     return _of_each(_C.atleast_2d, tensors)
 
 
 @overridable
 def atleast_3d(*tensors):
-    """Returns each tensor with at least 3 dimensions: a vector becomes (1, n, 1), a matrix (n, m, 1). A tuple for several tensors."""
+    """Returns each tensor with at least 3 dimensions. A vector of n elements gets the shape (1, n, 1), an (n, m) matrix (n, m, 1). Several tensors
+    give a tuple."""
     return _of_each(_C.atleast_3d, tensors)
 
 
@@ -46,7 +47,8 @@ def atleast_3d(*tensors):
 
 @overridable
 def tensordot(a, b, dims=2, out=None):
-    """Returns the sum of products over dimensions of a and b: the last `dims` of a and the first ones of b, or two lists of them."""
+    """Returns the sum of products over dimensions of `a` and `b`. If `dims` is an int, these are the last `dims` dimensions of `a` and the first ones
+    of `b`; otherwise `dims` holds two lists of dimensions. The result has the remaining dimensions of `a`, then the remaining dimensions of `b`."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, (list, tuple)) and len(dims) > 1:
@@ -63,8 +65,8 @@ def tensordot(a, b, dims=2, out=None):
 
 @overridable
 def einsum(equation, *operands):
-    """Returns sums of products of the operands' elements, as the equation says: "ij,jk->ik" is a matrix product. The operands may be given in one
-    list.
+    """Returns sums of products of the operands' elements in Einstein notation. In "ij,jk->ik", for example, letters name dimensions, and letters that
+    are missing on the right are summed over. The operands may also be given as one list.
 
     >>> import gradus as torch
     >>> torch.einsum("ij,j->i", torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
@@ -77,15 +79,16 @@ def einsum(equation, *operands):
 
 @overridable
 def chain_matmul(*matrices, out=None):
-    """Returns linalg.multi_dot of one or more matrices."""
+    """Returns the product of one or more matrices, as linalg.multi_dot does."""
     return _C.chain_matmul(list(matrices), out=out)
 
 
 @overridable
 def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None, ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
-    """Returns the k largest eigenvalues of symmetric matrices A, or smallest ones unless `largest`, and their vectors, by iteration. Both methods
-    are the same here. NotImplementedError: a tracker, or
-    parameters of the orthogonalization.
+    """Returns (eigenvalues, eigenvectors) of the generalized problem A x = lambda B x for symmetric matrices A of shape (..., m, m) and positive
+    definite B (default: identity), by the LOBPCG iteration (Knyazev 2001). The k largest eigenvalues are returned, or the smallest ones if `largest`
+    is False, with shapes (..., k) and (..., m, k). `method` has no effect. NotImplementedError: a tracker, or parameters of the orthogonalization,
+    are given.
 
     >>> import gradus as torch
     >>> torch.lobpcg(torch.diag(torch.arange(6.0)), k=2)[0].round(decimals=3)
@@ -102,7 +105,8 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
 
 @overridable
 def nonzero(input, *, out=None, as_tuple=False):
-    """Returns the indices of elements that are not zero: a row for each, or with as_tuple a vector for each dimension."""
+    """Returns the int64 indices of all elements that are not zero, as a matrix with a row for each element. If `as_tuple` is true, returns a tuple
+    with a vector for each dimension instead."""
     if not isinstance(as_tuple, bool):
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if as_tuple:
@@ -117,7 +121,8 @@ def _results(values, inverse, counts, return_inverse, return_counts):
 
 @overridable
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """Returns the distinct elements in order, or with dim the distinct slices; then, as asked for, which of them each element is and how often each occurs."""
+    """Returns the sorted distinct elements, or the distinct slices along `dim`. `return_inverse` adds the position of every element of the input
+    in that result, and `return_counts` the number of occurrences of each distinct element. Several results form a tuple."""
     if dim is not None:
         return _results(*_C._unique_dim(input, dim, sorted, return_inverse, return_counts), return_inverse, return_counts)
     return _results(*_C._unique2(input, sorted, return_inverse, return_counts), return_inverse, return_counts)
@@ -125,7 +130,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 @overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Returns the first of each run of equal elements, or with dim slices; then, as asked for, the run of each element and how long each is."""
+    """Returns the first element of each run of equal consecutive elements, or the first slice of each run along `dim`. `return_inverse` adds the
+    index of the run to which each element of the input belongs, and `return_counts` the length of each run. Several results form a tuple."""
     return _results(*_C._unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
 
@@ -133,13 +139,14 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 @overridable
 def resize_as_(input, the_template, *, memory_format=None):
-    """resize_ to the sizes of another tensor."""
+    """Calls input.resize_ with the sizes of `the_template`, and returns `input`."""
     return input.resize_(the_template.shape, memory_format=memory_format)
 
 
 @overridable
 def lu(A, pivot=True, get_infos=False, out=None):
-    """linalg.lu_factor_ex, as a tuple: L and U in one matrix, pivots and, if get_infos, the place of a zero in each matrix.
+    """Returns the LU decomposition of matrices as a tuple (LU, pivots) or, if `get_infos` is true, (LU, pivots, infos), as linalg.lu_factor_ex does.
+    LU holds L below the diagonal and U on and above it. infos is 0, or i if U[i - 1, i - 1] is 0.
 
     >>> import gradus as torch
     >>> torch.lu(torch.eye(2))[1]
@@ -156,7 +163,7 @@ def lu(A, pivot=True, get_infos=False, out=None):
 
 
 def _lu(self, pivot=True, get_infos=False):
-    """Returns the LU decomposition of the tensor: Tensor.lu."""
+    """Implements Tensor.lu, which returns lu(self)."""
     return lu(self, pivot=pivot, get_infos=get_infos)
 
 

@@ -1,11 +1,11 @@
-"""Futures: results that another thread may set."""
+"""Futures, which hold results that another thread may set."""
 import threading
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future:
-    """A result that wait() waits for.
+    """A result that is set once, possibly by another thread, and that wait() waits for.
 
     >>> future = Future()
     >>> doubled = future.then(lambda done: done.value() * 2)
@@ -21,16 +21,16 @@ class Future:
         self._callbacks = []
 
     def done(self):
-        """True once there is a result or an exception."""
+        """True if a result or an exception has been set."""
         return self._set.is_set()
 
     def wait(self):
-        """Returns the result, when it is there. Raises the exception that was set in its place."""
+        """Waits for the result and returns it. If an exception was set instead, raises that exception."""
         self._set.wait()
         return self.value()
 
     def value(self):
-        """Returns the result that is there. RuntimeError: there is none yet."""
+        """Returns the result without waiting, or raises the exception that was set. RuntimeError: neither has been set yet."""
         if not self.done():
             raise RuntimeError("The Future has no value yet: call wait()")
         if self._exception is not None:
@@ -47,17 +47,17 @@ class Future:
             callback(self)
 
     def set_result(self, result):
-        """Sets the result and calls the callbacks. RuntimeError: there is one already."""
+        """Sets the result and calls the callbacks. RuntimeError: a result or an exception has already been set."""
         self._finish(result, None)
 
     def set_exception(self, result):
-        """Sets an exception that wait() raises."""
+        """Sets an exception, which wait() then raises, and calls the callbacks. AssertionError: `result` is not an exception."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._finish(None, result)
 
     def add_done_callback(self, callback):
-        """Calls callback(self) when there is a result; at once if there is one."""
+        """Calls callback(self) as soon as a result or an exception is set, or at once if that has happened."""
         with self._lock:
             if not self.done():
                 self._callbacks.append(callback)
@@ -65,7 +65,7 @@ class Future:
         callback(self)
 
     def then(self, callback):
-        """Returns a Future of callback(self)."""
+        """Returns a Future with the result of callback(self), which is called as soon as this Future has a result."""
         result = Future()
 
         def run(done):
@@ -79,7 +79,7 @@ class Future:
 
 
 def collect_all(futures):
-    """Returns a Future of the list of futures, when all are done."""
+    """Returns a Future whose result is the list of the given futures. The result is set when all of them are done."""
     result, left, lock = Future(), [len(futures)], threading.Lock()
 
     def one_done(_):
@@ -97,7 +97,7 @@ def collect_all(futures):
 
 
 def wait_all(futures):
-    """Returns the list of all results.
+    """Waits for all futures and returns the list of their results.
 
     >>> future = Future()
     >>> future.set_result(1)

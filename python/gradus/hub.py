@@ -1,4 +1,5 @@
-"""Models from local folders with a hubconf.py. Nothing is downloaded: a repository on GitHub, or a file at a URL, is used when it is in the cache folder already."""
+"""Loads models from local folders with a hubconf.py. Nothing is downloaded, so a repository on GitHub, or a file at a URL, must already be in the
+cache folder."""
 import importlib.util
 import os
 import sys
@@ -14,12 +15,12 @@ READ_DATA_CHUNK = 128 * 1024
 
 
 def _get_torch_home():
-    """Returns $TORCH_HOME, or ~/.cache/torch. Programs such as torchvision import this function."""
+    """Returns the folder $TORCH_HOME, or ~/.cache/torch if it is not set. Programs such as torchvision import this function."""
     return os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch"))
 
 
 def get_dir():
-    """Returns the cache folder: of set_dir, or $TORCH_HOME/hub, which is ~/.cache/torch/hub."""
+    """Returns the cache folder, which was set by set_dir or else is $TORCH_HOME/hub, by default ~/.cache/torch/hub."""
     return _hub_dir if _hub_dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
@@ -30,14 +31,14 @@ def set_dir(d):
 
 
 def _entries(repo_or_dir, source):
-    """Returns the module hubconf.py of a repository."""
+    """Imports and returns the module hubconf.py of a folder or repository."""
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     folder = repo_or_dir if source == "local" else _cached(repo_or_dir)
     path = os.path.join(folder, "hubconf.py")
     spec = importlib.util.spec_from_file_location("hubconf", path)
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, folder)  # A hubconf imports modules beside it.
+    sys.path.insert(0, folder)  # hubconf.py may import modules from its folder
     try:
         spec.loader.exec_module(module)
     finally:
@@ -49,7 +50,7 @@ def _entries(repo_or_dir, source):
 
 
 def _cached(repo):
-    """Returns the folder of a repository owner/name[:ref] in the cache. NotImplementedError: it is not there."""
+    """Returns the cache folder of the repository owner/name[:ref]. NotImplementedError: it is not in the cache, and nothing is downloaded."""
     name, _, ref = repo.partition(":")
     beginning = name.replace("/", "_") + "_"
     found = sorted(entry for entry in (os.listdir(get_dir()) if os.path.isdir(get_dir()) else ()) if entry.startswith(beginning + ref))
@@ -68,18 +69,19 @@ def _entry(module, name):
 
 
 def list(github, force_reload=False, skip_validation=False, trust_repo="check", verbose=True, *, source=None):
-    """Returns the names of the functions in the hubconf.py of a folder, or of a repository in the cache."""
+    """Returns the list of public function names in the hubconf.py of a folder, or of a repository in the cache."""
     module = _entries(github, source or ("local" if os.path.isdir(github) else "github"))
     return [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]
 
 
 def help(github, model, force_reload=False, skip_validation=False, trust_repo="check", *, source=None):
-    """Returns the docstring of a function in the hubconf.py."""
+    """Returns the docstring of the function `model` in the hubconf.py of a folder, or of a repository in the cache."""
     return _entry(_entries(github, source or ("local" if os.path.isdir(github) else "github")), model).__doc__
 
 
 def load(repo_or_dir, model, *args, source="github", trust_repo="check", force_reload=False, verbose=True, skip_validation=False, **kwargs):
-    """Returns the result of a function in the hubconf.py of a folder (source="local") or of a repository in the cache, with the other arguments.
+    """Returns the result of the function `model` in the hubconf.py of a folder (source="local"), or of a repository in the cache, called with `args`
+    and `kwargs`.
 
     NotImplementedError: the repository would have to be downloaded. RuntimeError: there is no such function.
     """
@@ -87,12 +89,13 @@ def load(repo_or_dir, model, *args, source="github", trust_repo="check", force_r
 
 
 def download_url_to_file(url, dst, hash_prefix=None, progress=True):
-    """NotImplementedError: nothing is downloaded."""
+    """Raises NotImplementedError, because nothing is downloaded."""
     raise NotImplementedError(f"hub: nothing is downloaded; get {url} by other means and put it at {dst}")
 
 
 def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False):
-    """gradus.load of the file of that name in model_dir, which is get_dir()/checkpoints. NotImplementedError: it is not there."""
+    """Returns gradus.load of the file with the URL's name in model_dir, which defaults to get_dir()/checkpoints. NotImplementedError: the file
+    does not exist, and nothing is downloaded."""
     import gradus
 
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir

@@ -1,7 +1,7 @@
-"""TorchScript: there is none. Functions and modules run as the Python they are.
+"""The functions of torch.jit. There is no TorchScript, so functions and modules run as ordinary Python.
 
-``script`` and ``trace`` give back what they get and say so once, so programs that script their models still run. Nothing is compiled or can be saved as
-a program: ``save`` and ``load`` raise NotImplementedError.
+``script`` and ``trace`` return their argument unchanged and warn once, so programs that script their models still run. A compiled program cannot be
+saved or loaded: ``save`` and ``load`` raise NotImplementedError.
 """
 import builtins
 import contextlib
@@ -26,45 +26,45 @@ def _say_once(name):
 
 
 class Error(RuntimeError):
-    """Never raised."""
+    """Never raised, because there is no TorchScript."""
 
 
 class ScriptWarning(Warning):
-    """Never given: a category for filters."""
+    """A warning category for filters. It is never issued."""
 
 
 class TracerWarning(Warning):
-    """Never given: a category for filters."""
+    """A warning category for filters. It is never issued."""
 
     @staticmethod
     def ignore_lib_warnings():
-        """Nothing."""
+        """Does nothing."""
 
 
 class TracingCheckError(Exception):
-    """Never raised."""
+    """Never raised, because there is no TorchScript."""
 
 
 class ScriptModule(nn.Module):
-    """A Module: to inherit from as PyTorch's programs do."""
+    """A Module, for programs that inherit from ScriptModule."""
 
 
 RecursiveScriptModule = TopLevelTracedModule = ScriptModule
 
 
 class ScriptFunction:
-    """No function is one."""
+    """The class of scripted functions in PyTorch. Nothing is an instance of it."""
 
 
 class CompilationUnit:
-    """NotImplementedError: no source is compiled."""
+    """Raises NotImplementedError, because no source code is compiled."""
 
     def __init__(self, lang=None, _frames_up=0):
         raise NotImplementedError("jit.CompilationUnit: there is no TorchScript")
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """Returns the function, class or module itself; it warns once. Raises TypeError for what cannot be called.
+    """Returns the function, class or module unchanged, and warns once. Raises TypeError if `obj` is not callable.
 
     >>> with warnings.catch_warnings(action="ignore"):
     ...     double = script(lambda x: 2 * x)
@@ -78,17 +78,17 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
 
 
 def script_if_tracing(fn):
-    """Returns the function itself."""
+    """Returns the function unchanged."""
     return fn
 
 
 def script_method(fn):
-    """Returns the method itself."""
+    """Returns the method unchanged."""
     return fn
 
 
 def trace(func, example_inputs=None, *args, **kwargs):
-    """Returns the function or module itself; it is not run with the examples. It warns once."""
+    """Returns the function or module unchanged, and warns once. The example inputs are not used. TypeError: `func` is not callable."""
     if not callable(func):
         raise TypeError(f"trace() expects a function or a module, not {type(func).__name__}")
     _say_once("trace")
@@ -96,49 +96,50 @@ def trace(func, example_inputs=None, *args, **kwargs):
 
 
 def trace_module(mod, inputs, *args, **kwargs):
-    """Returns the module itself; it warns once."""
+    """Returns the module unchanged, and warns once."""
     return trace(mod)
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True, preserve_parameters=False):
-    """Returns the module itself, which must be in evaluation mode."""
+    """Returns the module unchanged. RuntimeError: it is not in evaluation mode."""
     if mod.training:
         raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
     return mod
 
 
 def optimize_for_inference(mod, other_methods=None):
-    """Returns the module itself, in evaluation mode."""
+    """Sets the module to evaluation mode and returns it."""
     return mod.eval()
 
 
 def save(m, f, _extra_files=None):
-    """NotImplementedError: programs are not saved."""
+    """Raises NotImplementedError, because there are no compiled programs to save."""
     raise NotImplementedError("jit.save: there is no TorchScript; save m.state_dict() with gradus.save")
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
-    """NotImplementedError: programs are not loaded."""
+    """Raises NotImplementedError, because compiled programs cannot be loaded."""
     raise NotImplementedError("jit.load: there is no TorchScript; load a state_dict with gradus.load")
 
 
 def ignore(drop=False, **kwargs):
-    """Returns the function itself, as a decorator with arguments or without."""
+    """Returns the function unchanged. Can be used as a decorator with or without arguments."""
     return drop if callable(drop) else lambda fn: fn
 
 
 def unused(fn):
-    """Returns the function itself."""
+    """Returns the function unchanged."""
     return fn
 
 
 def export(fn):
-    """Returns the function itself."""
+    """Returns the function unchanged."""
     return fn
 
 
 def _overload(fn):
-    """Returns the function itself. Libraries decorate with it the declarations of further signatures, which the definition after them replaces."""
+    """Returns the function unchanged. Libraries use it as a decorator for declarations of further signatures. A definition without the decorator
+    follows and replaces them."""
     return fn
 
 
@@ -146,7 +147,7 @@ _overload_method = _overload
 
 
 def interface(obj):
-    """Returns the class itself."""
+    """Returns the class unchanged."""
     return obj
 
 
@@ -160,19 +161,19 @@ def annotate(the_type, the_value):
 
 
 class Attribute:
-    """A value with a type: in a module both stay as they are."""
+    """Holds a value and its type, and has no effect on the program."""
 
     def __init__(self, value, type):
         self.value, self.type = value, type
 
 
 def isinstance(obj, target_type):
-    """Returns the built-in isinstance, for classes and tuples of classes."""
+    """Returns the result of the built-in isinstance. `target_type` is a class or a tuple of classes."""
     return builtins.isinstance(obj, target_type)
 
 
 def fork(func, *args, **kwargs):
-    """Returns a Future with the result of func(*args, **kwargs), which has been called.
+    """Calls func(*args, **kwargs) at once, and returns a Future with the result.
 
     >>> wait(fork(lambda x: x + 1, 2))
     3
@@ -183,12 +184,12 @@ def fork(func, *args, **kwargs):
 
 
 def wait(future):
-    """Returns the result of a Future."""
+    """Waits for a Future and returns its result."""
     return future.wait()
 
 
 class _Nothing:
-    """A context manager that changes nothing."""
+    """Context manager without effect."""
 
     def __init__(self, *args):
         pass
@@ -205,38 +206,38 @@ optimized_execution = strict_fusion = _Nothing
 
 @contextlib.contextmanager
 def fuser(name):
-    """A context manager that changes nothing. ValueError: PyTorch has no fuser of that name."""
+    """Context manager without effect. ValueError: PyTorch has no fuser of that name."""
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
         raise ValueError(f"unrecognized fuser option (name: {name})")
     yield
 
 
 def set_module(obj, mod):
-    """Says that an object belongs to a module, by its name."""
+    """Sets obj.__module__ to the name `mod`."""
     utils.set_module(obj, mod)
 
 
 def set_fusion_strategy(strategy):
-    """Returns an empty list: nothing is fused."""
+    """Returns an empty list, because operators are not fused."""
     return []
 
 
 def enable_onednn_fusion(enabled):
-    """Nothing."""
+    """Does nothing, because there is no TorchScript."""
 
 
 def onednn_fusion_enabled():
-    """False."""
+    """Returns False, because there is no TorchScript."""
     return False
 
 
 def is_scripting():
-    """False."""
+    """Returns False, because there is no TorchScript."""
     return False
 
 
 def is_tracing():
-    """False."""
+    """Returns False, because there is no TorchScript."""
     return False
 
 

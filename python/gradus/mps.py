@@ -1,4 +1,5 @@
-"""There is no Metal here. Questions are answered; what would need a device raises RuntimeError.
+"""The functions of torch.mps. Apple's Metal is not supported. Queries return the values of a machine without it, and functions that need a device
+raise RuntimeError.
 
 >>> is_available(), device_count()
 (False, 0)
@@ -12,33 +13,33 @@ def _refuse(what):
 
 
 def is_available():
-    """False."""
+    """Returns False, because Metal is not supported."""
     return False
 
 
 def device_count():
-    """Returns 0."""
+    """Returns 0, because Metal is not supported."""
     return 0
 
 
 def manual_seed(seed):
-    """Nothing: there is no generator to seed."""
+    """Does nothing, because there is no Metal device."""
 
 
 def seed():
-    """Nothing: there is no generator to seed."""
+    """Does nothing, because there is no Metal device."""
 
 
 def synchronize():
-    """Raises RuntimeError."""
+    """Raises RuntimeError, because there is no Metal device."""
     _refuse("deviceSynchronize")
 
 
 def empty_cache():
-    """Raises RuntimeError."""
+    """Raises RuntimeError, because there is no Metal device."""
     _refuse("emptyCache")
 
 
 def current_allocated_memory():
-    """Raises RuntimeError."""
+    """Raises RuntimeError, because there is no Metal device."""
     _refuse("getCurrentAllocatedMemory")

@@ -1,4 +1,4 @@
-"""ONNX: programs cannot be exported. Importing it works; export() says so when it is called."""
+"""The functions of torch.onnx. Models cannot be exported. The module can be imported, and export() raises NotImplementedError."""
 import contextlib
 from enum import Enum
 
@@ -8,7 +8,7 @@ __all__ = ["ExportOptions", "OnnxExporterError", "OperatorExportTypes", "Trainin
 
 
 class OnnxExporterError(RuntimeError):
-    """Never raised."""
+    """Never raised, because models are not exported."""
 
 
 class TrainingMode(Enum):
@@ -18,44 +18,44 @@ class TrainingMode(Enum):
 
 
 class OperatorExportTypes(Enum):
-    """How operators are exported."""
+    """The way in which operators are exported."""
 
     ONNX, ONNX_ATEN, ONNX_ATEN_FALLBACK, ONNX_FALLTHROUGH = range(4)
 
 
 class ExportOptions:
-    """Options that nothing reads."""
+    """Export options, which have no effect."""
 
     def __init__(self, **options):
         self.__dict__.update(options)
 
 
 def export(model, args=(), f=None, **options):
-    """NotImplementedError: a model runs as the Python it is, of which there is no graph to export."""
+    """Raises NotImplementedError, because models run as Python code and there is no graph to export."""
     raise NotImplementedError("onnx.export: models cannot be exported; save a state_dict with gradus.save or gradus.safetensors, and load it into PyTorch to export it there")
 
 
 def dynamo_export(model, *args, **options):
-    """As export."""
+    """Raises NotImplementedError, because models run as Python code and there is no graph to export."""
     return export(model)
 
 
 def is_in_onnx_export():
-    """False."""
+    """Returns False, because models are not exported."""
     return False
 
 
 def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
-    """Nothing: no operator is exported."""
+    """Does nothing, because operators are not exported."""
 
 
 def unregister_custom_op_symbolic(symbolic_name, opset_version):
-    """Nothing: no operator is exported."""
+    """Does nothing, because operators are not exported."""
 
 
 @contextlib.contextmanager
 def select_model_mode_for_export(model, mode):
-    """Inside, the module is in training or evaluation mode, as a TrainingMode says; afterwards in the mode it was in."""
+    """Context manager that sets the module to the training or evaluation mode given by a TrainingMode, and restores the previous mode on exit."""
     training = model.training
     if mode is not TrainingMode.PRESERVE:
         model.train(mode is TrainingMode.TRAINING)

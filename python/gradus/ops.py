@@ -1,4 +1,4 @@
-"""Operators by namespace and name: those that plug-ins define, and in `aten` those of PyTorch.
+"""Gives access to operators by namespace and name: the operators that plug-ins define and, in the namespace `aten`, PyTorch's operators.
 
     >>> import gradus as torch
     >>> torch.ops.load_library("libmylib.so")   # doctest: +SKIP
@@ -12,7 +12,7 @@ from gradus._C import load_library, providers  # noqa: F401
 
 
 class _Namespace:
-    """The operators whose names begin with `name::`, found when they are first named."""
+    """The operators whose names begin with `name::`, looked up on first access."""
 
     def __init__(self, name):
         self.__name__ = name
@@ -29,7 +29,8 @@ class _Namespace:
 
 
 class _Packet:
-    """An operator of PyTorch under its name in `aten`. Its overloads, such as add.Tensor, are the operator itself, which distinguishes them by the arguments."""
+    """An operator of PyTorch under its name in `aten`. An overload, e.g. the attribute Tensor in aten.add.Tensor, is this object itself, because the
+    operator finds the overload from the arguments."""
 
     def __init__(self, name, function):
         self.__name__, self._function = name, function
@@ -47,7 +48,8 @@ class _Packet:
 
 
 class _Aten(_Namespace):
-    """PyTorch's operators. A function of the module takes all overloads; an operator that is no function has its own signature."""
+    """The operators of PyTorch. A name is looked up as a function of the extension, which accepts all overloads, then as a Tensor method, and then as
+    an operator with a single signature."""
 
     def __getattr__(self, name):
         found = None if name.startswith("__") else getattr(_C, name, None) or getattr(_C.Tensor, name, None) or _C._find_op(name)

@@ -1,4 +1,5 @@
-"""Taking over calls of the library: by modes, for all calls of a thread, and by classes with a __torch_function__.
+"""Overrides the library's functions, by a TorchFunctionMode for all calls of a thread, or by the __torch_function__ of a class for calls with objects
+of that class.
 
     >>> from gradus.overrides import TorchFunctionMode
     >>> class Log(TorchFunctionMode):
@@ -28,9 +29,9 @@ __all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_fun
 
 
 class TorchFunctionMode:
-    """A context manager whose __torch_function__ gets every call of this thread that the library would run.
+    """A context manager whose __torch_function__ receives every call of an overridable function in this thread.
 
-    Inside of that method the mode is not asked; calls go to the mode around it, or are run.
+    While that method runs the mode is inactive, so calls go to the next outer mode or are executed.
     """
 
     def __init__(self):
@@ -48,13 +49,13 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args, **kwargs):
-        """Returns the mode cls(*args, **kwargs); it warns, since `with cls(*args, **kwargs)` does the same."""
+        """Returns cls(*args, **kwargs), and warns that `with cls(*args, **kwargs)` does the same."""
         warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
         return cls(*args, **kwargs)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that runs what it gets."""
+    """A TorchFunctionMode that executes every call unchanged."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))
@@ -82,11 +83,11 @@ def _pop_mode_temporarily():
         _push_mode(mode)
 
 
-# ---- Functions that can be taken over --------------------------------------------------------------------------------------------
+# ---- Overridable functions -------------------------------------------------------------------------------------------------------
 
 
 def has_torch_function(relevant_args):
-    """True if a mode is active, or the class of one of the arguments has a __torch_function__ that wants calls.
+    """True if a TorchFunctionMode is active, or if the class of one of the arguments has a __torch_function__ that is not disabled.
 
     >>> has_torch_function((gradus.ones(2), 3))
     False
@@ -95,31 +96,34 @@ def has_torch_function(relevant_args):
 
 
 def has_torch_function_unary(tensor):
-    """has_torch_function of one argument."""
+    """Returns has_torch_function((tensor,))."""
     return has_torch_function((tensor,))
 
 
 def has_torch_function_variadic(*args):
-    """has_torch_function of several arguments."""
+    """Returns has_torch_function(args)."""
     return has_torch_function(args)
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Returns the result of the mode, or of the first of the relevant arguments whose __torch_function__ does not return NotImplemented, for public_api(*args, **kwargs).
+    """Returns the result of __torch_function__ for the call public_api(*args, **kwargs). The __torch_function__ of the innermost TorchFunctionMode is
+    called first, then those of the relevant arguments' classes, until one does not return NotImplemented.
 
-    TypeError: all of them return it.
+    TypeError: all of them return NotImplemented.
     """
     return _C._call_override(public_api, tuple(_C._overloaded_among(tuple(relevant_args))), args, kwargs)
 
 
 def _grad_of_overloaded(outputs, inputs, **options):
-    """Returns autograd.grad of outputs and inputs some of whose classes have __torch_function__, which is called instead."""
+    """Returns the result of __torch_function__ for autograd.grad(outputs, inputs, **options). Called if the class of an output or input has that
+    method."""
     relevant = [t for given in (outputs, inputs) for t in (given if isinstance(given, (tuple, list)) else (given,))]
     return handle_torch_function(gradus.autograd.grad, relevant, outputs, inputs, **options)
 
 
 def wrap_torch_function(dispatcher):
-    """Returns a decorator: calls of the decorated function go to the __torch_function__ of an argument that dispatcher(*args, **kwargs) returns.
+    """Returns a decorator that makes a function overridable. dispatcher(*args, **kwargs) returns the arguments whose __torch_function__ may take over
+    a call.
 
     >>> @wrap_torch_function(lambda x: (x,))
     ... def double(x):
@@ -140,7 +144,7 @@ def wrap_torch_function(dispatcher):
 
 
 def is_tensor_like(inp):
-    """True for a Tensor, and an object whose class has a __torch_function__.
+    """True if `inp` is a Tensor, or an object whose class has a __torch_function__.
 
     >>> is_tensor_like(gradus.ones(1)), is_tensor_like([1.0])
     (True, False)
@@ -153,7 +157,7 @@ def is_tensor_like(inp):
 
 @functools.cache
 def _functions():
-    """Returns {namespace: functions that modes get}, and {function: its name}."""
+    """Returns ({namespace: list of overridable functions}, {function: its full name})."""
     found, names = {}, {}
     spaces = {"torch": gradus, "torch.nn.functional": gradus.nn.functional, "torch.nn.init": gradus.nn.init, "torch.Tensor": gradus.Tensor,
               "torch.linalg": gradus.linalg, "torch.fft": gradus.fft, "torch.special": gradus.special}
@@ -177,12 +181,12 @@ def _is_overridable(space, name, function):
 
 
 def get_overridable_functions():
-    """Returns {namespace: the functions in it that can be taken over}; a property of Tensor is a namespace, whose function is its __get__."""
+    """Returns {namespace: list of overridable functions}. A property of Tensor is a namespace whose function is the __get__ of the property."""
     return _functions()[0]
 
 
 def resolve_name(f):
-    """Returns the name by which users call a function; None if it cannot be taken over.
+    """Returns the full name of a function, as users call it, or None if it is not overridable.
 
     >>> resolve_name(gradus.add), resolve_name(gradus.Tensor.add), resolve_name(print)
     ('torch.add', 'torch.Tensor.add', None)
@@ -191,7 +195,8 @@ def resolve_name(f):
 
 
 def _counterpart(func):
-    """Returns the function of Gradus with the name of a function of PyTorch, which was called with tensors of Gradus."""
+    """Returns the function of Gradus that has the same name as `func`, a function of PyTorch that was called with tensors of Gradus. TypeError:
+    there is none."""
     theirs = sys.modules.get("torch.overrides")
     name = None if theirs is None else theirs.resolve_name(func)
     found = functools.reduce(lambda space, part: getattr(space, part, None), name.split(".")[1:], gradus) if name else None
@@ -201,7 +206,7 @@ def _counterpart(func):
 
 
 def is_tensor_method_or_property(func):
-    """True for a method of Tensor, and the __get__ of a property.
+    """True if `func` is a method of Tensor or the __get__ of a property of Tensor.
 
     >>> is_tensor_method_or_property(gradus.Tensor.add), is_tensor_method_or_property(gradus.add)
     (True, False)
@@ -209,7 +214,8 @@ def is_tensor_method_or_property(func):
     return func in get_overridable_functions()[gradus.Tensor] or func.__name__ == "__get__"
 
 
-# Functions that do not look for __torch_function__: state of the library, files, types, and functions that make tensors of other objects.
+# Names of functions that never call __torch_function__: functions for state of the library, files and types, and functions that create tensors from
+# other objects.
 _IGNORED = ("are_deterministic_algorithms_enabled", "compile", "from_dlpack", "from_numpy", "get_default_device", "get_default_dtype", "get_num_interop_threads",
             "get_num_threads", "get_printoptions", "get_rng_state", "is_anomaly_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled",
             "is_grad_enabled", "is_inference_mode_enabled", "is_storage", "is_tensor", "load", "manual_seed", "promote_types", "result_type", "save", "seed",
@@ -223,17 +229,17 @@ def _ignored():
 
 
 def get_ignored_functions():
-    """Functions that can not be taken over."""
+    """Returns the set of functions that are not overridable."""
     return set(_ignored())
 
 
 def get_default_nowrap_functions():
-    """Reads of Tensor's properties whose result a subclass's __torch_function__ leaves as it is."""
+    """Returns the set of property getters of Tensor whose results Tensor.__torch_function__ does not convert to the subclass."""
     return {getattr(gradus.Tensor, name).__get__ for name in ("_base", "grad", "_grad") if hasattr(gradus.Tensor, name)}
 
 
 def get_testing_overrides():
-    """Returns {function: a function of the same parameters}, for all that can be taken over."""
+    """Returns {function: a dummy function that accepts all arguments and returns -1} for all overridable functions."""
     return {function: lambda *args, **kwargs: -1 for functions in get_overridable_functions().values() for function in functions}
 
 

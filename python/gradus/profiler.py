@@ -1,7 +1,7 @@
-"""A profiler of the calls that a thread makes: how often each operator ran, and for how long.
+"""A profiler, which records how often each operator is called by a thread and how long the calls take.
 
-It is a mode that takes over the calls (gradus.overrides) and times them. What an operator calls inside of the library, backward passes among it, counts as that
-call. There are no other activities than those of the cpu.
+The profiler is a TorchFunctionMode (gradus.overrides), which receives every call of a thread and measures the call's time. Work inside of the
+library, including backward passes, counts for the call that started it. Only CPU activity exists.
 """
 import functools
 import json
@@ -17,19 +17,19 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", 
 
 
 class ProfilerActivity(Enum):
-    """The kinds of activity that are recorded: those of the CPU alone."""
+    """The kinds of activity. Only CPU activity is recorded."""
 
     CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
 
 
 class ProfilerAction(Enum):
-    """The action of a schedule for a step."""
+    """The action that a schedule returns for a step."""
 
     NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
 
 
 def supported_activities():
-    """Returns the activities that can be recorded: those of the CPU.
+    """Returns the set of activities that can be recorded, which contains only the CPU.
 
     >>> supported_activities() == {ProfilerActivity.CPU}
     True
@@ -38,12 +38,13 @@ def supported_activities():
 
 
 def kineto_available():
-    """False."""
+    """Returns False, because PyTorch's Kineto library is not used."""
     return False
 
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
-    """Returns the action for each step: after skip_first steps cycles of `wait` idle ones, `warmup` and `active` recorded ones; `repeat` cycles, or no end for 0.
+    """Returns a function that maps a step number to a ProfilerAction. After `skip_first` steps there are cycles of `wait` idle steps, `warmup` steps
+    and `active` recorded steps. There are `repeat` cycles, or infinitely many if it is 0.
 
     >>> plan = schedule(wait=1, warmup=1, active=2)
     >>> [plan(step).name for step in range(5)]
@@ -71,7 +72,8 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
 
 
 class _Event:
-    """One call, or one record_function: its name, and when it began and ended, in nanoseconds."""
+    """One recorded call of an operator, or one record_function block. `begin` and `end` are times in nanoseconds. `depth` is the number of events
+    around this one."""
 
     def __init__(self, name, begin, end, depth):
         self.name = self.key = name
@@ -80,32 +82,32 @@ class _Event:
 
     @property
     def cpu_time_total(self):
-        """Microseconds from beginning to end."""
+        """Returns the time from beginning to end in microseconds."""
         return (self.end - self.begin) / 1000
 
     @property
     def self_cpu_time_total(self):
-        """Microseconds without those of calls inside."""
+        """Returns the time in microseconds without the time of nested events."""
         return self.cpu_time_total - self.children_time / 1000
 
 
 class _Average:
-    """All calls of one name."""
+    """The sum of the times, and the number, of all events of one name."""
 
     def __init__(self, key):
         self.key, self.count, self.cpu_time_total, self.self_cpu_time_total = key, 0, 0.0, 0.0
 
     @property
     def cpu_time(self):
-        """Microseconds of a call, on average."""
+        """Returns the average time of a call in microseconds."""
         return self.cpu_time_total / self.count
 
 
 class _Events(list):
-    """The events that were recorded."""
+    """A list of recorded events or of averages."""
 
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None, top_level_events_only=False):
-        """Returns the events, or averages, as text; those with the largest `sort_by` first."""
+        """Returns the events or averages as a text table, sorted by the attribute `sort_by` in descending order."""
         rows = sorted(self, key=lambda row: -getattr(row, sort_by)) if sort_by and all(hasattr(row, sort_by) for row in self) else list(self)
         total = sum(row.self_cpu_time_total for row in self)
         columns = ["Name", "Self CPU %", "Self CPU", "CPU total", "CPU time avg", "# of Calls"]
@@ -120,7 +122,7 @@ class _Events(list):
         return self.table()
 
     def total_average(self):
-        """Returns the sum of all events as one event."""
+        """Returns the sum of all events as one average."""
         average = _Average("Total")
         for event in self:
             average.count += getattr(event, "count", 1)
@@ -134,7 +136,7 @@ def _readable(microseconds):
 
 
 class _Recorder(TorchFunctionMode):
-    """The mode that times calls."""
+    """The TorchFunctionMode that measures the time of calls."""
 
     def __init__(self):
         super().__init__()
@@ -159,11 +161,11 @@ class _Recorder(TorchFunctionMode):
             self.finish()
 
 
-_recorders = []  # the recorders that are active, the innermost last
+_recorders = []  # active recorders, the innermost last
 
 
 class record_function:
-    """A with block, or a function that it decorates, as an event of its own.
+    """Context manager and decorator that records a block of code, or the calls of a function, as an event.
 
     >>> with profile() as prof, record_function("block"):
     ...     x = gradus.ones(3) + 1
@@ -194,10 +196,10 @@ class record_function:
 
 
 class profile:
-    """Records the calls of this thread inside of a with block.
+    """Context manager that records the calls of this thread.
 
-    With a schedule, step() goes on to its next step; on_trace_ready(self) is called after the last recorded step of a cycle. Without one everything is recorded, and it
-    is called at the end. Shapes, memory, stacks and flops are not recorded.
+    Without a schedule everything is recorded, and on_trace_ready(self) is called at the end. With a schedule, step() goes on to the next step, and
+    on_trace_ready(self) is called after the last recorded step of each cycle. Shapes, memory, stacks and flops are not recorded.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
@@ -207,7 +209,7 @@ class profile:
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.on_trace_ready, self.step_num = on_trace_ready, 0
         self._is_scheduled, self._recorder, self._events = schedule is not None, None, []
-        self._ends_a_cycle = False  # the next recorded step begins a new list of events
+        self._ends_a_cycle = False  # True if the next recorded step starts a new list of events
 
     def __enter__(self):
         self.start()
@@ -217,22 +219,23 @@ class profile:
         self.stop()
 
     def start(self):
-        """Begins the first step."""
+        """Starts the first step."""
         self._enter_step()
 
     def stop(self):
-        """Ends the last step."""
-        recording = self._leave_step()
-        if recording and self.on_trace_ready is not None and not self._was_saved():
+        """Ends the last step. If that step was recorded, calls on_trace_ready(self)."""
+        if self._leave_step() and self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
     def step(self):
-        """Ends a step and begins the next."""
+        """Ends the current step and starts the next one. If a schedule has marked the ended step as the last recorded one of a cycle, calls
+        on_trace_ready(self), with step_num already increased."""
         self._leave_step()
-        if self._is_scheduled and self._was_saved() and self.on_trace_ready is not None:
-            self.on_trace_ready(self)
-        self._ends_a_cycle = self._ends_a_cycle or self._was_saved()
+        was_saved = self._was_saved()
+        self._ends_a_cycle = self._ends_a_cycle or was_saved
         self.step_num += 1
+        if was_saved and self.on_trace_ready is not None:
+            self.on_trace_ready(self)
         self._enter_step()
 
     def _was_saved(self):
@@ -249,7 +252,7 @@ class profile:
                 self._recorder.begin(f"ProfilerStep#{self.step_num}")
 
     def _leave_step(self):
-        """True if the step has been recorded."""
+        """Ends the current step. Returns True if it has been recorded."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return False
@@ -261,11 +264,11 @@ class profile:
         return True
 
     def events(self):
-        """Returns all events, in the order in which they began."""
+        """Returns the list of all events, sorted by the time at which they began."""
         return _Events(self._events)
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Events of the same name as one. Its table() is text.
+        """Returns a list with the sum of the events of each name. table() of that list returns a text.
 
         >>> with profile() as prof:
         ...     x = gradus.ones(3) * 2 * 3
@@ -281,23 +284,23 @@ class profile:
         return _Events(found.values())
 
     def export_chrome_trace(self, path):
-        """Writes the events as JSON, which chrome://tracing and Perfetto read."""
+        """Writes the events to a JSON file, which chrome://tracing and Perfetto can read."""
         events = [{"ph": "X", "cat": "cpu_op", "name": event.name, "pid": os.getpid(), "tid": 0, "ts": event.begin / 1000, "dur": event.cpu_time_total} for event in self._events]
         with open(path, "w") as file:
             json.dump({"schemaVersion": 1, "traceEvents": events}, file)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """NotImplementedError: stacks are not recorded."""
+        """Raises NotImplementedError, because stacks are not recorded."""
         raise NotImplementedError("profile.export_stacks: stacks are not recorded")
 
     def add_metadata(self, key, value):
-        """Nothing: traces have no metadata."""
+        """Does nothing, because traces have no metadata."""
 
     add_metadata_json = preset_metadata_json = add_metadata
 
 
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
-    """Returns a function for on_trace_ready that writes a trace into the folder."""
+    """Returns a function for on_trace_ready that writes a trace into the folder `dir_name`. NotImplementedError: `use_gzip` is true."""
     if use_gzip:
         raise NotImplementedError("tensorboard_trace_handler: traces are not compressed")
 

@@ -1,4 +1,4 @@
-"""Points that fill the unit cube more evenly than random ones: the Sobol sequence."""
+"""Draws points of the Sobol sequence, which fill the unit cube more evenly than random points."""
 import gradus
 
 __all__ = ["SobolEngine"]
@@ -10,7 +10,7 @@ class SobolEngine:
     Args:
         dimension (int): the number of coordinates of a point, from 1 to 21201.
         scramble (bool, optional): scrambles the points by random lower triangular matrices of bits and random shifts (Owen, 1995).
-        seed (int, optional): the seed of those bits; without it the default generator draws them.
+        seed (int, optional): the seed for the random bits. By default the default generator draws them.
 
     >>> SobolEngine(dimension=2).draw(3)
     tensor([[0.0000, 0.0000],
@@ -35,7 +35,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self):
-        """Scrambles the direction numbers; returns the first point."""
+        """Scrambles the direction numbers in place. Returns the first point, as one integer of MAXBIT bits for each dimension."""
         generator = None if self.seed is None else gradus.Generator().manual_seed(self.seed)
         bits = gradus.randint(2, (self.dimension, self.MAXBIT), generator=generator, dtype=gradus.int64, device="cpu")
         matrices = gradus.randint(2, (self.dimension, self.MAXBIT, self.MAXBIT), generator=generator, dtype=gradus.int64, device="cpu").tril()
@@ -43,7 +43,7 @@ class SobolEngine:
         return bits @ 2**gradus.arange(self.MAXBIT, device="cpu")
 
     def draw(self, n=1, out=None, dtype=None):
-        """Returns the next n points, as a tensor of sizes (n, dimension); dtype defaults to the default dtype.
+        """Returns the next `n` points, as a tensor of shape (n, dimension). `dtype` defaults to the default dtype.
 
         >>> SobolEngine(1).fast_forward(1).draw(3).flatten().tolist()
         [0.5, 0.75, 0.25]
@@ -61,7 +61,8 @@ class SobolEngine:
         return points if out is None else out.resize_as_(points).copy_(points)
 
     def draw_base2(self, m, out=None, dtype=None):
-        """Returns the next 2^m points. ValueError unless the points drawn so far, with these, are a power of 2, where they are most even."""
+        """Returns the next 2^m points, as a tensor of shape (2^m, dimension). ValueError: the total number of drawn points would not be a power of
+        2, for which the points are distributed most evenly."""
         n = 2**m
         total = self.num_generated + n
         if total & (total - 1) != 0:
@@ -71,13 +72,13 @@ class SobolEngine:
         return self.draw(n=n, out=out, dtype=dtype)
 
     def reset(self):
-        """Starts again with the first point; returns the engine."""
+        """Restarts the sequence at its first point. Returns the engine."""
         self.quasi.copy_(self.shift)
         self.num_generated = 0
         return self
 
     def fast_forward(self, n):
-        """Skips n points; returns the engine."""
+        """Skips the next `n` points. Returns the engine."""
         begins = self.num_generated == 0
         gradus._sobol_engine_ff_(self.quasi, n - begins, self.sobolstate, self.dimension, self.num_generated - (not begins))
         self.num_generated += n

@@ -1,4 +1,4 @@
-"""The state of the default random number generator, which gives PyTorch's numbers for the same seed."""
+"""Functions for the default random number generator, which returns the numbers of PyTorch's CPU generator for equal seeds."""
 import contextlib
 
 from gradus._C import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -8,12 +8,12 @@ __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "ma
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True, device_type="cuda"):
-    """Restores the state of the generator at the end of the block.
+    """Context manager that restores the state of the default generator at the end of the block.
 
     Args:
-        devices (iterable, optional): only None or empty; there are no others than the cpu.
-        enabled (bool): False makes this do nothing.
-        device_type (str): accepted for PyTorch's sake.
+        devices (iterable, optional): must be None or empty, because only the CPU has a generator. AssertionError otherwise.
+        enabled (bool): if False, the context manager has no effect.
+        device_type (str): has no effect.
 
     >>> import gradus
     >>> _ = gradus.manual_seed(0)

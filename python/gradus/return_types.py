@@ -1,4 +1,4 @@
-"""The classes of results with names, such as that of max along a dimension. Each is made when it is first asked for."""
+"""Provides the named tuple classes of results, such as the one of max along a dimension. Each class is created on first access."""
 import gradus
 
 _CALLS = {

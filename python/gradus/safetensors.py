@@ -1,7 +1,7 @@
-"""Tensors by name in safetensors files, with the functions of the package ``safetensors.torch``.
+"""Reads and writes tensors in safetensors files, with the functions of the package ``safetensors.torch``.
 
-A file holds names, dtypes, sizes and elements, and text beside them; reading one runs no code. The package reads what is written here, and
-the other way round. C programs have the same files by ``grd_save`` and ``grd_load``.
+A file contains names, dtypes, sizes and elements of tensors, and additional text (metadata). Reading a file runs no code. Files are compatible with
+those of the package safetensors in both directions. C programs read and write them with ``grd_load`` and ``grd_save``.
 
 >>> import gradus
 >>> content = save({"weight": gradus.ones(2, 3)}, metadata={"format": "pt"})
@@ -22,12 +22,12 @@ _DTYPES = {gradus.bool: "BOOL", gradus.uint8: "U8", gradus.int8: "I8", gradus.ui
 
 
 class SafetensorError(RuntimeError):
-    """A file breaks a rule of the format, or the format cannot hold what is to be saved."""
+    """Raised if a file breaks a rule of the format, or if the format cannot represent an object to be saved."""
 
 
 @contextlib.contextmanager
 def _format_errors():
-    """Raises errors of the file format as SafetensorError, the class that programs catch."""
+    """Context manager that converts RuntimeError, which the extension raises for errors of the file format, to SafetensorError."""
     try:
         yield
     except RuntimeError as exception:
@@ -35,12 +35,12 @@ def _format_errors():
 
 
 def _byte_range(tensor):
-    """Returns the addresses that a contiguous tensor's elements begin and end at."""
+    """Returns (begin, end), the addresses of the memory of a contiguous tensor."""
     return tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()
 
 
 def _overlapping(tensors):
-    """Groups of names, each of tensors that share memory."""
+    """Returns lists of names, each with two or more tensors whose memory overlaps."""
     groups, end = [], 0
     for name in sorted((name for name in tensors if tensors[name].numel()), key=lambda name: _byte_range(tensors[name])):
         start, stop = _byte_range(tensors[name])
@@ -53,7 +53,8 @@ def _overlapping(tensors):
 
 
 def _check(tensors):
-    """Raises the errors of the package safetensors for tensors that could not be loaded as they were saved."""
+    """Raises the errors of the package safetensors for tensors that would not be loaded as they were saved: ValueError for wrong types and tensors
+    that are not contiguous, RuntimeError for tensors that share memory."""
     if not isinstance(tensors, dict):
         raise ValueError(f"Expected a dict of [str, torch.Tensor] but received {type(tensors)}")
     for name, tensor in tensors.items():
@@ -76,22 +77,23 @@ def _save(tensors, metadata, path):
 
 
 def save(tensors, metadata=None):
-    """Return the bytes of a file with these tensors.
+    """Returns the bytes of a safetensors file with the given tensors.
 
     Args:
-        tensors (dict): contiguous tensors by name, no two of which share memory.
-        metadata (dict, optional): text by name, to go into the file beside them.
+        tensors (dict): name -> contiguous tensor. No two of them may share memory.
+        metadata (dict, optional): name -> text, stored in the file next to the tensors.
 
-    Raises ValueError for what is no dictionary of contiguous tensors; RuntimeError for tensors that share memory;
-    :class:`SafetensorError`, a RuntimeError, for dtypes that the format does not have.
+    Raises ValueError if `tensors` is not a dict of contiguous tensors; RuntimeError if tensors share memory; :class:`SafetensorError`, a
+    RuntimeError, for dtypes that the format does not have.
     """
     return _save(tensors, metadata, None)
 
 
 def save_file(tensors, filename, metadata=None):
-    """Save tensors to a file, which replaces the one of that name when all of it is on disk.
+    """Saves tensors to a file. An existing file is replaced when all of the new one is on disk.
 
-    Takes and raises what :func:`save` does; OSError, of the class that belongs to its number, for what the system refuses.
+    `tensors` is {name: contiguous tensor}, and `metadata` is {name: text}. ValueError: `tensors` has another form. RuntimeError: tensors share
+    memory, or have a dtype that the format lacks. OSError: an error of the operating system.
 
     >>> import gradus, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -104,9 +106,9 @@ def save_file(tensors, filename, metadata=None):
 
 
 def load(data):
-    """Return the tensors of a file, by name, from its bytes.
+    """Returns {name: tensor} for a safetensors file that is given as bytes.
 
-    Raises :class:`SafetensorError`, a RuntimeError, for bytes that break a rule of the format.
+    Raises :class:`SafetensorError`, a RuntimeError, if the bytes break a rule of the format.
     """
     with _format_errors():
         file = _read_safetensors(bytes(data))
@@ -114,27 +116,27 @@ def load(data):
 
 
 def load_file(filename, device="cpu"):
-    """Return the tensors of a file, by name, on a device.
+    """Returns {name: tensor} for a safetensors file, with the tensors on `device`.
 
-    Raises :class:`SafetensorError`, a RuntimeError, for a file that breaks a rule of the format; FileNotFoundError and other
-    OSErrors for what the system refuses.
+    Raises :class:`SafetensorError`, a RuntimeError, if the file breaks a rule of the format; FileNotFoundError or another OSError for errors of the
+    operating system.
     """
     with safe_open(filename, framework="pt", device=device) as file:
         return file.get_tensors()
 
 
 def _by_offset(file):
-    """Returns the names of a file in the order of its data."""
+    """Returns the names of the tensors in a file, in the order of their data."""
     return sorted(file.names(), key=lambda name: (file.describe(name)[2], file.describe(name)[1].numel()))
 
 
 class safe_open:
-    """An open file, whose tensors are read when they are asked for.
+    """An open safetensors file, whose tensors are read on request. Use it as a context manager.
 
     Args:
-        filename: a path.
-        framework (str): "pt".
-        device (optional): where the tensors go.
+        filename: the path of the file.
+        framework (str): "pt". SafetensorError for another framework.
+        device (optional): the device for the tensors. Defaults to the CPU.
 
     >>> import gradus, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -159,35 +161,36 @@ class safe_open:
         self._file.close()
 
     def keys(self):
-        """Return the names of the tensors, sorted."""
+        """Returns the sorted names of the tensors."""
         return self._file.names()
 
     def offset_keys(self):
-        """Return the names of the tensors in the order in which they lie in the file."""
+        """Returns the names of the tensors in the order of their data in the file."""
         return _by_offset(self._file)
 
     def metadata(self):
-        """Return the text beside the tensors as a dictionary, or None if there is none."""
+        """Returns the metadata of the file as a dict of texts, or None if there are none."""
         return self._file.metadata() or None
 
     def get_tensor(self, name):
-        """Return a new tensor with the elements of that name."""
+        """Reads the tensor `name` and returns it as a new tensor. SafetensorError: there is no such tensor."""
         with _format_errors():
             return self._file.read(name).to(self._device)
 
     def get_tensors(self):
-        """Return all tensors by name."""
+        """Reads all tensors and returns {name: tensor}."""
         return {name: self.get_tensor(name) for name in self.offset_keys()}
 
     def get_slice(self, name):
-        """Return an object that is indexed to get a part of a tensor, and tells its shape and dtype."""
+        """Returns an object for the tensor `name` that reads the tensor when it is indexed, and that has methods for its shape and dtype.
+        SafetensorError: there is no such tensor."""
         if self._file.describe(name) is None:
             raise SafetensorError(f"File does not contain tensor {name}")
         return _Slice(self, name)
 
 
 class _Slice:
-    """A tensor of a file, which is read when it is indexed."""
+    """A tensor in a file, which is read when it is indexed."""
 
     def __init__(self, file, name):
         self._file = file
@@ -197,9 +200,9 @@ class _Slice:
         return self._file.get_tensor(self._name)[index]
 
     def get_shape(self):
-        """Return the sizes as a list."""
+        """Returns the sizes as a list."""
         return list(self._file._file.describe(self._name)[1])
 
     def get_dtype(self):
-        """Return the format's name of the dtype, e.g. "F32"."""
+        """Returns the name of the dtype in the file format, e.g. "F32"."""
         return _DTYPES[self._file._file.describe(self._name)[0]]

@@ -1,4 +1,4 @@
-"""Special functions under the names of torch.special."""
+"""The special functions of torch.special."""
 from gradus._C.special import (airy_ai, bessel_j0, bessel_j1, bessel_y0, bessel_y1, chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v,
                                chebyshev_polynomial_w, digamma, entr, erf, erfc, erfcx, erfinv, exp2, expit, expm1, gammainc, gammaincc, gammaln, hermite_polynomial_h,
                                hermite_polynomial_he, i0, i0e, i1, i1e, laguerre_polynomial_l, legendre_polynomial_p, log1p, log_ndtr, log_softmax, logit, logsumexp,

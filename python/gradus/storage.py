@@ -1,6 +1,6 @@
-"""The bytes that tensors share, and the older storages that count elements of a dtype.
+"""Storages, the memory that tensors share.
 
-UntypedStorage is the storage; TypedStorage is one together with a dtype, and is deprecated, as in PyTorch.
+UntypedStorage is a storage of bytes. TypedStorage is a storage together with a dtype and counts elements; it is deprecated, as in PyTorch.
 """
 import collections.abc
 import warnings
@@ -30,7 +30,7 @@ _has_warned = False
 
 
 def warn_typed_storage_removal(stacklevel=2):
-    """Warns, once in a process, that TypedStorage is deprecated."""
+    """Warns, once in each process, that TypedStorage is deprecated."""
     global _has_warned
     if not _has_warned:
         _has_warned = True
@@ -40,7 +40,8 @@ def warn_typed_storage_removal(stacklevel=2):
 
 
 def converted(tensor, kind):
-    """Returns the elements of a tensor as a TypedStorage of another type: a class, its name or a dtype."""
+    """Returns a TypedStorage with the elements of a tensor converted to `kind`, which is a storage class, the name of one, or a dtype.
+    RuntimeError: `kind` is none of these."""
     if isinstance(kind, str):
         kind = globals().get(kind.rpartition(".")[2])
     dtype = getattr(kind, "dtype", kind)
@@ -60,12 +61,13 @@ def is_storage(obj, /):
 
 
 def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Returns the first elements of a file as a tensor of one dimension, read when they are used.
+    """Returns a 1-d tensor over the first elements of a memory-mapped file.
 
-    shared: what is written to the tensor goes into the file, which is made or lengthened where that is needed; otherwise the file stays as it is.
-    size, dtype: how many elements there are, and of which dtype; the default dtype, unless one is given.
+    shared: if True, writes to the tensor change the file, which is created or enlarged if necessary. Otherwise the file stays unchanged.
+    size: the number of elements.
+    dtype: the dtype of the elements. Defaults to the default dtype.
 
-    OSError when the system refuses the file, RuntimeError when it is shorter.
+    OSError: the file cannot be opened. RuntimeError: the file is too short.
 
     >>> import gradus as torch, os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
@@ -83,13 +85,13 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
 
 
 class TypedStorage:
-    """A storage that counts elements of a dtype. Deprecated: UntypedStorage is the storage that stays.
+    """A storage together with a dtype, which counts elements. Deprecated in favour of UntypedStorage.
 
     Args:
-        size: how many elements, or a sequence of their values; none by default.
-        wrap_storage (UntypedStorage, optional): the bytes, instead of new ones.
-        dtype (torch.dtype, optional): the default dtype, unless wrap_storage is given, which needs one.
-        device (torch.device, optional): the cpu.
+        size: the number of elements, or a sequence of their values. Defaults to 0.
+        wrap_storage (UntypedStorage, optional): an existing storage to use instead of a new one.
+        dtype (torch.dtype, optional): the dtype of the elements. Defaults to the default dtype, but must be given together with wrap_storage.
+        device (torch.device, optional): must be the CPU.
     """
 
     is_sparse = False
@@ -112,22 +114,22 @@ class TypedStorage:
 
     @property
     def device(self):
-        """The device that the elements lie on."""
+        """Returns the device of the elements."""
         return self._untyped_storage.device
 
     @property
     def is_cuda(self):
-        """False: TypedStorage lies on the cpu."""
+        """True if the storage is on a device of type 'cuda', which a plug-in must provide."""
         return self.device.type == "cuda"
 
     @property
     def is_hpu(self):
-        """False: TypedStorage lies on the cpu."""
+        """True if the storage is on a device of type 'hpu', which a plug-in must provide."""
         return self.device.type == "hpu"
 
     @property
     def filename(self):
-        """The path of a file in memory, or the name of shared memory; None otherwise."""
+        """Returns the path of the memory-mapped file or the name of the shared memory, otherwise None."""
         return self._untyped_storage.filename
 
     def _elements(self):
@@ -137,22 +139,22 @@ class TypedStorage:
         return TypedStorage(wrap_storage=untyped, dtype=self.dtype, _internal=True)
 
     def untyped(self):
-        """Returns the storage of the bytes."""
+        """Returns the underlying UntypedStorage."""
         return self._untyped_storage
 
     def __len__(self):
         return len(self._untyped_storage) // self.dtype.itemsize
 
     def size(self):
-        """Returns how many elements there are."""
+        """Returns the number of elements."""
         return len(self)
 
     def nbytes(self):
-        """Returns how many bytes there are."""
+        """Returns the number of bytes."""
         return self._untyped_storage.nbytes()
 
     def element_size(self):
-        """Returns the bytes of an element."""
+        """Returns the number of bytes of an element."""
         return self.dtype.itemsize
 
     def data_ptr(self):
@@ -160,7 +162,7 @@ class TypedStorage:
         return self._untyped_storage.data_ptr()
 
     def get_device(self):
-        """Returns the number of the device, -1 on the cpu."""
+        """Returns the index of the device, which is -1 for the CPU."""
         return self._untyped_storage.get_device()
 
     def _index(self, index):
@@ -178,7 +180,7 @@ class TypedStorage:
         return self._numbers()[self._index(index)].item()
 
     def _numbers(self):
-        """Returns the elements; of a quantized dtype the integers that stand for them."""
+        """Returns a tensor over the elements. For a quantized dtype it contains their integer representation."""
         integers = {_C.qint8: _C.int8, _C.quint8: _C.uint8, _C.qint32: _C.int32}
         return _from_storage(self._untyped_storage, 0, (len(self),), (1,), integers.get(self.dtype, self.dtype))
 
@@ -195,50 +197,50 @@ class TypedStorage:
         return self._numbers().tolist()
 
     def fill_(self, value):
-        """Sets every element; returns the storage."""
+        """Sets every element to `value` and returns the storage."""
         self._numbers().fill_(value)
         return self
 
     def copy_(self, source, non_blocking=None):
-        """Writes the bytes of a storage of the same size; returns the storage."""
+        """Copies the bytes of `source`, a storage of equal size, and returns this storage."""
         self._untyped_storage.copy_(getattr(source, "_untyped_storage", source))
         return self
 
     def resize_(self, size):
-        """Gives the storage another number of elements."""
+        """Changes the number of elements to `size`, keeping the content as far as it fits."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def resizable(self):
-        """True if resize_ can be called."""
+        """True if resize_ can be called, i.e. if the memory is not shared memory and no other object owns it."""
         return self._untyped_storage.resizable()
 
     def clone(self):
-        """Returns a copy."""
+        """Returns a copy of the storage."""
         return self._over(self._untyped_storage.clone())
 
     def cpu(self):
-        """Returns a storage of the same elements on the cpu."""
+        """Returns a storage with equal elements on the CPU, which is the storage itself if it is already there."""
         return self._over(self._untyped_storage.cpu())
 
     def to(self, *, device, non_blocking=False):
-        """Returns a storage of the same elements on another device."""
+        """Returns a storage with equal elements on `device`."""
         return self._over(self._untyped_storage.to(device=device, non_blocking=non_blocking))
 
     def cuda(self, device=None, non_blocking=False):
-        """Returns a storage of the same elements on a device of type 'cuda'."""
+        """Returns a storage with equal elements on a device of type 'cuda', which a plug-in must provide."""
         return self.to(device=_C.device("cuda") if device is None else device)
 
     def hpu(self, device=None, non_blocking=False):
-        """AssertionError: there is no such device."""
+        """Raises AssertionError, because there is no HPU device."""
         raise AssertionError("HPU device module is not loaded")
 
     def share_memory_(self):
-        """Moves the elements to memory that processes share; returns the storage."""
+        """Moves the elements to shared memory, which other processes can use. Returns the storage."""
         self._untyped_storage.share_memory_()
         return self
 
     def is_shared(self):
-        """True if the elements are shared between processes, or those of a file."""
+        """True if the elements are in shared memory or in a memory-mapped file."""
         return self._untyped_storage.is_shared()
 
     @classmethod
@@ -247,19 +249,20 @@ class TypedStorage:
         return TypedStorage(wrap_storage=UntypedStorage._new_shared(size * dtype.itemsize, device=device), dtype=dtype, _internal=True)
 
     def is_pinned(self, device="cuda"):
-        """False: there is no device that would need it."""
+        """Returns False, because there is no device that needs pinned memory."""
         return False
 
     def pin_memory(self, device="cuda"):
-        """RuntimeError: there is no device that would need it."""
+        """Raises RuntimeError, because there is no device that needs pinned memory."""
         return self._untyped_storage.pin_memory(device)
 
     def type(self, dtype=None, non_blocking=False):
-        """Returns the name of the type, 'torch.FloatStorage'; with a type, the elements converted to it."""
+        """Returns the name of the type, e.g. 'torch.FloatStorage'. If `dtype` (a storage class, its name or a dtype) is given, returns a storage
+        with the elements converted to it."""
         return f"torch.{self.pickle_storage_type()}" if dtype is None else converted(self._elements(), dtype)
 
     def pickle_storage_type(self):
-        """Returns the name by which files know the type: 'FloatStorage'."""
+        """Returns the name of the storage's class in files, e.g. 'FloatStorage'. KeyError: no class has this dtype."""
         for name, dtype in _DTYPES.items():
             if getattr(_C, dtype) is self.dtype:
                 return name
@@ -272,7 +275,8 @@ class TypedStorage:
 
     @classmethod
     def from_buffer(cls, *args, **kwargs):
-        """Returns a storage of the bytes of an object with the buffer protocol, as UntypedStorage.from_buffer. dtype is that of the class."""
+        """Returns a storage with a copy of the bytes of an object that has the buffer protocol. The arguments are (buffer, byte_order, count,
+        offset), where byte_order is 'native', 'little' or 'big'. The class or `dtype` gives the dtype."""
         warn_typed_storage_removal(stacklevel=3)
         if cls is not TypedStorage and "dtype" in kwargs:
             raise RuntimeError("from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer")
@@ -281,7 +285,8 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename, shared=False, size=0):
-        """Returns the first elements of a file, as UntypedStorage.from_file."""
+        """Returns a storage over the first `size` elements of a memory-mapped file. If `shared` is true, writes to the storage change the file.
+        RuntimeError: called on TypedStorage itself."""
         warn_typed_storage_removal(stacklevel=3)
         if cls is TypedStorage:
             raise RuntimeError("from_file can only be called on derived classes")
@@ -305,7 +310,7 @@ class TypedStorage:
 
 
 def _check_arguments(function, is_legacy, args, wrap_storage, dtype, device):
-    """Raises an error for arguments that exclude each other."""
+    """Raises an error for an invalid combination of constructor arguments."""
     text = f"{function} received an invalid combination of arguments. Expected one of:{_FORMS[is_legacy]}"
     if is_legacy and (dtype is not None or device is not None):
         raise RuntimeError(f"{text}Keyword argument '{'dtype' if dtype is not None else 'device'}' cannot be specified")
@@ -326,7 +331,7 @@ def _check_arguments(function, is_legacy, args, wrap_storage, dtype, device):
 
 
 def _contents(args, wrap_storage, dtype, device):
-    """Returns the bytes and the dtype that the arguments of a constructor ask for."""
+    """Returns (UntypedStorage, dtype) for the arguments of a storage class's constructor."""
     if wrap_storage is not None:
         return wrap_storage, dtype
     size = args[0] if args else 0
@@ -342,7 +347,8 @@ def _rebuild_typed_storage(untyped, dtype):
 
 
 class _LegacyStorageMeta(type):
-    """The metaclass of FloatStorage and similar classes, which make objects of TypedStorage and have those of their dtype as instances."""
+    """The metaclass of FloatStorage and similar classes. Calling them creates objects of TypedStorage, and isinstance is true for a TypedStorage
+    of their dtype."""
 
     dtype = None
 

@@ -1,11 +1,11 @@
-"""TorchVersion: the type of ``__version__``, a string that compares as a version does."""
+"""Defines TorchVersion, the type of ``__version__``, a string that compares like a version number."""
 from gradus.version import __version__ as _version
 
 __all__ = ["TorchVersion"]
 
 
 def _pattern():
-    """Returns the form of a version number that PEP 440 describes."""
+    """Returns the compiled pattern of version numbers according to PEP 440."""
     import re
 
     return re.compile(r"""
@@ -20,14 +20,14 @@ _PHASES = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "pr
 
 
 def _key(text):
-    """Returns a tuple that sorts as PEP 440 sorts versions; None if the text is not a version."""
+    """Returns a tuple that compares as PEP 440 orders versions, or None if the text is not a version."""
     found = _pattern().fullmatch(text)
     if found is None:
         return None
     release = [int(number) for number in found["release"].split(".")]
     while release and release[-1] == 0:
         release.pop()
-    # A development release without a phase comes before the phases, and a final release after them.
+    # A development release without a phase (alpha, beta, rc) sorts before all phases, and a final release after them.
     if found["pre"] is not None:
         phase = _PHASES[found["pre"].lower()]
     else:
@@ -35,16 +35,16 @@ def _key(text):
     post = -1 if found["post"] is None else int(found["post_implied"] or found["post_number"] or 0)
     dev = float("inf") if found["dev"] is None else int(found["dev_number"] or 0)
     local = found["local"].lower().replace("-", ".").replace("_", ".").split(".") if found["local"] else []
-    # Numbers sort after words, and a longer local part after its beginning.
+    # In the local part of a version (after the +), numbers sort after words, and a longer part sorts after its prefix.
     parts = tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in local)
     return int(found["epoch"] or 0), release, phase, int(found["pre_number"] or 0), post, dev, parts
 
 
 def _text(other):
-    """Returns the version that another object stands for, as a string; None if it stands for none."""
+    """Returns the version that `other` (a str, a packaging.version.Version or a sequence) represents, as a str, or None if it represents none."""
     if isinstance(other, str):
         return str.__str__(other)
-    if hasattr(other, "release"):  # a packaging.version.Version
+    if hasattr(other, "release"):  # it is a packaging.version.Version
         return str(other)
     try:
         return ".".join(str(part) for part in other)
@@ -66,9 +66,9 @@ def _comparison(name):
 
 
 class TorchVersion(str):
-    """A string that compares with strings, tuples and packaging's versions in the order of PEP 440.
+    """A string that compares with strings, tuples and packaging.version.Version in the order of PEP 440.
 
-    Where one side is no version, strings are compared.
+    If one side is not a version, the two are compared as strings.
 
     >>> TorchVersion("1.10.0a") > (1, 2)
     True

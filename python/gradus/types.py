@@ -1,4 +1,4 @@
-"""Names for annotations: what counts as a number, a device, sizes, a file."""
+"""Defines type names for annotations of numbers, devices, sizes and files."""
 import os
 from builtins import bool as _bool
 from builtins import bytes as _bytes

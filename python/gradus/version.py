@@ -1,6 +1,7 @@
-"""Versions: ``__version__`` is that of the PyTorch whose behaviour Gradus has, with Gradus's own behind it; ``gradus`` is Gradus's own.
+"""Defines version numbers. ``__version__`` is the version of PyTorch whose behaviour Gradus follows, with Gradus's own version appended. ``gradus``
+is Gradus's own version.
 
-Gradus is built for no accelerator.
+Gradus is built without support for accelerators, so the versions of their libraries are None.
 """
 from gradus import _C
 

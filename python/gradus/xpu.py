@@ -1,4 +1,5 @@
-"""There are no XPUs here. Questions are answered; what would need a device raises AssertionError.
+"""The functions of torch.xpu. XPUs are not supported. Queries return the values of a machine without them, and functions that need a device raise
+AssertionError.
 
 >>> is_available(), device_count()
 (False, 0)
@@ -14,32 +15,32 @@ def _refuse():
 
 
 def manual_seed(seed):
-    """Nothing: there is no generator to seed."""
+    """Does nothing, because there is no XPU."""
 
 
 def manual_seed_all(seed):
-    """Nothing: there is no generator to seed."""
+    """Does nothing, because there is no XPU."""
 
 
 def empty_cache():
-    """Nothing: no memory is cached on a device."""
+    """Does nothing, because there is no XPU."""
 
 
 def current_device():
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no XPU."""
     _refuse()
 
 
 def set_device(device):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no XPU."""
     _refuse()
 
 
 def synchronize(device=None):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no XPU."""
     _refuse()
 
 
 def get_device_name(device=None):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no XPU."""
     _refuse()

@@ -1,5 +1,5 @@
-"""The parts of ``gradus.serialization``.
+"""Implements ``gradus.serialization``.
 
-``archive`` knows zip files and nothing of tensors; ``rebuild`` makes tensors of what a pickle says; ``globals`` is the closed list;
-``unpickler`` follows it; ``reader`` and ``writer`` are ``load`` and ``save``.
+``archive`` reads and writes zip files and handles no tensors. ``rebuild`` creates tensors from the contents of a pickle. ``globals`` holds the list
+of names that a checkpoint may contain, and ``unpickler`` enforces that list. ``reader`` implements ``load`` and ``writer`` implements ``save``.
 """

@@ -1,6 +1,6 @@
-"""The zip file around a checkpoint: records by name, stored without compression, each beginning at a multiple of 64 bytes.
+"""Reads and writes the zip file of a checkpoint. Its records are stored without compression, each beginning at a multiple of 64 bytes.
 
-Bytes from outside are not trusted: whatever is wrong with them is a RuntimeError.
+Files are not trusted. Every defect of a file raises RuntimeError.
 """
 import contextlib
 import io
@@ -16,30 +16,32 @@ from gradus._C import _open_replacement
 __all__ = ["ArchiveReader", "ArchiveWriter", "replacing"]
 
 ALIGNMENT = 64
-_LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # Signature; version, flags, method, time, date; crc, sizes; lengths of name and extra.
-_PADDING = struct.Struct("<2sH")  # An extra field: its name and how long the rest is.
+# the fields of a record's header in a zip file: signature; version, flags, method, time, date; crc, sizes; lengths of name and extra field
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_PADDING = struct.Struct("<2sH")  # head of an extra field: its name and the number of bytes that follow
 ZIP_MAGIC = b"PK\x03\x04"
 
 
 def _as_bytes(buffer):
-    """Returns any buffer as a one-dimensional memoryview of bytes. memoryview.cast refuses an empty buffer, which is replaced by b""."""
+    """Returns a one-dimensional memoryview of the bytes of any buffer. An empty buffer, which memoryview.cast refuses, is replaced by b""."""
     view = memoryview(buffer)
     return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 class ArchiveWriter:
-    """Writes records to a file object, all below one folder."""
+    """Writes records to a zip file in a file object. The names of all records begin with `folder`."""
 
     def __init__(self, file, folder):
         self._folder = folder
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
 
     def write(self, name, content):
-        """Write ``content``, an object with the buffer protocol, as the record ``name``."""
+        """Writes ``content``, an object with the buffer protocol, as the record ``name``."""
         content = _as_bytes(content)
         info = zipfile.ZipInfo(f"{self._folder}/{name}")
         info.file_size = len(content)
-        # zipfile puts the sizes of a large record into 20 bytes of extra field.
+        # For a large record zipfile writes the sizes into another extra field of 20 bytes, which moves the content. So these bytes count when the
+        # content is aligned.
         large = 20 if len(content) * 1.05 > zipfile.ZIP64_LIMIT else 0
         begin = self._zip.fp.tell() + _LOCAL_HEADER.size + len(info.filename.encode()) + large + _PADDING.size
         padding = -begin % ALIGNMENT
@@ -53,7 +55,8 @@ class ArchiveWriter:
 
 @contextlib.contextmanager
 def replacing(path):
-    """A file to write that takes the place of ``path`` when all is written, and leaves it as it was if anything fails before."""
+    """Context manager that yields a file to write. On success the file atomically replaces ``path``; if an exception is raised ``path`` stays
+    unchanged. RuntimeError: the folder does not exist."""
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
@@ -76,7 +79,8 @@ def _damage_is_an_error():
 
 
 class _Bounded:
-    """A file for zipfile to read. If a damaged directory points outside of the file, it raises the error for a damaged file instead of an OSError."""
+    """A file object for zipfile. If the directory of a damaged zip file points outside of the file, this object raises the error for a damaged file
+    instead of OSError."""
 
     def __init__(self, file, size):
         self._file = file
@@ -95,7 +99,8 @@ class _Bounded:
 
 
 class ArchiveReader:
-    """The records of a checkpoint in a seekable file object; with ``mapped``, storages are parts of a private mapping of the file."""
+    """Reads the records of a checkpoint from a seekable file object. If ``mapped`` is true, the reader makes a private memory mapping of the file,
+    and storages are views of that mapping."""
 
     def __init__(self, file, mapped=False):
         self._file = file
@@ -120,7 +125,8 @@ class ArchiveReader:
             raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
         self._folder = folders[0]
         self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
-        self._left = self._size  # Overlapping records would add up to more than the size of the file.
+        # The number of bytes that may still be read. Only in a hostile file do records overlap and add up to more than the size of the file.
+        self._left = self._size
 
     @property
     def is_mapped(self):
@@ -133,7 +139,8 @@ class ArchiveReader:
         return f"{self._folder}/{name}" in self._records
 
     def size(self, name):
-        """Returns how many bytes a record has; an error if it is not there or cannot be what PyTorch wrote."""
+        """Returns the number of bytes of a record. RuntimeError: there is no such record, or it is compressed or encrypted, which PyTorch never
+        does."""
         info = self._records.get(f"{self._folder}/{name}")
         if info is None:
             raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found")
@@ -142,13 +149,13 @@ class ArchiveReader:
         return info.file_size
 
     def read(self, name):
-        """Returns a record as bytes."""
+        """Returns the content of a record as bytes."""
         content = bytearray(self.size(name))
         self.read_into(name, content)
         return bytes(content)
 
     def read_into(self, name, buffer):
-        """Fill a buffer of the record's size with it, and check its sum."""
+        """Reads a record into a buffer of the record's size, and checks the record's checksum."""
         buffer = _as_bytes(buffer)
         self._left -= self.size(name)
         if self._left < 0:
@@ -160,10 +167,10 @@ class ArchiveReader:
                 if count == 0:
                     raise EOFError(f"{name} ends early")
                 done += count
-            record.read(1)  # At the end of a record its checksum is compared.
+            record.read(1)  # zipfile compares the checksum only when a read reaches the end of the record.
 
     def mapped(self, name):
-        """Returns a record as a part of the mapping; its sum is not checked."""
+        """Returns a memoryview of a record inside the memory mapping. The checksum is not checked."""
         size = self.size(name)
         info = self._records[f"{self._folder}/{name}"]
         with _damage_is_an_error():

@@ -1,7 +1,7 @@
-"""The closed list: every name that a checkpoint may hold, and what it stands for.
+"""Defines the closed list, i.e. all names that a checkpoint may contain, and the objects to which the names refer.
 
-Names are PyTorch's, as in its files. What stands for a function is one of ``rebuild``: it takes what a hostile file gives it, and makes
-values only. Classes and functions of others come in through ``add_safe_globals``.
+The names are those of PyTorch, because PyTorch's files contain them. A function's name refers to a function in ``rebuild``, which accepts arguments
+from a hostile file and creates nothing but values. ``add_safe_globals`` adds classes and functions of a program to the list.
 """
 import functools
 import importlib
@@ -15,7 +15,7 @@ __all__ = ["add_safe_globals", "allowed_by_user", "clear_safe_globals", "dtype_n
 
 _allowed = set()
 
-# PyTorch's storage classes with a dtype. For other dtypes a file has untyped storages.
+# Maps the names of PyTorch's storage classes to dtypes. For other dtypes a file contains untyped storages.
 _STORAGES = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
              "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
              "BoolStorage": "bool", "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64"}
@@ -24,13 +24,13 @@ _DTYPES = (*_STORAGES.values(), "uint16", "uint32", "uint64", "complex32", "floa
 
 @functools.cache
 def storage_dtypes():
-    """Returns {name of a storage: dtype}."""
+    """Returns {name of a storage class: dtype}."""
     return {name: getattr(gradus, dtype) for name, dtype in _STORAGES.items()}
 
 
 @functools.cache
 def dtype_names():
-    """Returns {dtype: name}."""
+    """Returns {dtype: name of the dtype in files}."""
     return {getattr(gradus, name): name for name in _DTYPES}
 
 
@@ -64,17 +64,17 @@ def _names():
     return names
 
 
-# Modules of Gradus whose classes PyTorch has in other modules.
+# Maps a module in Gradus to the module in which PyTorch has the same classes.
 _MODULES = {"gradus._C.nn": "torch.nn.functional", "gradus._C.linalg": "torch._C._linalg", "gradus._C.fft": "torch._C._fft",
             "gradus._C.special": "torch._C._special", "torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
 
 
 def module_in_files(module):
-    """Returns the name of a module in files, where modules of Gradus have PyTorch's names."""
+    """Returns the name under which files refer to a module. Modules of Gradus get the name of the corresponding module of PyTorch."""
     parts = module.split(".")
     if parts[0] != "gradus" or module in _MODULES:
         return _MODULES.get(module, module)
-    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # A name in a private module is exported by the module that encloses it.
+    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # a private module's names are exported by the module around it
     name = ".".join(["torch", *parts[1:private]])
     return _MODULES.get(name, name)
 
@@ -90,18 +90,18 @@ def _user_names(allowed):
 
 
 def allowed_by_user(thing):
-    """True if ``add_safe_globals`` was given this object."""
+    """True if `thing` itself, not just an equal object, was passed to ``add_safe_globals``."""
     return any(thing is entry for entry in _user_names(frozenset(_allowed)).values())
 
 
 def _allowed_here(module, name):
-    """Returns the object of Gradus to which a file refers by PyTorch's name, if the user has allowed it."""
+    """Returns the object of Gradus to which PyTorch's name in a file refers, or None if the user has not allowed that object."""
     found = find_here(module_in_files(module), name) if module.split(".")[0] in ("torch", "gradus") else None
     return found if allowed_by_user(found) else None
 
 
 def find(module, name):
-    """Returns the object that a name in a file refers to. UnpicklingError: the name is not on the list."""
+    """Returns the object to which a name in a file refers. UnpicklingError: the name is not on the closed list of names that a file may contain."""
     full = f"{module}.{name}".replace("__builtin__.", "builtins.", 1)
     found = _names().get(full)
     if found is None and _allowed:
@@ -116,10 +116,11 @@ def find(module, name):
 
 
 def find_any(module, name, find_class):
-    """Returns the object that a name in a file refers to, without a list. Names of PyTorch refer to Gradus's objects; ``find_class`` imports all others."""
+    """Returns the object to which a name in a file refers, also if the name is not on the closed list of names that an untrusted file may contain.
+    PyTorch's names refer to objects of Gradus; ``find_class`` imports all others."""
     if module.split(".")[0] != "torch":
         return find_class(module, name)
-    if (module, name) == ("torch._C", "_VariableFunctionsClass"):  # Classes whose attributes are the functions of the package.
+    if (module, name) == ("torch._C", "_VariableFunctionsClass"):  # a class of PyTorch whose attributes are the functions of torch
         return gradus
     listed = _names().get(f"{module}.{name}")
     if listed is rebuild.rebuild_from_type:
@@ -133,8 +134,9 @@ def find_any(module, name, find_class):
 
 
 def find_here(module, name):
-    """Gradus's own of a name of PyTorch: in the module that is called so, or in a package around it, which exports it. None if there is none."""
-    parts = module.replace("torch._C._", "torch._C.", 1).split(".")  # the modules of functions inside PyTorch's extension
+    """Returns the object of Gradus that corresponds to a name in a module of PyTorch, or None. The name is looked up in Gradus's module of that name,
+    then in the packages around that module, which may export it."""
+    parts = module.replace("torch._C._", "torch._C.", 1).split(".")  # torch._C._linalg, for example, is gradus._C.linalg
     for length in range(len(parts), min(len(parts), 2) - 1, -1):
         try:
             return functools.reduce(getattr, name.split("."), importlib.import_module(".".join(["gradus", *parts[1:length]])))
@@ -144,10 +146,10 @@ def find_here(module, name):
 
 
 def add_safe_globals(safe_globals):
-    """Allow ``load`` to use more classes and functions: what they do when they are called, a file can make them do.
+    """Allows ``load`` to use more classes and functions. A file can then call them with any arguments, so they must be harmless whatever they get.
 
     Args:
-        safe_globals (list): classes and functions, or pairs of one and the name it has in files.
+        safe_globals (list): classes and functions, or pairs of such an object and its full name in files.
 
     >>> class Options:
     ...     pass
@@ -167,17 +169,17 @@ def add_safe_globals(safe_globals):
 
 
 def get_safe_globals():
-    """Returns a list of what ``add_safe_globals`` has allowed."""
+    """Returns a list of all objects that were passed to ``add_safe_globals``."""
     return list(_allowed)
 
 
 def clear_safe_globals():
-    """Take back all that ``add_safe_globals`` has allowed."""
+    """Removes all objects that were passed to ``add_safe_globals``."""
     _allowed.clear()
 
 
 class safe_globals:
-    """Allow classes and functions inside a ``with`` block only.
+    """Context manager that allows ``load`` to use more classes and functions inside the ``with`` block.
 
     >>> class Options:
     ...     pass

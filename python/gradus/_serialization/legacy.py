@@ -1,5 +1,6 @@
-"""The format that PyTorch wrote before version 1.6, and still writes when it is asked to: pickles one after another, namely a magic number, a
-version, facts about the machine, the object and the keys of its storages; then the storages, each behind its number of elements.
+"""Reads and writes the format that PyTorch wrote before version 1.6 and still writes on request. A file consists of pickles, one after another: a
+magic number, a version, the byte order and integer sizes of the machine, the object, and the keys of its storages. Then come the storages, each
+preceded by its number of elements.
 """
 import pickle
 import struct
@@ -17,17 +18,18 @@ _PIECE = 1 << 20
 
 
 def begins_legacy(head):
-    """True if the first bytes of a file are those of a pickle."""
+    """True if a file that begins with the bytes `head` begins with a pickle, as a legacy file does. A zip file does not."""
     return head[:1] == pickle.PROTO
 
 
 def write_head(file, protocol):
+    """Writes the magic number, the version of the format, and the byte order and integer sizes of the machine."""
     for fact in (_MAGIC, _VERSION, _FACTS):
         pickle.dump(fact, file, protocol)
 
 
 def write_storages(file, protocol, storages):
-    """Write the keys of storages, and then each of them; `storages` are pairs of a storage and its number of elements, by key."""
+    """Writes the list of keys and then each storage with its number of elements. `storages` is {key: (storage, number of elements)}."""
     pickle.dump(list(storages), file, protocol)
     for storage, count in storages.values():
         file.write(_COUNT.pack(count))
@@ -44,7 +46,8 @@ def _read_plain(file, size):
 
 
 def read_head(file, size):
-    """Read up to the object. Returns whether its numbers lie in the other byte order. RuntimeError: another magic number or version."""
+    """Reads what precedes the saved object in a file: magic number, version, and facts about the machine that wrote it. Returns True if the byte order
+    of the file differs from that of this machine. Raises RuntimeError if the magic number or the version is wrong."""
     if _read_plain(file, size) != _MAGIC:
         raise RuntimeError("Invalid magic number; corrupt file?")
     version = _read_plain(file, size)
@@ -56,7 +59,8 @@ def read_head(file, size):
 
 
 def copy_storages(file, size, find):
-    """Read what follows the object. find(key, count): where the bytes of a storage with so many elements go."""
+    """Reads the bytes of the storages, which follow the pickled object in the file, and returns the list of the storages' keys. find(key, count)
+    returns the buffer for the bytes of the storage `key`, which has `count` elements."""
     keys = _read_plain(file, size)
     if not isinstance(keys, list):
         raise pickle.UnpicklingError("a list of keys is missing")

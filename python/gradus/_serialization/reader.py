@@ -1,4 +1,4 @@
-"""``load``: an object out of a checkpoint."""
+"""Implements ``load``, which reads an object from a checkpoint."""
 import contextlib
 import functools
 import io
@@ -23,26 +23,25 @@ _TRUE = ("1", "y", "yes", "true")
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
-    """Load an object that ``save`` of Gradus or of PyTorch has written.
+    """Loads an object that ``save`` of Gradus or of PyTorch has written.
 
     Args:
         f: a path, or a file object that can seek. A path that ends with ``.safetensors`` is loaded by
             :func:`gradus.safetensors.load_file`.
-        map_location (optional): where tensors go: a device or its name, a dictionary from names in the file to names here, or
-            ``function(storage, name)``, which returns a storage or None for its usual place.
-        pickle_module (optional): the module whose Unpickler reads the object; only with ``weights_only=False``, which it implies.
-        weights_only (bool, optional): with True, the default, the file can name what is on a closed list and what
-            :func:`gradus.serialization.add_safe_globals` has added to it, and runs no code. **With False it can name and call anything:
-            loading a file then is running a program. Do it for files that you trust only.**
-        mmap (bool, optional): take storages out of a private mapping of the file, which has to be given by its path; pages are read
-            when they are used, and sums are not checked.
+        map_location (optional): the device for the tensors. A device or its name, a dictionary from device names in the file to device names
+            here, or ``function(storage, name)``, which returns the storage on the wanted device, or None for the default.
+        pickle_module (optional): the module whose Unpickler reads the object. It implies ``weights_only=False``.
+        weights_only (bool, optional): if True, the default, the file may only contain names on a closed list, including those added by
+            :func:`gradus.serialization.add_safe_globals`, and runs no code. **If False, the file can name and call anything, so that loading a
+            file means running a program. Use False only for files that you trust.**
+        mmap (bool, optional): if True, storages use a private memory mapping of the file, which must be given as a path. Pages are read on first
+            access, and checksums are not checked.
         pickle_load_args: arguments of the Unpickler, with ``weights_only=False``.
 
-    Raises RuntimeError for a damaged archive, for tensors that reach out of their storage, and for devices that are not there;
-    UnpicklingError (of ``pickle``) for names that are not on the list, for a damaged pickle, and for a file that is no archive; EOFError for an
-    empty file; MemoryError for tensors that are larger than memory; OSError, of the class that belongs to its number
-    (FileNotFoundError, ...), for what the system refuses. With ``weights_only=False`` a pickle, damaged or not, raises whatever it makes Python
-    raise.
+    Raises RuntimeError for a damaged archive, for a tensor that reaches beyond its storage and for a device that does not exist;
+    pickle.UnpicklingError for a name that is not on the list, for a damaged pickle and for a file that is not an archive; EOFError for an empty file;
+    MemoryError for a tensor that does not fit into memory; OSError or a subclass such as FileNotFoundError for an error of the operating system. If
+    ``weights_only=False``, a pickle may raise any exception.
 
     >>> import gradus, io
     >>> file = io.BytesIO()
@@ -51,7 +50,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     >>> gradus.load(file)
     {'x': tensor([0, 1, 2])}
 
-    Whole modules and classes of a program's own are loaded by a caller who trusts the file:
+    Whole modules, and objects of a program's own classes, can be loaded only from a trusted file:
 
     >>> file = io.BytesIO()
     >>> gradus.save(gradus.nn.Linear(3, 2), file)
@@ -80,7 +79,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
 
 def _decide(weights_only, pickle_module):
-    """Returns the argument or its default, which PyTorch's environment variables may change."""
+    """True if the file may only contain names on the closed list: the value of weights_only, or its default, which is True unless a
+    pickle_module is given. PyTorch's environment variables can force True, or make False the default. RuntimeError: both variables are set."""
     forced, opened = (os.environ.get(f"TORCH_FORCE_{name}_LOAD", "0").lower() in _TRUE for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY"))
     if forced and opened:
         raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
@@ -104,7 +104,8 @@ def _check_closed_arguments(pickle_module, pickle_load_args):
 
 
 def _one_device(map_location):
-    """Returns the device for the tensors of a safetensors file, which has no devices of its own."""
+    """Returns the device on which to load the tensors of a safetensors file. Such a file contains no devices, so map_location must be a single
+    device."""
     if map_location is None:
         return "cpu"
     if isinstance(map_location, (str, bytes, gradus.device)):
@@ -178,7 +179,7 @@ def _explain(message):
 
 
 class _Storages:
-    """Makes each storage that a pickle refers to once, so that tensors which shared a storage share it again."""
+    """Creates one storage for all references of a pickle to it, so that tensors that shared a storage share it again."""
 
     def __init__(self, swapped, restore):
         self._swapped = swapped
@@ -187,7 +188,8 @@ class _Storages:
         self._typed = {}
 
     def of_any_kind(self, reference):
-        """Loads a reference that is written as a call, in a pickle that may name any class: old files refer to classes of modules in this way, too."""
+        """Returns the object for a persistent reference in a pickle that may name any class. Old files use such references also for classes of
+        modules."""
         if isinstance(reference, tuple) and len(reference) > 1 and reference[0] == "module":
             return reference[1]
         return self(reference)
@@ -235,7 +237,7 @@ class _ArchiveStorages(_Storages):
 
 
 class _LegacyStorages(_Storages):
-    """The storages of a legacy file, which has the bytes after the pickled object: tensors are made over empty storages, which are filled at the end."""
+    """The storages of a legacy file, in which the bytes follow the pickled object. Tensors are created over storages that are filled at the end."""
 
     def __init__(self, swapped, size, restore):
         super().__init__(swapped, restore)
@@ -272,7 +274,7 @@ class _LegacyStorages(_Storages):
 
 
 def _swap_bytes(content, dtype):
-    """Reverses the order of the bytes of each number. A complex number counts as two."""
+    """Reverses the order of the bytes of each number in `content`, in place. A complex number counts as two numbers."""
     if dtype is None:
         raise RuntimeError("this file is from a machine of the other byte order, with a dtype that its storages do not say")
     width = dtype.itemsize // (2 if dtype.is_complex else 1)
@@ -286,7 +288,8 @@ def _name_of_place(place):
 
 
 def _restorer(map_location):
-    """Returns the function for map_location: from a storage and the name of its device in the file to the storage on a device here. It returns None for the meta device."""
+    """Returns the function(storage, location) that implements map_location. `location` is the storage's device in the file. The function returns
+    the storage on its device here, or None for the meta device."""
     if map_location is None:
         return _restore
     if isinstance(map_location, dict):
@@ -312,7 +315,7 @@ def _restorer(map_location):
 
 
 class _OfTheCaller(Exception):
-    """Carries an exception of the caller's function through the unpickler, which would report other exceptions as a damaged file."""
+    """Carries an exception of the caller's function map_location through the unpickler, which would report any other exception as a damaged file."""
 
 
 def _restore(storage, place):

@@ -1,4 +1,4 @@
-"""Makes values of what a pickle says about them. Arguments come from a file and are checked before anything is made."""
+"""Creates values from their description in a pickle. Arguments come from the file and are checked before anything is created."""
 import pickle
 from collections import Counter, OrderedDict
 
@@ -9,7 +9,7 @@ _MAX = 2**63 - 1
 
 
 class StorageKind:
-    """Returns the dtype in whose elements a storage class of a file counts, or None if it counts bytes."""
+    """A storage class that a file names. The sizes of its storages are in elements of `dtype`, or in bytes if `dtype` is None."""
 
     __slots__ = ("dtype",)
 
@@ -18,7 +18,7 @@ class StorageKind:
 
 
 class TypedStorage:
-    """A storage of a file, and the dtype by which the file counts its elements. One that no tensor is made of is left to the program."""
+    """A storage in a file, and the dtype of its elements. A program sees such an object only if the file contains a storage without a tensor."""
 
     __slots__ = ("_untyped_storage", "dtype")
 
@@ -27,7 +27,7 @@ class TypedStorage:
         self.dtype = dtype
 
     def untyped(self):
-        """Returns the storage as bytes; None on the meta device."""
+        """Returns the untyped storage; None on the meta device."""
         return self._untyped_storage
 
 
@@ -85,7 +85,7 @@ def make_layout(name):
 
 
 def check_key(key, budget=None):
-    """Refuse what could not be hashed in a moment: a file can nest tuples without end."""
+    """Raises UnpicklingError for a key that would take long to hash, because a file can nest tuples without end."""
     budget = budget or [1000]
     budget[0] -= 1
     _expect(budget[0] > 0, "the key of a dictionary or set is nested too deeply")
@@ -103,7 +103,7 @@ def _check_geometry(offset, size, stride):
 
 
 def rebuild_tensor(storage, offset, size, stride, dtype=None):
-    """Returns a view of a storage; refused if it would reach out of it."""
+    """Returns a tensor over a storage. RuntimeError: the tensor would reach beyond the end of the storage."""
     if isinstance(storage, gradus.UntypedStorage):
         storage = TypedStorage(storage, None)
     _expect(isinstance(storage, TypedStorage), "a tensor without a storage")
@@ -116,7 +116,7 @@ def rebuild_tensor(storage, offset, size, stride, dtype=None):
     if needed > len(storage):
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {dtype.itemsize} "
                            f"requiring a storage size of {needed} are out of bounds for storage of size {len(storage)}")
-    if 0 in size:  # Nothing is read, but the product of the other sizes has to be a number.
+    if 0 in size:  # The tensor has no elements, but empty_strided still checks that its sizes do not overflow.
         return gradus.empty_strided(size, stride, dtype=dtype)
     return _from_storage(storage, offset, size, stride, dtype)
 
@@ -133,7 +133,7 @@ def rebuild_tensor_v3(storage, offset, size, stride, requires_grad, backward_hoo
 
 
 def _with_bits(tensor, metadata):
-    """Views a tensor as conjugated or negated where the metadata says that its elements are to be read so."""
+    """Returns the tensor viewed as conjugated or negated if its metadata say so."""
     _expect(metadata is None or isinstance(metadata, dict), "metadata of a tensor")
     if metadata and metadata.get("conj") is True:
         tensor = tensor.conj()
@@ -175,7 +175,7 @@ def rebuild_nested(facts):
 
 
 def rebuild_from_type(function, kind, args, state):
-    """Returns a tensor of a class that a file may name, with attributes of its own."""
+    """Returns a tensor of class `kind`, which must be on the closed list of classes that a file may name, with the attributes in `state`."""
     from gradus._serialization.globals import allowed_by_user
 
     _expect(function in _TENSOR_FUNCTIONS and isinstance(args, tuple), "no function that makes a tensor")
@@ -187,7 +187,7 @@ def rebuild_from_type(function, kind, args, state):
 
 
 def rebuild_from_any_type(function, kind, args, state):
-    """Sets the state of an object from a file that may name any class, by the class's own ``__setstate__``."""
+    """Returns a tensor of class `kind` from a trusted file, which may name any class. The class's own ``__setstate__`` restores the state."""
     tensor = function(*args)
     if type(tensor) is not kind:
         tensor = tensor.as_subclass(kind)
@@ -204,7 +204,7 @@ _TENSOR_FUNCTIONS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, re
 
 
 def _with_attributes(tensor, state):
-    """Sets the attributes that a program had set on the tensor. Attributes of its class are refused, because they may be methods."""
+    """Returns the tensor with the attributes in `state` set. Names that the class already has are refused, because they may be methods."""
     _expect(state is None or type(state) in (dict, OrderedDict), "attributes of a tensor")
     for name, value in (state or {}).items():
         _expect(isinstance(name, str) and not hasattr(type(tensor), name), f"attribute {name!r} of a tensor")

@@ -1,7 +1,8 @@
-"""Two unpicklers: one that can do what checkpoints need and nothing else, and one that runs what the file says.
+"""Defines two unpicklers. ClosedUnpickler can do only what checkpoints need. The unpickler of open_unpickler runs whatever the file says.
 
-The closed one is Python's own, written in Python, with fewer instructions: names come from the closed list, only functions of it are called, and
-only containers and tensors are filled.
+ClosedUnpickler derives from the unpickler of the standard library that is written in Python, and supports fewer pickle instructions. Names come from
+the closed list of names that a checkpoint may contain (globals.py), only functions on that list are called, and only containers and tensors are
+filled.
 """
 import pickle
 import struct
@@ -29,7 +30,8 @@ def _is_one_of(thing, things):
 
 
 class ClosedUnpickler(pickle._Unpickler):
-    """``persistent_load`` is given by a function; it makes storages. ``size``: the bytes of the file, to which copies are limited."""
+    """An unpickler that refuses every name that is not on the closed list (globals.py). The function ``persistent_load`` returns the storage for a
+    reference. ``size`` is the number of bytes of the file and limits the amount of copied data."""
 
     dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _PLAIN}
 
@@ -39,7 +41,7 @@ class ClosedUnpickler(pickle._Unpickler):
         self._left = size
 
     def load(self):
-        """Raises UnpicklingError for what is not allowed or makes no sense."""
+        """Returns the unpickled object. UnpicklingError: the pickle contains something that is not allowed, or is damaged."""
         try:
             return super().load()
         except KeyError as exception:
@@ -60,7 +62,8 @@ class ClosedUnpickler(pickle._Unpickler):
         self.stack[-1] = function(*args)
 
     def _account(self, content):
-        """Raises an error once more bytes are copied than the pickle has, because a small pickle could pass one long text to a function many times."""
+        """Subtracts len(content) from the number of bytes that may still be copied, and raises UnpicklingError if it becomes negative. The limit is
+        the size of the file. Without a limit, a small file could make the unpickler copy one long text many times and so exhaust the memory."""
         self._left -= len(content)
         if self._left < 0:
             raise pickle.UnpicklingError("the pickle copies more than it holds")
@@ -77,7 +80,7 @@ class ClosedUnpickler(pickle._Unpickler):
         state = self.stack.pop()
         target = self.stack[-1]
         if type(target) is OrderedDict:
-            # A state dict has the metadata of its modules in an attribute.
+            # The OrderedDict is a state dict, which keeps metadata of its modules in an attribute.
             if type(state) is not dict or any(type(key) is not str or hasattr(OrderedDict, key) for key in state):
                 raise pickle.UnpicklingError("attributes of an OrderedDict")
             target.__dict__.update(state)
@@ -105,7 +108,7 @@ class ClosedUnpickler(pickle._Unpickler):
         self._fill(dict, self.pop_mark())
 
     def _fill(self, kind, items):
-        """Adds items to the container on top of the stack: a list, a set, or a dictionary, for which keys and values alternate."""
+        """Adds items to the list, set or dictionary on top of the stack. For a dictionary, keys and values alternate."""
         target = self.stack[-1]
         if type(target) is not kind and not (kind is dict and type(target) in (OrderedDict, Counter)):
             raise pickle.UnpicklingError(f"Can only put items into a {kind.__name__}, but got {type(target)}")
@@ -128,7 +131,7 @@ class ClosedUnpickler(pickle._Unpickler):
 
 
 def open_unpickler(pickle_module, file, persistent_load, **arguments):
-    """Returns the unpickler of ``pickle_module``, which imports and calls whatever the file names."""
+    """Returns an unpickler of ``pickle_module`` that imports and calls whatever the file names. Only for trusted files."""
     class OpenUnpickler(pickle_module.Unpickler):
         def find_class(self, module, name):
             return find_any(module, name, super().find_class)

@@ -1,4 +1,4 @@
-"""``save``: an object into a checkpoint that PyTorch reads too."""
+"""Implements ``save``, which writes an object to a checkpoint that PyTorch can read as well."""
 import contextlib
 import io
 import os
@@ -16,19 +16,21 @@ __all__ = ["save"]
 
 
 def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_serialization=True, _disable_byteorder_record=False):
-    """Save an object to a file that ``load`` of Gradus and of PyTorch reads.
+    """Saves an object to a file that ``load`` of Gradus and of PyTorch can read.
 
-    Tensors that share a storage share it again when they are loaded; of a storage, all is saved. A file that is there already is
-    replaced when the new one is complete, and not before.
+    Tensors that share a storage share it again after loading. The whole storage is saved, even if the tensors use only some of it. An existing file
+    is replaced atomically when the new one is complete.
 
     Args:
         obj: tensors, parameters, numbers, text, dtypes, devices, sizes, and containers of them.
-        f: a path, or a file object to write to.
-        pickle_module: only None.
-        pickle_protocol (int): the protocol of the pickle; PyTorch's safe reader knows 2.
-        _use_new_zipfile_serialization (bool): False writes the format that PyTorch had before version 1.6.
+        f: a path, or a writable file object.
+        pickle_module: must be None or the module pickle.
+        pickle_protocol (int): the protocol of the pickle. PyTorch's safe loader reads only protocol 2.
+        _use_new_zipfile_serialization (bool): if False, writes the format of PyTorch before version 1.6.
+        _disable_byteorder_record (bool): if True, the file does not record the byte order.
 
-    Raises RuntimeError if the folder is not there, and what pickle raises for objects it cannot save; then no file has changed.
+    Raises RuntimeError if the folder does not exist, and the exceptions of pickle for objects that cannot be pickled. In both cases no file is
+    changed.
 
     >>> import gradus, io
     >>> file = io.BytesIO()
@@ -80,19 +82,19 @@ def _save(obj, file, folder, protocol, without_byteorder):
 
 
 class _Name:
-    """A global name that is written into the pickle unchecked, because its module may not exist in Gradus."""
+    """A global name that is written into the pickle without a check, because its module may not exist in Gradus."""
 
     def __init__(self, module, name):
         self.module = module
         self.name = name
 
     def __call__(self, *args):
-        """Pickle wants what stands for a function to be callable; who reads the file calls something else."""
+        """Never called. The method exists because pickle requires the function of a reduced object to be callable."""
         raise TypeError(f"{self.module}.{self.name} is only a name")
 
 
 class _Storage:
-    """A storage, the name of the class that the pickle shall give it, and how many of that class's elements it has."""
+    """A storage, the name of its class in the pickle, and its number of elements of that class."""
 
     def __init__(self, storage, kind, count):
         self.storage = storage
@@ -101,20 +103,22 @@ class _Storage:
 
 
 class _Pickler(pickle._Pickler):
-    """The pickler of the standard library that is written in Python, with PyTorch's names for the classes and functions of Gradus."""
+    """A pickler that writes PyTorch's names for the classes and functions of Gradus. It derives from the standard library's pickler in pure Python,
+    whose methods can be overridden."""
 
     def __init__(self, file, protocol, view=()):
         super().__init__(file, protocol)
         self.storages = []
-        self.counts = []  # The number of elements of each storage.
-        self._view = view  # Appended to each reference to a storage, for files with views of storages.
-        self._keys = {}  # keys: addresses of storages; values: their numbers
-        self._kinds = []  # The class as which each storage, by its number, was first seen.
+        self.counts = []  # counts[i] is the number of elements of storages[i]
+        # a tuple that is appended to each reference to a storage: (None,) in a legacy file, whose references have one more field, else ()
+        self._view = view
+        self._keys = {}  # address of a storage -> index in self.storages
+        self._kinds = []  # _kinds[i] is the class with which storages[i] was first seen
         self._names = {}
         self._storage_kinds = {dtype: name for name, dtype in storage_dtypes().items()}
 
     def _name(self, module, name):
-        """Returns one object for each name, so that the pickle can refer back to it."""
+        """Returns the _Name for a name. Equal names give the same object, so that the pickle can refer back to it."""
         return self._names.setdefault((module, name), _Name(module, name))
 
     def _save_name(self, name):
@@ -125,7 +129,7 @@ class _Pickler(pickle._Pickler):
         self.save(self._dtype_name(dtype))
 
     def save_global(self, obj, name=None):
-        """A class or function by its name; those of Gradus have the names of PyTorch's, so that each reads what the other writes."""
+        """Writes a class or function by its name. Classes and functions of Gradus get PyTorch's names, so that both libraries can read the file."""
         name = name or getattr(obj, "__qualname__", obj.__name__)
         module = pickle.whichmodule(obj, name)
         if module.split(".")[0] == "gradus" and find_here(module_in_files(module), name) is obj:
@@ -144,7 +148,8 @@ class _Pickler(pickle._Pickler):
         return "storage", self._name(module, obj.kind), str(self._key(obj)), "cpu", obj.count, *self._view
 
     def _key(self, obj):
-        """Returns the number of a storage. Empty ones have no address to know them by, and nothing to share."""
+        """Returns the index of a storage in self.storages. Empty storages have no address to identify them; they are written separately, which
+        does no harm because they share no memory."""
         address = obj.storage.data_ptr() if len(obj.storage) else None
         key = self._keys.get(address)
         if key is None:
@@ -176,7 +181,7 @@ class _Pickler(pickle._Pickler):
             names = (self._name("torch.nested._internal.nested_tensor", name) for name in ("_rebuild_njt", "NestedTensor"))
             return self._name("torch._tensor", "_rebuild_from_type_v2"), (*names, *tensor.__reduce_ex__(2)[1][2:])
         if type(tensor).__reduce_ex__ not in (gradus.Tensor.__reduce_ex__, gradus.nn.Parameter.__reduce_ex__):
-            return NotImplemented  # the class has its own
+            return NotImplemented  # the class defines its own pickling
         with gradus._C.DisableTorchFunctionSubclass():
             return self._reduce_strided_tensor(tensor)
 
@@ -203,7 +208,7 @@ class _Pickler(pickle._Pickler):
             raise RuntimeError(f"cannot save a tensor of device {tensor.device}: move it to the cpu first")
         tensor = tensor.detach()
         if any(step < 0 for step in stride):
-            tensor = tensor.contiguous()  # PyTorch has no negative strides.
+            tensor = tensor.contiguous()  # copied, because PyTorch has no negative strides
             stride = tensor.stride()
         bits = {name: True for name, is_set in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if is_set}
         metadata = (bits,) if bits else ()

@@ -1,4 +1,4 @@
-"""Mixed precision: autocast computes products in 16 bits, GradScaler keeps their gradients in range.
+"""Mixed precision. autocast computes matrix products in 16 bits, and GradScaler keeps small gradients from becoming 0 in float16.
 
 >>> import gradus
 >>> model = gradus.nn.Linear(3, 2)

@@ -1,4 +1,5 @@
-"""autocast, and its settings. Which operators are cast is a fact of theirs (`autocast` of the schema's entries); src/autograd/autocast.c casts."""
+"""Implements autocast and its settings. The key `autocast` of an operator's entry in schema/ says how the operator's arguments are cast, and
+src/autograd/autocast.c casts them."""
 import collections
 import functools
 import warnings
@@ -9,7 +10,7 @@ from gradus import _C
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled", "set_autocast_dtype",
            "set_autocast_enabled"]
 
-# Settings of absent devices are kept and have no effect.
+# The autocast settings of devices that Gradus does not have. They are only stored and have no effect.
 _enabled = dict.fromkeys(("cuda", "mps", "xpu"), False)
 _dtypes = dict.fromkeys(_enabled, gradus.float16)
 
@@ -22,7 +23,7 @@ def _check_device(device_type):
 
 
 def is_autocast_available(device_type):
-    """True for the names of devices that autocast knows.
+    """True if `device_type` is the name of a device that autocast supports.
 
     >>> is_autocast_available("cpu"), is_autocast_available("abacus")
     (True, False)
@@ -31,7 +32,7 @@ def is_autocast_available(device_type):
 
 
 def is_autocast_enabled(device_type=None):
-    """True inside of ``autocast`` for this device; without one, for cuda.
+    """True inside of ``autocast`` for this type of device, which defaults to "cuda". RuntimeError: `device_type` is not the name of a device.
 
     >>> with autocast("cpu"):
     ...     is_autocast_enabled("cpu")
@@ -43,7 +44,7 @@ def is_autocast_enabled(device_type=None):
 
 
 def set_autocast_enabled(device_type, enabled):
-    """Turn autocast on or off in this thread; ``autocast`` goes back by itself."""
+    """Turns autocast on or off in this thread. In contrast, the context manager ``autocast`` restores the previous setting."""
     _check_device(device_type)
     if device_type == "cpu":
         _C.set_autocast_cpu_enabled(enabled)
@@ -52,7 +53,7 @@ def set_autocast_enabled(device_type, enabled):
 
 
 def get_autocast_dtype(device_type):
-    """Returns the dtype that products and their like are computed in inside of autocast.
+    """Returns the dtype to which autocast casts the arguments of matrix products, convolutions and attention.
 
     >>> get_autocast_dtype("cpu")
     torch.bfloat16
@@ -62,7 +63,7 @@ def get_autocast_dtype(device_type):
 
 
 def set_autocast_dtype(device_type, dtype):
-    """Set the dtype of ``get_autocast_dtype``."""
+    """Sets the dtype that ``get_autocast_dtype`` returns."""
     _check_device(device_type)
     if device_type == "cpu":
         _C.set_autocast_cpu_dtype(dtype)
@@ -71,17 +72,19 @@ def set_autocast_dtype(device_type, dtype):
 
 
 class autocast:
-    """A context and decorator in which products, convolutions and attention are computed in a dtype of 16 bits, and losses in float32.
+    """Context manager and decorator. Inside, matrix products, convolutions and attention are computed in a dtype of 16 bits, and losses in float32.
 
-    Casts are recorded: gradients come back in the dtypes of the parameters. For a device that is absent autocast is disabled, with a warning, as in PyTorch.
+    Casts are recorded for autograd, so gradients have the dtypes of the parameters. For an absent device autocast is disabled with a warning, as in
+    PyTorch.
 
     Args:
         device_type (str): ``"cpu"``, ``"cuda"``, ``"mps"`` or ``"xpu"``.
-        dtype (dtype, optional): ``bfloat16`` or ``float16``; that of ``get_autocast_dtype`` unless given. Others disable it, with a warning.
-        enabled (bool): False turns autocast off inside.
-        cache_enabled (bool, optional): False casts parameters anew in each call.
+        dtype (dtype, optional): ``bfloat16`` or ``float16``. The default is ``get_autocast_dtype(device_type)``. Any other dtype disables autocast
+            with a warning.
+        enabled (bool): if False, turns autocast off inside.
+        cache_enabled (bool, optional): if False, parameters are cast again in every call instead of once.
 
-    Raises ValueError and RuntimeError for what is no device.
+    Raises ValueError if `device_type` is not a str, and RuntimeError if it is not the name of a device.
 
     >>> import gradus
     >>> with autocast("cpu"):
@@ -130,7 +133,7 @@ class autocast:
 
 
 def autocast_decorator(autocast_instance, func):
-    """Returns the function, which runs inside of an autocast."""
+    """Returns a wrapper that calls `func` inside of `autocast_instance`."""
 
     @functools.wraps(func)
     def decorated(*args, **kwargs):
@@ -141,7 +144,8 @@ def autocast_decorator(autocast_instance, func):
 
 
 def _cast(value, device_type, dtype):
-    """Returns the value with its floating tensors on the device cast to dtype, except those of float64. Containers are copied."""
+    """Returns `value`, a tensor or nested containers, with all floating-point tensors on the device cast to `dtype`, except float64 tensors.
+    Containers are copied."""
     if isinstance(value, gradus.Tensor):
         fits = value.is_floating_point() and value.device.type == device_type and value.dtype != gradus.float64
         return value.to(dtype) if fits else value
@@ -153,11 +157,12 @@ def _cast(value, device_type, dtype):
 
 
 def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
-    """Decorate the ``forward`` of an ``autograd.Function``, whose first argument is its context, for use with autocast.
+    """Decorates the ``forward`` of an ``autograd.Function``, whose first argument is ctx, for use with autocast.
 
     Args:
-        device_type (str): the device whose autocast counts.
-        cast_inputs (dtype, optional): inside of autocast, floating tensors are cast to it and ``forward`` runs without autocast.
+        device_type (str): the device whose autocast setting applies.
+        cast_inputs (dtype, optional): if given, inside of autocast floating-point tensor arguments are cast to this dtype, and ``forward`` runs with
+            autocast turned off.
     """
     _check_device(device_type)
     if fwd is None:
@@ -178,7 +183,8 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
 
 
 def custom_bwd(bwd=None, *, device_type):
-    """Decorate the ``backward`` of an ``autograd.Function``: it runs with the autocast that its ``forward``, decorated by ``custom_fwd``, had."""
+    """Decorates the ``backward`` of an ``autograd.Function``, whose ``forward`` is decorated with ``custom_fwd``. ``backward`` then runs with the
+    autocast setting that was active in ``forward``."""
     _check_device(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

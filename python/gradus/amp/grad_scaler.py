@@ -1,4 +1,4 @@
-"""GradScaler: a factor on the loss that keeps small gradients from vanishing in float16."""
+"""Implements GradScaler, which multiplies the loss by a factor so that small gradients do not become 0 in float16."""
 from __future__ import annotations
 
 import warnings
@@ -12,7 +12,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(Enum):
-    """How far an optimizer is in an iteration."""
+    """Progress of an optimizer in an iteration."""
 
     READY = 0
     UNSCALED = 1
@@ -24,17 +24,19 @@ def _new_state():
 
 
 class GradScaler:
-    """Multiplies losses by a scale, divides the gradients by it before a step, leaves out steps whose gradients are not finite, and adapts the scale.
+    """Multiplies losses by a scale, divides the gradients by the scale before an optimizer step, skips steps with gradients that are not finite, and
+    adapts the scale.
 
-    For a device that is absent it is disabled, with a warning, as in PyTorch: then losses and gradients stay as they are, and ``step`` is the optimizer's.
+    For an absent device the scaler is disabled with a warning, as in PyTorch. A disabled scaler changes neither losses nor gradients, and ``step``
+    only calls the optimizer's step.
 
     Args:
-        device (str): where the gradients are.
-        init_scale (float): the first scale.
-        growth_factor (float): what it grows by after ``growth_interval`` steps.
-        backoff_factor (float): what it shrinks by after a step that was left out.
-        growth_interval (int): see above.
-        enabled (bool): False disables it.
+        device (str): the device of the gradients.
+        init_scale (float): the initial scale.
+        growth_factor (float): the factor by which the scale is multiplied after ``growth_interval`` consecutive steps with finite gradients.
+        backoff_factor (float): the factor by which the scale is multiplied after a skipped step.
+        growth_interval (int): the number of consecutive steps with finite gradients before the scale grows.
+        enabled (bool): if False, the scaler is disabled.
 
     >>> import gradus
     >>> weight = gradus.ones(1, requires_grad=True)
@@ -61,7 +63,7 @@ class GradScaler:
         if backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale = init_scale
-        self._scale = None  # Made when the first loss is scaled.
+        self._scale = None  # created when the first loss is scaled
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
@@ -80,7 +82,7 @@ class GradScaler:
         self._growth_tracker = gradus.full((), self._init_growth_tracker, dtype=gradus.int32)
 
     def scale(self, outputs):
-        """Returns a tensor, or each in a list or tuple, times the scale."""
+        """Returns `outputs`, a tensor or nested lists and tuples of tensors, multiplied by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, gradus.Tensor):
@@ -101,7 +103,8 @@ class GradScaler:
         return {found_inf.device: found_inf} if grads else {}
 
     def unscale_(self, optimizer):
-        """Divide the gradients of an optimizer by the scale before its step, for instance to cut them down; once for each step."""
+        """Divides the gradients of the optimizer's parameters by the scale, in place. Call it before ``step``, for instance to clip gradients, at
+        most once for each step. RuntimeError: it has already been called since the last ``update``."""
         if not self._enabled:
             return
         scale, _ = self._check_scale_growth_tracker("unscale_")
@@ -117,7 +120,8 @@ class GradScaler:
         return any(found.item() for found in state["found_inf_per_device"].values())
 
     def step(self, optimizer, *args, **kwargs):
-        """Unscale the gradients of an optimizer, unless that has been done, and step if all are finite. Returns what the step returns, None if it is left out."""
+        """Divides the gradients by the scale, unless ``unscale_`` has done so, and calls the optimizer's step if all gradients are finite. Returns
+        the result of that step, or None if it was skipped. RuntimeError: a closure is given."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -135,7 +139,7 @@ class GradScaler:
         return result
 
     def update(self, new_scale=None):
-        """Adapt the scale at the end of an iteration, or set it to a number or a tensor of one element."""
+        """Adapts the scale at the end of an iteration, or sets it to `new_scale`, a number or a tensor of one element."""
         if not self._enabled:
             return
         scale, growth_tracker = self._check_scale_growth_tracker("update")
@@ -156,7 +160,7 @@ class GradScaler:
         return self._scale
 
     def get_scale(self):
-        """Returns the scale as a number; 1.0 where the scaler is disabled."""
+        """Returns the scale as a float, or 1.0 if the scaler is disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
@@ -166,7 +170,7 @@ class GradScaler:
         return self._growth_factor
 
     def set_growth_factor(self, new_factor):
-        """Set the factor by which the scale grows."""
+        """Sets the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self):
@@ -174,15 +178,15 @@ class GradScaler:
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor):
-        """Set the factor by which the scale shrinks."""
+        """Sets the factor by which the scale shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self):
-        """Returns how many steps without a fault the scale waits for."""
+        """Returns the number of consecutive steps with finite gradients before the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval):
-        """Set how many steps without a fault the scale waits for."""
+        """Sets the number of consecutive steps with finite gradients before the scale grows."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self):
@@ -195,14 +199,15 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self):
-        """Returns the scale and its factors as numbers, which PyTorch's scaler loads; empty where the scaler is disabled."""
+        """Returns a dict of the scale, its factors and counters as numbers, in the form that PyTorch's GradScaler can load. Empty if the scaler is
+        disabled."""
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
                 "growth_interval": self._growth_interval, "_growth_tracker": self._get_growth_tracker()}
 
     def load_state_dict(self, state_dict):
-        """Take over what ``state_dict`` gave; nothing where the scaler is disabled."""
+        """Restores the state that ``state_dict`` returned. Does nothing if the scaler is disabled. RuntimeError: the dict is empty."""
         if not self._enabled:
             return
         if len(state_dict) == 0:

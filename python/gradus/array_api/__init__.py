@@ -1,7 +1,7 @@
-"""The Python array API standard over Gradus: what ``x.__array_namespace__()`` gives.
+"""The Python array API standard for Gradus, which ``x.__array_namespace__()`` returns.
 
-The arrays are Gradus' tensors; the names, the arguments and the rules of types are those of the standard (https://data-apis.org/array-api/2025.12), where PyTorch's
-differ: tensors without dimensions count in type promotion.
+The arrays are Gradus tensors. Where PyTorch differs from the standard (https://data-apis.org/array-api/2025.12), names, arguments and type rules are
+those of the standard; for example, 0-d tensors take part in type promotion like any other tensor.
 
 >>> from gradus import array_api as xp
 >>> x = xp.asarray([3, 1, 2])

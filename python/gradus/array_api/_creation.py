@@ -1,11 +1,12 @@
-"""Creation functions of the standard."""
+"""Implements the creation functions of the Python array API standard."""
 import gradus
 
 __all__ = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like"]
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """start, start + step, ... before stop; from 0 where there is no stop. Empty where the step leads away from stop."""
+    """Returns the vector [start, start + step, ...] of all values before `stop`. If `stop` is not given, the values go from 0 to `start`. The
+    vector is empty if `step` leads away from `stop`."""
     if stop is None:
         start, stop = 0, start
     if (stop - start) * step <= 0:
@@ -15,23 +16,23 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
-    """Returns an array of a number, a sequence, a buffer or an array. copy: True always copies, False never (ValueError where it must), None if it
-    must."""
+    """Returns an array for a number, a sequence, a buffer or an array. If `copy` is True the data are always copied, if False never (ValueError if
+    that is impossible), and if None only if necessary."""
     return gradus.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 def empty(shape, *, dtype=None, device=None):
-    """Returns an array whose elements are not set."""
+    """Returns an array of the given shape with uninitialized elements."""
     return gradus.empty(shape, dtype=dtype, device=device)
 
 
 def empty_like(x, /, *, dtype=None, device=None):
-    """Returns an array of x's shape whose elements are not set."""
+    """Returns an array with the shape of `x` and uninitialized elements."""
     return gradus.empty_like(x, dtype=dtype, device=device)
 
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
-    """Returns a matrix with ones on its k-th diagonal, and zeros elsewhere."""
+    """Returns an (n_rows, n_cols) matrix with ones on the k-th diagonal and zeros elsewhere. n_cols defaults to n_rows."""
     n_cols = n_rows if n_cols is None else n_cols
     made = gradus.zeros(n_rows, n_cols, dtype=dtype, device=device)
     if -n_rows < k < n_cols:
@@ -40,57 +41,58 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """Returns the array of another library that hands its memory over by DLPack; a copy, if copy says so."""
+    """Returns an array for `x`, an array of another library that supports DLPack. Both arrays share memory, unless `copy` is True or `device` is
+    another device."""
     return gradus.from_dlpack(x, device=device, copy=copy)
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
-    """Returns an array of one value."""
+    """Returns an array of the given shape whose elements are all `fill_value`."""
     return gradus.full((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype, device=device)
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
-    """Returns an array of x's shape, of one value."""
+    """Returns an array with the shape of `x` whose elements are all `fill_value`."""
     return gradus.full_like(x, fill_value, dtype=dtype, device=device)
 
 
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
-    """num numbers from start to stop at equal distances; without the endpoint as many before it."""
+    """Returns a vector of `num` equally spaced numbers from `start` to `stop`. If `endpoint` is False, `stop` is not included."""
     if dtype is None and (isinstance(start, complex) or isinstance(stop, complex)):
         dtype = gradus.get_default_dtype().to_complex()
     return gradus.linspace(start, stop, num, dtype=dtype, device=device) if endpoint else gradus.linspace(start, stop, num + 1, dtype=dtype, device=device)[:-1]
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """Returns the coordinates of a grid: one array for each vector."""
+    """Returns one array for each given vector, with the coordinates of the points of a grid. `indexing` is "xy" or "ij"."""
     return tuple(gradus.meshgrid(*arrays, indexing=indexing))
 
 
 def ones(shape, *, dtype=None, device=None):
-    """Returns an array of ones."""
+    """Returns an array of the given shape filled with ones."""
     return gradus.ones(shape, dtype=dtype, device=device)
 
 
 def ones_like(x, /, *, dtype=None, device=None):
-    """Returns an array of x's shape, of ones."""
+    """Returns an array with the shape of `x` filled with ones."""
     return gradus.ones_like(x, dtype=dtype, device=device)
 
 
 def tril(x, /, *, k=0):
-    """Returns the matrices with zeros above the k-th diagonal."""
+    """Returns a copy of the matrices in `x`, of shape (..., M, N), with zeros above the k-th diagonal."""
     return gradus.tril(x, k)
 
 
 def triu(x, /, *, k=0):
-    """Returns the matrices with zeros below the k-th diagonal."""
+    """Returns a copy of the matrices in `x`, of shape (..., M, N), with zeros below the k-th diagonal."""
     return gradus.triu(x, k)
 
 
 def zeros(shape, *, dtype=None, device=None):
-    """Returns an array of zeros."""
+    """Returns an array of the given shape filled with zeros."""
     return gradus.zeros(shape, dtype=dtype, device=device)
 
 
 def zeros_like(x, /, *, dtype=None, device=None):
-    """Returns an array of x's shape, of zeros."""
+    """Returns an array with the shape of `x` filled with zeros."""
     return gradus.zeros_like(x, dtype=dtype, device=device)

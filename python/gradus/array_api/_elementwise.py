@@ -1,4 +1,4 @@
-"""Elementwise functions of the standard: operators of the same mathematics, with the standard's types."""
+"""Implements the elementwise functions of the Python array API standard, by operators with the standard's type rules."""
 import builtins
 
 import gradus
@@ -31,41 +31,42 @@ globals().update({name: _binary(name, getattr(gradus, of)) for name, of in BINAR
 
 
 def ceil(x, /):
-    """Returns the least integer not below; integers as they are."""
+    """Returns each element rounded up to an integer, in the dtype of `x`. Integers stay unchanged."""
     return gradus.ceil(x) if isdtype(x.dtype, "real floating") else x.clone()
 
 
 def floor(x, /):
-    """Returns the greatest integer not above; integers as they are."""
+    """Returns each element rounded down to an integer, in the dtype of `x`. Integers stay unchanged."""
     return gradus.floor(x) if isdtype(x.dtype, "real floating") else x.clone()
 
 
 def floor_divide(x1, x2, /):
-    """Returns x1 / x2 rounded down. Of an infinity the quotient itself, where the operator has NaN."""
+    """Returns x1 / x2 rounded down, elementwise. If the quotient is infinite, the result is that infinity, whereas gradus.floor_divide returns
+    NaN."""
     x1, x2 = promoted(x1, x2)
     return _C._array_function(x1, x2, "floor_divide") if isdtype(x1.dtype, "real floating") else gradus.floor_divide(x1, x2)
 
 
 def remainder(x1, x2, /):
-    """Returns x1 without multiples of x2, with x2's sign, that of zero too."""
+    """Returns the remainder of x1 / x2, elementwise. It has the sign of x2, even if it is zero."""
     x1, x2 = promoted(x1, x2)
     return _C._array_function(x1, x2, "remainder") if isdtype(x1.dtype, "real floating") else gradus.remainder(x1, x2)
 
 
 def trunc(x, /):
-    """Returns the integer next to x towards 0; integers as they are."""
+    """Returns each element rounded towards 0, in the dtype of `x`. Integers stay unchanged."""
     return gradus.trunc(x) if isdtype(x.dtype, "real floating") else x.clone()
 
 
 def round(x, /):
-    """Returns the nearest integer, of two the even one; of complex numbers both parts."""
+    """Returns each element rounded to the nearest integer, with ties to even. For complex numbers both parts are rounded."""
     if isdtype(x.dtype, "complex floating"):
         return gradus.view_as_complex(gradus.round(gradus.view_as_real(x.resolve_conj())))
     return gradus.round(x) if isdtype(x.dtype, "real floating") else x.clone()
 
 
 def imag(x, /):
-    """Returns the imaginary part; 0 of real numbers."""
+    """Returns the imaginary part of each element, which is 0 for real numbers."""
     return gradus.imag(x) if isdtype(x.dtype, "complex floating") else gradus.zeros_like(x)
 
 
@@ -75,19 +76,20 @@ def positive(x, /):
 
 
 def sign(x, /):
-    """-1, 0 or 1; of complex numbers x / abs(x), and 0 of 0. NaN stays."""
+    """Returns the sign of each element: -1, 0, 1 or NaN for real numbers; x / abs(x), or 0 for 0, for complex numbers."""
     if isdtype(x.dtype, "complex floating"):
         return gradus.sgn(x)
     return _C._array_function(x, x, "sign") if isdtype(x.dtype, "real floating") else gradus.sign(x)
 
 
 def tanh(x, /):
-    """Returns the hyperbolic tangent. At an infinite real part the imaginary one is a zero with its own sign, where the operator, as C does, has the sign of sin(2 imag)."""
+    """Returns the hyperbolic tangent. If the real part is infinite, the imaginary part of the result is a zero with the sign of imag(x). In
+    gradus.tanh that zero has the sign of sin(2 imag(x)), as in C."""
     return _C._array_function(x, x, "tanh")
 
 
 def clip(x, /, min=None, max=None):
-    """Returns x where it lies between the bounds, and the next bound elsewhere, in x's dtype. A bound beyond an integer dtype bounds nothing."""
+    """Returns `x` limited to the interval [min, max], in the dtype of `x`. A bound outside the range of an integer dtype has no effect."""
     def bound(value):
         if isinstance(value, gradus.Tensor) or value is None:
             return value if value is None else value.to(x.dtype)

@@ -1,4 +1,4 @@
-"""Manipulation and indexing functions of the standard."""
+"""Implements the manipulation and indexing functions of the Python array API standard."""
 import gradus
 from gradus.array_api._types import promoted
 
@@ -7,12 +7,12 @@ __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "ex
 
 
 def broadcast_arrays(*arrays):
-    """Returns the arrays, expanded to the shape they broadcast to."""
+    """Returns a tuple of the arrays expanded to their common broadcast shape."""
     return tuple(gradus.broadcast_tensors(*arrays))
 
 
 def broadcast_shapes(*shapes):
-    """Returns the shape that shapes broadcast to. ValueError: they do not."""
+    """Returns the shape to which the given shapes broadcast. ValueError: they do not broadcast."""
     try:
         return tuple(gradus.broadcast_shapes(*shapes))
     except RuntimeError as error:
@@ -20,18 +20,18 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_to(x, /, shape):
-    """Returns x expanded to a shape."""
+    """Returns `x` expanded to `shape` by broadcasting."""
     return gradus.broadcast_to(x, shape)
 
 
 def concat(arrays, /, *, axis=0):
-    """Arrays one behind the other along an axis; None: flattened ones."""
+    """Returns the arrays concatenated along an axis. If `axis` is None they are flattened first."""
     arrays = promoted(*arrays)
     return gradus.cat([x.reshape(-1) for x in arrays]) if axis is None else gradus.cat(arrays, axis)
 
 
 def expand_dims(x, /, axis=0):
-    """Returns x with an axis of size 1 put in at each place."""
+    """Returns `x` with an axis of size 1 inserted at each position in `axis`, an int or a tuple. IndexError: a position is out of range."""
     axes = (axis,) if isinstance(axis, int) else axis
     n = x.ndim + len(axes)
     for one in axes:
@@ -46,27 +46,27 @@ def expand_dims(x, /, axis=0):
 
 
 def flip(x, /, *, axis=None):
-    """Returns x with the order of the elements reversed along axes, or along all."""
+    """Returns `x` with the order of the elements reversed along `axis`, an int or a tuple, or along all axes if it is None."""
     return gradus.flip(x, tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
 
 
 def moveaxis(x, source, destination, /):
-    """Returns x with axes moved to other places."""
+    """Returns `x` with the axes `source` moved to the positions `destination`."""
     return gradus.moveaxis(x, source, destination)
 
 
 def permute_dims(x, /, axes):
-    """Returns x with its axes in another order."""
+    """Returns `x` with axes permuted, so that axis i of the result is axis axes[i] of `x`."""
     return gradus.permute(x, axes)
 
 
 def repeat(x, repeats, /, *, axis=None):
-    """Returns each element repeated `repeats` times, along an axis or flattened."""
+    """Returns `x` with each element repeated `repeats` times along an axis. If `axis` is None, `x` is flattened first."""
     return gradus.repeat_interleave(x, repeats.to(gradus.int64) if isinstance(repeats, gradus.Tensor) else repeats, axis)
 
 
 def reshape(x, /, shape, *, copy=None):
-    """Returns x in another shape. copy: True always copies; ValueError: False, and it must."""
+    """Returns `x` with the given shape. If `copy` is True the elements are always copied; if False never, with ValueError if that is impossible."""
     if copy is False:
         try:
             return x.view(shape)
@@ -76,12 +76,12 @@ def reshape(x, /, shape, *, copy=None):
 
 
 def roll(x, /, shift, *, axis=None):
-    """Returns x with the elements moved around along axes, or flattened."""
+    """Returns `x` with the elements shifted cyclically by `shift` along `axis`. If `axis` is None the flattened elements are shifted."""
     return gradus.roll(x, shift, axis)
 
 
 def squeeze(x, /, axis):
-    """Returns x without axes of size 1. ValueError: one of them has another size."""
+    """Returns `x` without the given axes, an int or a tuple. ValueError: the size of one of them is not 1."""
     axes = (axis,) if isinstance(axis, int) else axis
     for one in axes:
         if x.shape[one] != 1:
@@ -90,27 +90,28 @@ def squeeze(x, /, axis):
 
 
 def stack(arrays, /, *, axis=0):
-    """Arrays of one shape as parts of a new axis."""
+    """Returns the arrays, which must have equal shapes, joined along a new axis."""
     return gradus.stack(promoted(*arrays), axis)
 
 
 def take(x, indices, /, *, axis=None):
-    """Returns the elements of an axis at a vector of indices."""
+    """Returns the elements of `x` at the vector of positions `indices` along an axis. `axis` may be None only for a vector. ValueError: it is None
+    for another array."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"an array of {x.ndim} dimensions needs an axis")
     return x[(slice(None),) * (0 if axis is None else axis % x.ndim) + (indices,)]
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
-    """Returns the elements of lines along an axis at indices of the same axis; the other axes broadcast."""
+    """Returns the elements of `x` at the positions `indices` along an axis. All other axes of `x` and `indices` broadcast."""
     return gradus.take_along_dim(x, indices.to(gradus.int64), axis)
 
 
 def tile(x, repetitions, /):
-    """Returns x as often as said along each axis."""
+    """Returns `x` repeated repetitions[i] times along each axis i."""
     return gradus.tile(x, repetitions)
 
 
 def unstack(x, /, *, axis=0):
-    """Returns the parts of an axis."""
+    """Returns a tuple of the slices of `x` along an axis. The slices do not have that axis."""
     return gradus.unbind(x, axis)

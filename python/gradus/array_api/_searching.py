@@ -1,4 +1,4 @@
-"""Searching, sorting and set functions of the standard."""
+"""Implements the searching, sorting and set functions of the Python array API standard."""
 from typing import NamedTuple
 
 import gradus
@@ -8,45 +8,46 @@ __all__ = ["argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "so
 
 
 def argmax(x, /, *, axis=None, keepdims=False):
-    """Returns the index of the greatest element, the first of several."""
+    """Returns the index of the maximum along an axis, or in the flattened array if `axis` is None. Ties go to the first element."""
     return gradus.argmax(x, axis, keepdims)
 
 
 def argmin(x, /, *, axis=None, keepdims=False):
-    """Returns the index of the least element, the first of several."""
+    """Returns the index of the minimum along an axis, or in the flattened array if `axis` is None. Ties go to the first element."""
     return gradus.argmin(x, axis, keepdims)
 
 
 def nonzero(x, /):
-    """Returns for each axis the indices of the elements that are not zero."""
+    """Returns a tuple with, for each axis, the indices of all elements that are not zero. ValueError: `x` is zero-dimensional."""
     if x.ndim == 0:
         raise ValueError("nonzero takes an array of at least one dimension")
     return gradus.nonzero(x, as_tuple=True)
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Returns the places of elements of x2 in the sorted vector x1, before elements that are the same or, side "right", behind them."""
+    """Returns the indices at which the elements of `x2` would be inserted into the sorted vector `x1`. With side="left" that is before equal
+    elements, with side="right" after them."""
     x1, x2 = promoted(x1, x2)
     return gradus.searchsorted(x1, x2, side=side, sorter=sorter)
 
 
 def where(condition, x1, x2, /):
-    """Returns x1 where the condition is true, x2 elsewhere."""
+    """Returns elements of `x1` where `condition` is true and of `x2` elsewhere."""
     return gradus.where(condition, *promoted(x1, x2))
 
 
 def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """Returns x sorted along an axis."""
+    """Returns `x` sorted along an axis, in descending order if `descending` is true."""
     return gradus.sort(x, dim=axis, descending=descending, stable=stable).values
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    """Returns the indices that sort x along an axis."""
+    """Returns the indices that would sort `x` along an axis, in descending order if `descending` is true."""
     return gradus.sort(x, dim=axis, descending=descending, stable=stable).indices
 
 
 def isin(x1, x2, /, *, invert=False):
-    """True for each element of x1 that is among those of x2 or, if inverted, is not."""
+    """Returns, for each element of `x1`, True if it occurs in `x2`. If `invert` is true the result is negated."""
     return gradus.isin(*promoted(x1, x2), invert=invert)
 
 
@@ -68,7 +69,8 @@ class _UniqueInverse(NamedTuple):
 
 
 def unique_all(x, /):
-    """Returns the different elements, where each is first, which of them each element is, and how often it occurs. NaNs differ."""
+    """Returns a named tuple of the unique elements (values), the index of the first occurrence of each (indices), the position in `values` of
+    every element of `x` (inverse_indices), and the number of occurrences (counts). NaNs count as different."""
     values, inverse, counts = gradus.unique(x, return_inverse=True, return_counts=True)
     places = gradus.arange(x.numel(), device=x.device)
     first = gradus.full_like(counts, x.numel()).scatter_reduce(0, inverse.reshape(-1), places, "amin")
@@ -76,15 +78,16 @@ def unique_all(x, /):
 
 
 def unique_counts(x, /):
-    """Returns the different elements, and how often each occurs. NaNs differ."""
+    """Returns a named tuple of the unique elements (values) and the number of occurrences of each (counts). NaNs count as different."""
     return _UniqueCounts(*gradus.unique(x, return_counts=True))
 
 
 def unique_inverse(x, /):
-    """Returns the different elements, and which of them each element is. NaNs differ."""
+    """Returns a named tuple of the unique elements (values) and the position in `values` of every element of `x` (inverse_indices). NaNs count as
+    different."""
     return _UniqueInverse(*gradus.unique(x, return_inverse=True))
 
 
 def unique_values(x, /):
-    """Returns the different elements. NaNs differ."""
+    """Returns the unique elements. NaNs count as different."""
     return gradus.unique(x)

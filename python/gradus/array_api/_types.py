@@ -1,4 +1,4 @@
-"""Data types of the standard, and how they promote."""
+"""Implements the data types of the Python array API standard and their promotion."""
 import builtins
 from typing import NamedTuple
 
@@ -15,7 +15,8 @@ KINDS = {"bool": (gradus.bool,), "signed integer": SIGNED, "unsigned integer": U
 
 
 def isdtype(dtype, kind):
-    """True if the dtype is one, is of the named kind, or is of one of several kinds."""
+    """True if `dtype` equals `kind`, belongs to the kind named by the str `kind`, or matches one of the items of the tuple `kind`. ValueError:
+    unknown kind."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, str):
@@ -26,7 +27,7 @@ def isdtype(dtype, kind):
 
 
 def of_number(dtype, number):
-    """Returns the dtype of a Python number beside one of that dtype."""
+    """Returns the dtype of an operation on an array of `dtype` and a Python number."""
     if isinstance(number, builtins.complex):
         return gradus.promote_types(dtype, gradus.complex64) if isdtype(dtype, ("real floating", "complex floating")) else gradus.get_default_dtype().to_complex()
     if isinstance(number, float) and not isdtype(dtype, ("real floating", "complex floating")):
@@ -37,7 +38,8 @@ def of_number(dtype, number):
 
 
 def result_type(*arrays_and_dtypes):
-    """Returns the dtype of a result of arrays, dtypes and Python numbers, in which an array without dimensions counts as any other."""
+    """Returns the dtype to which arrays, dtypes and Python numbers promote. A zero-dimensional array counts like any other. ValueError: there is
+    no array and no dtype."""
     dtypes = [one.dtype if isinstance(one, gradus.Tensor) else one for one in arrays_and_dtypes if isinstance(one, (gradus.Tensor, gradus.dtype))]
     if not dtypes:
         raise ValueError("result_type takes at least one array or dtype")
@@ -51,14 +53,14 @@ def result_type(*arrays_and_dtypes):
 
 
 def promoted(*arrays):
-    """Arrays and Python numbers as arrays of the dtype they have in common."""
+    """Returns the given arrays and Python numbers as arrays of their common dtype."""
     dtype = result_type(*arrays)
     device = next(one.device for one in arrays if isinstance(one, gradus.Tensor))
     return [one.to(dtype) if isinstance(one, gradus.Tensor) else gradus.tensor(one, dtype=dtype, device=device) for one in arrays]
 
 
 def can_cast(from_, to, /):
-    """True if values may be cast by the rules of promotion."""
+    """True if promotion allows a cast from `from_`, an array or dtype, to the dtype `to`."""
     dtype = from_.dtype if isinstance(from_, gradus.Tensor) else from_
     try:
         return gradus.promote_types(dtype, to) == to
@@ -67,13 +69,13 @@ def can_cast(from_, to, /):
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
-    """Returns x as another dtype; a copy, unless copy is False and nothing changes. Of complex numbers the real part: the standard leaves that
-    undefined."""
+    """Returns `x` cast to `dtype`. The result is a copy, unless `copy` is False and the dtype does not change. Casting complex to real numbers,
+    which the standard does not define, returns the real part."""
     return x.to(device=device or x.device, dtype=dtype, copy=copy)
 
 
 def of_one_array(name, path, operator):
-    """Returns the standard's function of that name, which is an operator of one array."""
+    """Returns a function called `name` that applies `operator` to one array."""
     def function(x, /):
         return operator(x)
 
@@ -103,13 +105,14 @@ def _dtype_of(type):
 
 
 def finfo(type, /):
-    """Returns the limits of a floating dtype, or of that of an array; of complex ones those of their parts."""
+    """Returns the limits of a floating-point dtype. `type` is the dtype or an array of it. For a complex dtype these are the limits of its real and
+    imaginary parts."""
     dtype = _dtype_of(type).to_real()
     info = gradus.finfo(dtype)
     return _FloatInfo(info.bits, info.eps, info.max, info.min, info.smallest_normal, dtype)
 
 
 def iinfo(type, /):
-    """Returns the limits of an integer dtype, or of that of an array."""
+    """Returns the limits of an integer dtype. `type` is the dtype or an array of it."""
     info = gradus.iinfo(_dtype_of(type))
     return _IntInfo(info.bits, info.max, info.min, _dtype_of(type))

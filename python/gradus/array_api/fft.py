@@ -1,4 +1,4 @@
-"""Fourier transforms of the standard."""
+"""Fourier transforms of the Python array API standard."""
 import gradus
 
 __all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq", "rfftn"]
@@ -27,20 +27,20 @@ globals().update({name: _several(name) for name in ("fftn", "ifftn", "irfftn", "
 
 
 def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
-    """Returns the frequencies of a transform of n samples at a distance d."""
+    """Returns the sample frequencies of fft() for n samples with spacing d, in cycles per unit of d: [0, 1, ..., -2, -1] / (n d)."""
     return gradus.fft.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
-    """Returns the frequencies of a transform of n real samples at a distance d."""
+    """Returns the sample frequencies of rfft() for n samples with spacing d, in cycles per unit of d: [0, 1, ..., n // 2] / (n d)."""
     return gradus.fft.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x, /, *, axes=None):
-    """Returns x with the zero frequency moved to the middle of axes."""
+    """Returns `x` with the zero frequency shifted to the middle of the given axes, by default all."""
     return gradus.fft.fftshift(x, axes)
 
 
 def ifftshift(x, /, *, axes=None):
-    """fftshift undone."""
+    """Returns `x` with the zero frequency, which fftshift has shifted to the middle of the given axes, moved back to their beginning."""
     return gradus.fft.ifftshift(x, axes)

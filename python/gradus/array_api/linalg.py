@@ -1,4 +1,4 @@
-"""Linear algebra of the standard."""
+"""Linear algebra functions of the Python array API standard. Matrices are in the last two dimensions, and all dimensions before are a batch."""
 import gradus
 from gradus import _C
 from gradus.array_api._types import of_one_array, promoted
@@ -11,22 +11,23 @@ globals().update({name: of_one_array(name, f"gradus.linalg.{name}", getattr(grad
 
 
 def matmul(x1, x2, /):
-    """Returns the product of matrices or vectors."""
+    """Returns the matrix product of `x1` and `x2`. A vector is multiplied as a row on the left and as a column on the right."""
     return gradus.matmul(*promoted(x1, x2))
 
 
 def matrix_transpose(x, /):
-    """Returns every matrix transposed."""
+    """Returns each matrix, in the last two dimensions, transposed."""
     return x.mT
 
 
 def tensordot(x1, x2, /, *, axes=2):
-    """Returns the sums of products over axes of both, or over the last and first of them."""
+    """Returns the sum of products over the axes axes[0] of `x1` and axes[1] of `x2`. If `axes` is an int, these are the last axes of `x1` and the
+    first axes of `x2`."""
     return gradus.tensordot(*promoted(x1, x2), dims=axes if isinstance(axes, int) else [list(axis) for axis in axes])
 
 
 def vecdot(x1, x2, /, *, axis=-1):
-    """Returns the products of vectors along an axis, of which the first is conjugated."""
+    """Returns the dot products sum(conj(x1) * x2) along an axis. ValueError: that axis has different sizes."""
     x1, x2 = promoted(x1, x2)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: the axis {axis} has {x1.shape[axis]} elements in one array and {x2.shape[axis]} in the other")
@@ -34,7 +35,7 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """Returns the cross products of vectors of 3 elements."""
+    """Returns the cross products of the vectors of 3 elements along an axis. ValueError: the size of that axis is not 3."""
     x1, x2 = promoted(x1, x2)
     if not x1.shape[axis] == x2.shape[axis] == 3:
         raise ValueError(f"cross: the axis {axis} has 3 elements in both arrays, not {x1.shape[axis]} and {x2.shape[axis]}")
@@ -42,52 +43,53 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def outer(x1, x2, /):
-    """Returns the products of each element of one vector with each of another."""
+    """Returns the outer product of two vectors, the matrix with elements x1[i] * x2[j]."""
     return gradus.outer(*promoted(x1, x2))
 
 
 def diagonal(x, /, *, offset=0):
-    """Returns a diagonal of each matrix."""
+    """Returns the diagonal of each matrix. `offset` is above 0 for diagonals above the main one."""
     return gradus.diagonal(x, offset, -2, -1)
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """Returns the sum of a diagonal of each matrix."""
+    """Returns the sum of the diagonal of each matrix. `offset` is above 0 for diagonals above the main one. `dtype` is the dtype of the sum; by
+    default it is int64 for integers, uint64 for unsigned integers, and the dtype of `x` for all others."""
     return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def cholesky(x, /, *, upper=False):
-    """Returns the triangle L of x = L L^H, or that of x = U^H U."""
+    """Returns the lower triangular L with x = L L^H, or the upper triangular U with x = U^H U if `upper` is true."""
     return gradus.linalg.cholesky(x, upper=upper)
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """Returns a norm of each matrix."""
+    """Returns the norm of each matrix. `ord` is "fro" (Frobenius norm), "nuc" (nuclear norm), or 1, -1, 2, -2, inf or -inf."""
     return gradus.linalg.matrix_norm(x, ord, keepdim=keepdims)
 
 
 def matrix_power(x, n, /):
-    """Returns the n-th power of each matrix."""
+    """Returns the n-th power of each square matrix."""
     return gradus.linalg.matrix_power(x, n)
 
 
 def matrix_rank(x, /, *, rtol=None):
-    """Returns the number of singular values above rtol times the greatest."""
+    """Returns the rank of each matrix, which is the number of singular values greater than rtol times the largest one."""
     return gradus.linalg.matrix_rank(x, rtol=rtol)
 
 
 def pinv(x, /, *, rtol=None):
-    """Returns the pseudoinverse."""
+    """Returns the Moore-Penrose pseudoinverse of each matrix. Singular values up to rtol times the largest one count as 0."""
     return gradus.linalg.pinv(x, rtol=rtol)
 
 
 def qr(x, /, *, mode="reduced"):
-    """Returns x = Q R."""
+    """Returns a named tuple (Q, R) with x = Q R, where Q has orthonormal columns and R is upper triangular. `mode` is "reduced" or "complete"."""
     return gradus.linalg.qr(x, mode)
 
 
 def solve(x1, x2, /):
-    """X of x1 X = x2; x2 is a vector where it has one dimension, and matrices otherwise."""
+    """Returns the solution X of x1 X = x2. `x2` is a vector if it has one dimension, otherwise it contains matrices."""
     x1, x2 = promoted(x1, x2)
     if x2.ndim == 1:
         return solve(x1, x2.unsqueeze(-1)).squeeze(-1)
@@ -96,10 +98,10 @@ def solve(x1, x2, /):
 
 
 def svd(x, /, *, full_matrices=True):
-    """Returns x = U S V^H."""
+    """Returns a named tuple (U, S, Vh) with x = U diag(S) Vh. If `full_matrices` is true, U and Vh are square."""
     return gradus.linalg.svd(x, full_matrices)
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """Returns a norm along axes, or of all elements."""
+    """Returns the vector norm of order `ord` along axes, or of all elements if `axis` is None."""
     return gradus.linalg.vector_norm(x, ord, axis, keepdims) if axis != () else gradus.abs(x)

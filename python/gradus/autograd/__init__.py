@@ -1,4 +1,4 @@
-"""Differentiation: backward and grad, functions with a backward of their own, modes, checks."""
+"""Automatic differentiation: backward and grad, custom functions, grad modes and gradient checks."""
 
 from gradus import _stand_ins
 from gradus._C import _autograd_backward as backward

@@ -1,4 +1,4 @@
-"""Anomaly detection: an error of a backward pass shows the forward call it comes from, and a NaN in a gradient is an error."""
+"""Anomaly detection. An error in a backward pass shows the forward call that it belongs to, and a NaN in a gradient is an error."""
 
 import sys
 import traceback
@@ -10,13 +10,13 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 def _format_stack():
-    """Returns the Python stack of the caller as text. The extension calls it for every node that is recorded in anomaly mode."""
+    """Returns the Python stack of the caller as text. In anomaly mode the extension calls this function for every node that is recorded."""
     caller = sys._getframe().f_back
     return "".join(traceback.format_stack(caller)) if caller is not None else ""
 
 
 class _Restore:
-    """A context manager that on exit restores the mode that was set when the object was made."""
+    """Context manager that on exit restores the anomaly mode that was set when the object was created."""
 
     def __init__(self):
         self.prev = _C.is_anomaly_enabled()
@@ -27,10 +27,11 @@ class _Restore:
 
 
 class detect_anomaly(_Restore):
-    """Context manager in which an error of a backward pass warns with the traceback of the forward call, and a gradient that holds a NaN is a RuntimeError.
+    """Context manager. Inside, an error of a backward pass also shows the traceback of the forward call as a warning, and a NaN in a gradient raises
+    RuntimeError.
 
     Args:
-        check_nan: False if a NaN is no error.
+        check_nan: if False, a NaN is not an error.
     """
 
     def __init__(self, check_nan=True):
@@ -44,11 +45,11 @@ class detect_anomaly(_Restore):
 
 
 class set_detect_anomaly(_Restore):
-    """Sets at once whether anomalies are looked for. As a context manager it goes back.
+    """Turns anomaly detection on or off at once. As a context manager it restores the previous setting on exit.
 
     Args:
-        mode: True if they are.
-        check_nan: False if a NaN is no error.
+        mode: True to turn anomaly detection on.
+        check_nan: if False, a NaN is not an error.
     """
 
     def __init__(self, mode, check_nan=True):

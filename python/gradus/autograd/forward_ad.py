@@ -1,4 +1,4 @@
-"""Forward mode: dual tensors, which carry a tangent through what is computed of them.
+"""Forward-mode differentiation. A dual tensor carries a tangent, and operators compute the tangents of their results.
 
     >>> from gradus.autograd import forward_ad
     >>> with forward_ad.dual_level():
@@ -16,40 +16,42 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 def enter_dual_level():
-    """Begins a level, in which tensors may have tangents, and returns its number. A thread has one at a time: RuntimeError for a second."""
+    """Begins a dual level, inside of which tensors may have tangents. Returns the number of the level, 0. RuntimeError: this thread already has a
+    dual level, because dual levels cannot be nested."""
     _C._enter_dual_level()
     return 0
 
 
 def exit_dual_level(*, level=None):
-    """Ends the level. The tangents of it are gone."""
+    """Ends the dual level. All tensors lose their tangents. RuntimeError: `level` is neither None nor 0."""
     if level:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
     _C._exit_dual_level()
 
 
 def make_dual(tensor, tangent, *, level=None):
-    """Returns a view of a tensor with a tangent: its derivative in one direction, of its sizes and dtype.
+    """Returns a dual tensor, a view of `tensor` with the tangent `tangent`. The tangent is the derivative in one direction; it has the sizes and
+    dtype of the tensor.
 
-    RuntimeError: no level, other sizes or another dtype. ValueError: no floating point or complex numbers.
+    RuntimeError: there is no dual level, or sizes or dtypes differ. ValueError: the dtype is neither floating-point nor complex.
     """
     return _C._make_dual(tensor, tangent)
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A tensor without its tangent, and the tangent, None where it has none."""
+    """A tensor without its tangent (`primal`), and its tangent (`tangent`), which is None if the tensor has none."""
 
     primal: Tensor
     tangent: Optional[Tensor]
 
 
 def unpack_dual(tensor, *, level=None):
-    """Returns the two parts of a dual tensor."""
+    """Returns the primal and the tangent of a dual tensor as UnpackedDualTensor."""
     return UnpackedDualTensor(*_C._unpack_dual(tensor))
 
 
 class dual_level(ContextDecorator):
-    """A context manager, and decorator, that enters a level and exits it."""
+    """Context manager and decorator that enters a dual level at the beginning and exits the level at the end."""
 
     def __enter__(self):
         return enter_dual_level()

@@ -1,4 +1,4 @@
-"""Functions with a backward of their own."""
+"""Implements custom functions, whose backward is written by the user."""
 
 import functools
 import inspect
@@ -11,11 +11,11 @@ __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
 
 class BackwardCFunction(FunctionCtx):
-    """The contexts of all functions; each function has a class of its own below it."""
+    """The base class of the ctx objects of all custom functions. Each custom function has its own subclass."""
 
 
 class FunctionMeta(type):
-    """Gives a function the class of its contexts, and notes how its forward is called."""
+    """The metaclass of Function. It creates the class of a function's ctx objects, and records how the function's forward is called."""
 
     def __init__(cls, name, bases, namespace):
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": cls.__module__})
@@ -25,11 +25,11 @@ class FunctionMeta(type):
 
 
 class Function(metaclass=FunctionMeta):
-    """A function with a backward of its own: derive a class from this one, and call it by `apply`.
+    """A custom function. Derive a class from this one, and call it by `apply`.
 
-    `forward(ctx, *args)` computes the outputs, of any number, from arguments of any kind; nothing in it is recorded. It may keep tensors with
-    `ctx.save_for_backward`. `backward(ctx, *grad_outputs)` returns a gradient for each argument, None for those that have none. Instead of with
-    ctx, `forward(*args)` may stand beside `setup_context(ctx, inputs, output)`.
+    `forward(ctx, *args)` computes the outputs, one or several, from arguments of any type. Operators inside of it are not recorded. It may save
+    tensors by `ctx.save_for_backward`. `backward(ctx, *grad_outputs)` returns a gradient for each argument, or None for an argument without gradient.
+    Instead of `forward(ctx, *args)` a class may define `forward(*args)` and `setup_context(ctx, inputs, output)`.
 
     >>> class Square(gradus.autograd.Function):
     ...     @staticmethod
@@ -63,17 +63,17 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args, **kwargs):
-        """Computes the outputs."""
+        """Computes and returns the outputs. The user's class must define this method."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        """Keeps on ctx what backward needs, where forward gets no ctx."""
+        """Saves on ctx the values that backward needs, if forward takes no ctx."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx, *grad_outputs):
-        """Computes the gradients of the arguments from those of the outputs."""
+        """Returns the gradients of the arguments, computed from the gradients of the outputs."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
         )
@@ -82,13 +82,13 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        """Computes the tangents of the outputs from those of the arguments: forward mode."""
+        """Returns the tangents of the outputs, computed from the tangents of the arguments (forward mode)."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """Inside vmap: returns the outputs for all elements of a batch, and for each the dimension of the batch or None. in_dims has 0 for an argument with the batch in front,
-        None for another."""
+        """Returns (outputs, out_dims) for a whole batch, inside vmap. in_dims[i] is 0 if dimension 0 of argument i is the batch, and None if the
+        argument has no batch. out_dims has, for each output, the dimension of the batch or None."""
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
 
     @classmethod
@@ -99,7 +99,8 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _bind_arguments(cls, args, kwargs):
-        """Returns the arguments of a call in the order of forward's parameters. If forward has no ctx, defaults of arguments that are not given are added."""
+        """Returns the arguments of a call in the order of forward's parameters. If forward takes no ctx, default values are added for arguments
+        that are not given."""
         context = () if cls._has_setup_context else (None,)
         bound = inspect.signature(cls.forward).bind(*context, *args, **kwargs)
         if cls._has_setup_context:
@@ -113,7 +114,7 @@ _C._set_function_class(Function)
 
 
 class InplaceFunction(Function):
-    """A function that may be asked to work in place."""
+    """A custom function with a flag `inplace`, which is only stored."""
 
     def __init__(self, inplace=False):
         super().__init__()
@@ -131,7 +132,7 @@ class _Once(Function):
 
 
 def once_differentiable(backward):
-    """A backward whose results cannot be differentiated: doing so raises an error, instead of giving wrong gradients."""
+    """Decorator for a backward whose results cannot be differentiated. Differentiating them raises an error instead of giving wrong gradients."""
 
     @functools.wraps(backward)
     def wrapper(ctx, *grad_outputs):

@@ -1,4 +1,4 @@
-"""Jacobians, Hessians and their products with vectors, of functions of tensors."""
+"""Computes Jacobians and Hessians of functions of tensors, and their products with vectors."""
 
 import gradus
 from gradus import _C
@@ -7,7 +7,8 @@ __all__ = ["vjp", "jvp", "jacobian", "hessian", "vhp", "hvp"]
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """Returns func(inputs), and the product of v with its Jacobian; v has the shape of the output, and may be left out when that is one number."""
+    """Returns (func(inputs), v^T J), where J is the Jacobian of `func`. `v` has the shape of the output and may be left out if the output is a
+    single number. v^T J has the shape of the inputs."""
     with gradus.enable_grad():
         call = _Call(func, inputs, create_graph, strict)
         grads = call.gradients(call.outputs, call.vector(v, call.outputs, "v"), create_graph)
@@ -15,13 +16,15 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """Returns func(inputs), and the product of its Jacobian with v, which has the shape of the inputs: by differentiating twice."""
+    """Returns (func(inputs), J v), where J is the Jacobian of `func`. `v` has the shape of the inputs, and J v has the shape of the output. J v is
+    computed by differentiating twice in reverse mode."""
     with gradus.enable_grad():
         call = _Call(func, inputs, create_graph, strict)
         v = call.vector(v, call.inputs, "v")
         seeds = tuple(gradus.zeros_like(y).requires_grad_() for y in call.outputs)
         grads = call.gradients(call.outputs, seeds, True)
-        used = [(grad, one) for grad, one in zip(grads, v) if grad.requires_grad]  # a gradient without history does not depend on the seeds
+        # without autograd history, a gradient does not depend on the seeds and adds nothing to J v
+        used = [(grad, one) for grad, one in zip(grads, v) if grad.requires_grad]
         if used:
             products = gradus.autograd.grad([grad for grad, _ in used], seeds, [one for _, one in used], create_graph=create_graph, materialize_grads=True)
         else:
@@ -30,8 +33,9 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """Returns the Jacobian of func at inputs: for each output and input a tensor of the shape of the output followed by that of the input. With `vectorize` all rows are computed at once,
-    by vmap; the strategy "forward-mode" computes all columns at once."""
+    """Returns the Jacobian of `func` at `inputs`. For each pair of an output and an input it has a tensor with the shape of the output followed by
+    the shape of the input. If `vectorize` is true, all rows are computed at once by vmap. The strategy "forward-mode" computes all columns at
+    once."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, "forward-mode" tends to be more '
@@ -51,7 +55,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
-    """Returns the Hessian of func, whose output is one number, at inputs: for each pair of inputs a tensor of the shape of both."""
+    """Returns the Hessian of `func`, whose output must be a single number, at `inputs`. For each pair of inputs it has a tensor with the shape of
+    the first input followed by the shape of the second."""
 
     def gradient(*args):
         return _gradient(func, args if isinstance(inputs, tuple) else args[0], strict)
@@ -64,7 +69,8 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """Returns func(inputs), and the product of its Hessian with v."""
+    """Returns (func(inputs), H v), where H is the Hessian of `func`, whose output must be a single number. `v` and H v have the shape of the
+    inputs."""
 
     def gradient(*args):
         return _gradient(func, args if isinstance(inputs, tuple) else args[0], strict)
@@ -74,7 +80,8 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """Returns func(inputs), and the product of v with its Hessian."""
+    """Returns (func(inputs), v^T H), where H is the Hessian of `func`, whose output must be a single number. `v` and v^T H have the shape of the
+    inputs."""
 
     def gradient(*args):
         return _gradient(func, args if isinstance(inputs, tuple) else args[0], strict)
@@ -145,7 +152,8 @@ def _as_tuple(tensors, what):
 
 
 class _Call:
-    """A call of the function on views of the inputs. If `create_graph`, the views keep the history of the inputs; otherwise they are detached."""
+    """A call of `func` on views of `inputs`. If `create_graph` is true the views keep the autograd history of the inputs, otherwise they are
+    detached."""
 
     def __init__(self, func, inputs, create_graph, strict):
         self.single_input = not isinstance(inputs, tuple)
@@ -177,7 +185,8 @@ class _Call:
         return v
 
     def gradients(self, outputs, grad_outputs, create_graph):
-        """Returns the gradients of the outputs with respect to the inputs; zeros for an input that has none, which `strict` refuses."""
+        """Returns the gradients of the outputs with respect to the inputs. An input on which the outputs do not depend has zeros, or raises an
+        error if `strict` is true."""
         needing = [i for i, y in enumerate(outputs) if y.requires_grad]
         if not needing:
             return tuple(gradus.zeros_like(x) for x in self.inputs)

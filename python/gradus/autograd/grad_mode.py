@@ -1,4 +1,4 @@
-"""Context managers, which are decorators, too, that turn the recording of operations on and off."""
+"""Provides the context managers and decorators that turn recording for autograd on and off."""
 
 import functools
 import inspect
@@ -12,7 +12,8 @@ __all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_
 
 
 def decorate(mode, target):
-    """`target` with every call of it inside a mode like `mode`; of a generator every step, of a class its __init__."""
+    """Returns a wrapper of the function `target` that runs every call inside a clone of `mode`. For a generator function every step runs inside
+    the mode. For a class only __init__ is wrapped."""
     if inspect.isclass(target):
         warnings.warn(
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. "
@@ -57,7 +58,8 @@ def _decorate_generator(mode, target):
 
 
 class set_multithreading_enabled:
-    """A context, or a call, that changes nothing: a backward pass runs on the thread that asks for it, and operators use all threads."""
+    """Context manager, or ordinary call, that has no effect, because a backward pass always runs on the calling thread and each operator uses all
+    threads."""
 
     def __init__(self, mode):
         self.mode = mode

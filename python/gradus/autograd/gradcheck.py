@@ -1,8 +1,8 @@
 """Checks of gradients against finite differences.
 
-A complex element counts as two real ones. For an output y and a real number u of an input, the numerical derivative of Re(y) (and Im(y)) is the central
-difference; the analytical one is what backward gives for y with the gradient 1 (and 1j). Both are compared element by element:
-|analytical - numerical| <= atol + rtol * |numerical|.
+A complex element counts as two real numbers. For an output y and a real number u of an input, the numerical derivative of Re(y) (and Im(y)) with
+respect to u is the central difference. The analytical derivative is the result of backward for y with the gradient 1 (and 1j). Both are compared
+element by element: |analytical - numerical| <= atol + rtol * |numerical|.
 """
 
 import itertools
@@ -15,7 +15,7 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """A gradient is wrong."""
+    """Raised if a gradient is wrong."""
 
 
 def gradcheck(
@@ -36,10 +36,11 @@ def gradcheck(
     fast_mode=False,
     masked=None,
 ):
-    """Checks the gradients of `func(*inputs)` for the inputs that require one; these should be float64 or complex128.
+    """Checks the gradients of `func(*inputs)` with respect to all inputs that require one. These inputs should have dtype float64 or complex128.
 
-    True when all are right; otherwise GradcheckError, or False when `raise_exception` is off. `nondet_tol` is how much two backward passes may
-    differ. `check_forward_ad` compares the tangents of forward mode, too. `fast_mode`, `check_undefined_grad`, `check_grad_dtypes` and `masked` are accepted: the whole Jacobian is always checked.
+    Returns True if all gradients are right. Otherwise raises GradcheckError, or returns False if `raise_exception` is False. `nondet_tol` is the
+    allowed difference between two backward passes. `check_forward_ad` also compares the tangents of forward mode. `fast_mode`,
+    `check_undefined_grad`, `check_grad_dtypes` and `masked` are accepted but have no effect, because the whole Jacobian is always checked.
     """
     _refuse(check_batched_grad or check_batched_forward_grad, "batched gradients")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
@@ -75,7 +76,8 @@ def gradgradcheck(
     fast_mode=False,
     masked=False,
 ):
-    """Checks the gradients of the gradients of `func(*inputs)`, with respect to the inputs and to `grad_outputs` (random ones unless given)."""
+    """Checks the second derivatives of `func(*inputs)`, i.e. the gradients of its gradients, with respect to the inputs and `grad_outputs`, which are
+    random unless given. Returns True if they are right. Otherwise raises GradcheckError, or returns False if `raise_exception` is False."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     _check_inputs(inputs)
     n = len(inputs)
@@ -142,17 +144,17 @@ def _results(func, inputs):
 
 
 def _outputs(func, inputs):
-    """Returns the results of func that require a gradient."""
+    """Returns the results of func(*inputs) that require a gradient."""
     return tuple(y for y in _results(func, inputs) if _is_checked(y))
 
 
 def _real(t):
-    """Returns a view of a tensor as real numbers."""
+    """Returns a view of a tensor as real numbers, with a last dimension of 2 for a complex tensor."""
     return gradus.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
 def _places(t):
-    """Returns the indices of the real numbers of a tensor."""
+    """Yields the indices of all elements of _real(t), which is `t` viewed as real numbers."""
     return itertools.product(*(range(size) for size in _real(t).shape))
 
 
@@ -162,7 +164,7 @@ def _check_backward(func, inputs, eps, atol, rtol, nondet_tol):
     outputs = [(at, y) for at, y in enumerate(results) if _is_checked(y)]
     if not outputs:
         _check_constant(func, inputs, results, checked, eps)
-    # All analytical Jacobians come first: the graph refuses to run after an input was written.
+    # Compute all analytical Jacobians first. The numerical ones change elements of the inputs in place, after which backward would raise an error.
     analytical = [_analytical(y, checked) for _, y in outputs]
     for (_, y), jacobians in zip(outputs, analytical):
         for again, first in zip(_analytical(y, checked), jacobians):
@@ -180,7 +182,8 @@ def _check_forward(func, inputs, eps, atol, rtol):
 
 
 def _of_tangents(func, inputs, at, x):
-    """Returns the Jacobian of result `at` with respect to x in forward mode: a row for each real number of x."""
+    """Returns the Jacobian of result number `at` of func with respect to `x`, computed in forward mode. The Jacobian has a row for each real number
+    of `x`."""
     rows = []
     for place in _places(x):
         tangent = gradus.zeros_like(x, requires_grad=False)
@@ -202,7 +205,8 @@ def _check_constant(func, inputs, results, checked, eps):
 
 
 def _numerical(func, inputs, at, x, eps):
-    """Returns the Jacobian of result `at` with respect to x by central differences: a row for each real number of x."""
+    """Returns the Jacobian of result number `at` of func with respect to `x`, computed by central differences with step `eps`. The Jacobian has a row
+    for each real number of `x`."""
     rows = []
     numbers = _real(x.detach())
     for place in _places(x):
@@ -218,7 +222,8 @@ def _numerical(func, inputs, at, x, eps):
 
 
 def _analytical(y, inputs):
-    """Returns the Jacobians of y by backward passes: for each input a row for each of its real numbers."""
+    """Returns a list of the Jacobians of `y` with respect to the inputs, computed by backward passes. Each has a row for each real number of the
+    input."""
     columns = [[] for _ in inputs]
     for place in _places(y):
         seed = gradus.zeros_like(y, requires_grad=False)

@@ -1,4 +1,4 @@
-"""The graph that gradients flow through."""
+"""Gives access to the autograd graph: nodes, gradient edges and hooks."""
 
 from typing import NamedTuple
 
@@ -10,19 +10,19 @@ __all__ = ["Node", "GradientEdge", "disable_saved_tensors_hooks", "get_gradient_
 
 
 class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor goes: output `output_nr` of `node`."""
+    """The edge along which the gradient of a tensor flows, to output `output_nr` of `node`."""
 
     node: Node
     output_nr: int
 
 
 def get_gradient_edge(tensor):
-    """Returns the edge of a tensor that requires a gradient; that of a leaf leads to its AccumulateGrad."""
+    """Returns the gradient edge of a tensor. For a leaf the node is the leaf's AccumulateGrad. RuntimeError: the tensor requires no gradient."""
     return GradientEdge(*_C._gradient_edge(tensor))
 
 
 def leaves_of(tensors):
-    """Returns the leaves that the graph behind some tensors leads to."""
+    """Returns the list of leaf tensors on which the given tensors depend."""
     leaves = []
     seen = set()
     nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
@@ -38,19 +38,20 @@ def leaves_of(tensors):
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """Refused: a hook sees the gradient of one tensor."""
+    """Raises NotImplementedError, because a hook can only receive the gradient of one tensor."""
     raise NotImplementedError("hooks on several gradients are not available: use register_hook of each tensor")
 
 
 class saved_tensors_hooks:
-    """Refused: what is saved for backward is not packed by functions."""
+    """Raises NotImplementedError, because tensors saved for backward cannot be packed and unpacked by functions."""
 
     def __init__(self, pack_hook, unpack_hook):
         raise NotImplementedError("hooks on saved tensors are not available yet: use utils.checkpoint to save memory")
 
 
 class disable_saved_tensors_hooks:
-    """A context, or a decorator, in which saved_tensors_hooks fails with `error_message`: as there are none, nothing changes."""
+    """Context manager and decorator without effect. In PyTorch, using saved_tensors_hooks inside of it raises an error with `error_message`, but
+    Gradus does not have these hooks."""
 
     def __init__(self, error_message, fail_if_non_empty=True):
         self.error_message = error_message
@@ -66,13 +67,13 @@ class disable_saved_tensors_hooks:
 
 
 class GraphHandle(RemovableHandle):
-    """Removes a hook of a tensor or of a node."""
+    """A handle that removes a hook of a tensor or of a node."""
 
     def __init__(self, number):
         self.id = number
 
     def remove(self):
-        """Removes the hook; nothing happens if it is gone already."""
+        """Removes the hook. Does nothing if it has already been removed."""
         _C._remove_hook(self.id)
 
     def __getstate__(self):

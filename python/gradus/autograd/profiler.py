@@ -1,4 +1,4 @@
-"""The profiler under its older name."""
+"""The older interface of the profiler. New programs use gradus.profiler."""
 from gradus import _stand_ins, profiler
 from gradus.profiler import record_function as record_function
 
@@ -6,7 +6,7 @@ __all__ = ["emit_itt", "emit_nvtx", "profile", "record_function"]
 
 
 class profile(profiler.profile):
-    """gradus.profiler.profile with the older arguments. enabled: False records nothing."""
+    """Equivalent to gradus.profiler.profile, with the older arguments. If `enabled` is False nothing is recorded."""
 
     def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False, profile_memory=False, with_stack=False, with_modules=False,
                  use_kineto=False, use_cpu=True, **others):
@@ -14,11 +14,11 @@ class profile(profiler.profile):
 
     @property
     def function_events(self):
-        """All events."""
+        """Returns all recorded events."""
         return self.events()
 
     def table(self, sort_by=None, row_limit=100, **options):
-        """Returns the events as text."""
+        """Returns the recorded events as a table in text form."""
         return self.events().table(sort_by, row_limit, **options)
 
     def __str__(self):
@@ -26,7 +26,7 @@ class profile(profiler.profile):
 
 
 class emit_nvtx:
-    """A context manager that does nothing: there are no tools of NVIDIA to tell."""
+    """Context manager without effect, because events are not sent to NVIDIA's tools."""
 
     def __init__(self, enabled=True, record_shapes=False):
         pass
@@ -39,7 +39,7 @@ class emit_nvtx:
 
 
 class emit_itt(emit_nvtx):
-    """A context manager that does nothing: there are no tools of Intel to tell."""
+    """Context manager without effect, because events are not sent to Intel's tools."""
 
 
 __getattr__ = _stand_ins.of_module(__name__)

@@ -1,4 +1,4 @@
-"""The old name of a tensor that may require a gradient."""
+"""Defines Variable, the old name of a tensor that may require a gradient."""
 import warnings
 
 from gradus import _C
@@ -12,7 +12,8 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """Tensors do all that variables did: Variable(t) is a new tensor over the memory of t, without its history.
+    """Variable(t) is a new tensor over the memory of `t`, without its autograd history. It exists for old programs; today every tensor can require a
+    gradient.
 
     >>> import gradus
     >>> Variable(gradus.ones(2), requires_grad=True)

@@ -1,4 +1,4 @@
-"""The switches of PyTorch's libraries. Gradus has kernels of its own and none of these libraries; the switches can be set and have no effect.
+"""Switches of the libraries that PyTorch uses. Gradus uses none of these libraries, so the switches can be set but have no effect.
 
 >>> import gradus
 >>> gradus.backends.cudnn.is_available(), gradus.backends.mps.is_available()

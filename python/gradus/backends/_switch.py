@@ -1,23 +1,23 @@
-"""Switches that are kept and have no effect."""
+"""Switches that only store their value."""
 
 
 class Switch:
-    """A function name_enabled() of a module's switch, and one to set it."""
+    """A switch of a module. `get` and `set` serve as the module's functions NAME_enabled() and enable_NAME()."""
 
     def __init__(self, value=True):
         self._value = value
 
     def get(self):
-        """Returns the value that was set."""
+        """Returns the stored value."""
         return self._value
 
     def set(self, value, *others):
-        """Keeps the value."""
+        """Stores bool(value)."""
         self._value = bool(value)
 
 
 class KeptFlags:
-    """A context manager that keeps its arguments and changes nothing."""
+    """A context manager that stores its arguments and has no effect."""
 
     def __init__(self, *args, **kwargs):
         self.args, self.kwargs = args, kwargs

@@ -1,4 +1,4 @@
-"""The processor."""
+"""Queries about the processor."""
 from gradus import _C
 
 _CAPABILITIES = {"x86-64-v4": "AVX512", "x86-64-v3": "AVX2"}

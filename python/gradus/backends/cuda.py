@@ -1,4 +1,4 @@
-"""CUDA's libraries: not there. The switches that programs set, of ``matmul`` among them, are kept and have no effect."""
+"""Switches of CUDA's libraries, including ``matmul``. CUDA is not supported, so the switches only store their values."""
 from gradus.backends._switch import KeptFlags, Switch
 
 
@@ -13,7 +13,7 @@ matmul = _MatmulSwitches()
 
 
 def is_built():
-    """False."""
+    """Returns False, because CUDA is not supported."""
     return False
 
 
@@ -26,16 +26,16 @@ fp16_bf16_reduction_math_sdp_allowed, allow_fp16_bf16_reduction_math_sdp = _redu
 
 
 class sdp_kernel(KeptFlags):
-    """A with block that changes nothing: there is one kernel of attention."""
+    """Context manager without effect, because there is only one attention kernel."""
 
 
 def is_flash_attention_available():
-    """False."""
+    """Returns False, because CUDA is not supported."""
     return False
 
 
 def preferred_linalg_library(backend=None):
-    """Returns the name that was given, or "default"."""
+    """Returns `backend`, or "default" if it is None. The choice has no effect."""
     return "default" if backend is None else backend
 
 

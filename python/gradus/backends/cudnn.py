@@ -1,4 +1,4 @@
-"""cuDNN: not there. The switches that programs set are kept and have no effect; the same inputs give the same bits anyway."""
+"""Switches of cuDNN. cuDNN is not used, so the switches only store their values. Results are always deterministic."""
 import contextlib
 
 enabled = True
@@ -9,18 +9,18 @@ allow_tf32 = True
 
 
 def is_available():
-    """False."""
+    """Returns False, because cuDNN is not used."""
     return False
 
 
 def version():
-    """None."""
+    """Returns None, because cuDNN is not used."""
     return None
 
 
 @contextlib.contextmanager
 def flags(enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True):
-    """Set the switches inside a ``with`` block.
+    """Context manager that sets the switches inside a ``with`` block and restores them at its end.
 
     >>> import gradus
     >>> with flags(benchmark=True):

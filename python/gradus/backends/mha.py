@@ -1,4 +1,5 @@
-"""The fast path of TransformerEncoderLayer: the switch is kept; TransformerEncoder heeds it for what it gives at padded places."""
+"""The switch for the fast path of TransformerEncoderLayer. There is no such path, but TransformerEncoder reads the switch, because with PyTorch it
+changes the output at padded positions."""
 from gradus.backends._switch import Switch
 
 _fastpath = Switch()

@@ -1,13 +1,13 @@
-"""Intel's MKL: not used."""
+"""Switches of Intel's MKL, which is not used."""
 from gradus.backends._switch import KeptFlags
 
 VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
 def is_available():
-    """False."""
+    """Returns False, because MKL is not used."""
     return False
 
 
 class verbose(KeptFlags):
-    """A with block that changes nothing."""
+    """Context manager without effect."""

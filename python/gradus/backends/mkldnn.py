@@ -1,4 +1,4 @@
-"""oneDNN: not used. The switches can be set and have no effect."""
+"""Switches of oneDNN. oneDNN is not used, so the switches have no effect."""
 from gradus.backends._switch import KeptFlags
 
 VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION = 0, 1, 2
@@ -8,13 +8,13 @@ allow_tf32 = True
 
 
 def is_available():
-    """False."""
+    """Returns False, because oneDNN is not used."""
     return False
 
 
 class flags(KeptFlags):
-    """A with block that changes nothing."""
+    """Context manager without effect."""
 
 
 class verbose(KeptFlags):
-    """A with block that changes nothing."""
+    """Context manager without effect."""

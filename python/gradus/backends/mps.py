@@ -1,11 +1,11 @@
-"""Apple's Metal: not there."""
+"""Queries about Apple's Metal, which is not supported."""
 
 
 def is_available():
-    """False."""
+    """Returns False, because Metal is not supported."""
     return False
 
 
 def is_built():
-    """False."""
+    """Returns False, because Metal is not supported."""
     return False

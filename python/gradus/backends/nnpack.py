@@ -1,11 +1,11 @@
-"""NNPACK: not used."""
+"""Switches of NNPACK, which is not used."""
 from gradus.backends._switch import KeptFlags
 
 
 def is_available():
-    """False."""
+    """Returns False, because NNPACK is not used."""
     return False
 
 
 class flags(KeptFlags):
-    """A with block that changes nothing."""
+    """Context manager without effect."""

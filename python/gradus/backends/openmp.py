@@ -1,6 +1,6 @@
-"""OpenMP: not used; the threads are those of Gradus itself."""
+"""Queries about OpenMP, which is not used. Gradus has its own thread pool."""
 
 
 def is_available():
-    """False."""
+    """Returns False, because OpenMP is not used."""
     return False

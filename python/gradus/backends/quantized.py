@@ -1,3 +1,3 @@
-"""Engines of quantized operators: there are none."""
+"""Engines for quantized operators, of which there are none."""
 engine = "none"
 supported_engines = ["none"]

@@ -1,4 +1,4 @@
-"""The cpu as a device, under the names of torch.cpu, and its memory, under those of torch.accelerator.
+"""The CPU as a device, with the functions of torch.cpu, and its memory, with the functions of torch.accelerator.
 
 >>> is_available(), device_count(), current_device()
 (True, 1, 'cpu')
@@ -22,76 +22,76 @@ __all__ = ["Event", "Stream", "StreamContext", "amp", "current_device", "current
 
 
 def is_available():
-    """True."""
+    """Returns True."""
     return True
 
 
 def is_initialized():
-    """True."""
+    """Returns True."""
     return True
 
 
 def device_count():
-    """Returns 1: cores are not devices."""
+    """Returns 1, because cores do not count as devices."""
     return 1
 
 
 def current_device():
-    """'cpu'."""
+    """Returns 'cpu'."""
     return "cpu"
 
 
 def set_device(device):
-    """Nothing: there is one cpu."""
+    """Does nothing, because there is only one CPU device."""
 
 
 def synchronize(device=None):
-    """Nothing: a call has finished when it returns."""
+    """Does nothing, because every operator has finished when it returns."""
 
 
 class Stream:
-    """Exists for programs that are written for any device: calls run one after the other."""
+    """A stream without effect, for programs that are written for any device. Operators run one after another."""
 
     def __init__(self, priority=-1):
         pass
 
     def wait_stream(self, stream):
-        """Nothing."""
+        """Does nothing."""
 
     def record_event(self):
-        """Nothing."""
+        """Does nothing."""
 
     def wait_event(self, event):
-        """Nothing."""
+        """Does nothing."""
 
 
 class Event:
-    """Exists for programs that are written for any device: an event has always happened."""
+    """An event without effect, for programs that are written for any device. query() always returns True."""
 
     def query(self):
-        """True."""
+        """Returns True."""
         return True
 
     def record(self, stream=None):
-        """Nothing."""
+        """Does nothing."""
 
     def synchronize(self):
-        """Nothing."""
+        """Does nothing."""
 
     def wait(self, stream=None):
-        """Nothing."""
+        """Does nothing."""
 
 
 _current_stream = Stream()
 
 
 def current_stream(device=None):
-    """Returns the stream of the innermost StreamContext, or the one that was there before any."""
+    """Returns the stream of the innermost StreamContext, or the default stream outside of any."""
     return _current_stream
 
 
 class StreamContext:
-    """Makes `stream` the current stream for a block; None changes nothing."""
+    """Context manager that makes `stream` the current stream. If `stream` is None it has no effect."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -108,13 +108,14 @@ class StreamContext:
 
 
 def stream(stream):
-    """Returns a StreamContext."""
+    """Returns StreamContext(stream)."""
     return StreamContext(stream)
 
 
 def memory_stats(device=None):
-    """Statistics under PyTorch's keys: `allocated_bytes.all` (bytes in use), `reserved_bytes.all` (those, and bytes held for reuse), each
-    `.current` and `.peak`, and `allocated.all.current` (blocks in use). gradus.memory_stats() also tells the limits."""
+    """Returns a dict of memory statistics with PyTorch's keys. `allocated_bytes.all.current` and `.peak` are the bytes in use,
+    `reserved_bytes.all.current` and `.peak` the bytes in use or kept for reuse, and `allocated.all.current` is the number of blocks in use.
+    gradus.memory_stats() also returns the limits."""
     stats = _C.memory_stats()
     return {"allocated.all.current": stats["blocks"],
             "allocated_bytes.all.current": stats["allocated"], "allocated_bytes.all.peak": stats["peak"],
@@ -122,43 +123,44 @@ def memory_stats(device=None):
 
 
 def memory_allocated(device=None):
-    """Bytes in use."""
+    """Returns the number of bytes in use."""
     return memory_stats()["allocated_bytes.all.current"]
 
 
 def max_memory_allocated(device=None):
-    """Returns the most bytes in use since the start, or since reset_peak_memory_stats()."""
+    """Returns the maximum number of bytes in use since the start, or since reset_peak_memory_stats()."""
     return memory_stats()["allocated_bytes.all.peak"]
 
 
 def memory_reserved(device=None):
-    """Bytes in use and held for reuse."""
+    """Returns the number of bytes in use or kept for reuse."""
     return memory_stats()["reserved_bytes.all.current"]
 
 
 def max_memory_reserved(device=None):
-    """Returns the most bytes in use and held for reuse since the start, or since reset_peak_memory_stats()."""
+    """Returns the maximum number of bytes in use or kept for reuse since the start, or since reset_peak_memory_stats()."""
     return memory_stats()["reserved_bytes.all.peak"]
 
 
 def reset_peak_memory_stats(device=None):
-    """Lets the peaks begin at what is in use now."""
+    """Resets the maximum numbers of bytes to the current ones."""
     _C._memory_reset_peak()
 
 
 def empty_cache():
-    """Returns memory that is held for reuse to the system. Free memory of other threads' short lists stays."""
+    """Gives memory that is kept for reuse back to the operating system, except blocks in the caches of other threads."""
     _C._memory_trim()
 
 
 def set_memory_limit(bytes):
-    """Makes an allocation that would take the bytes in use above `bytes` raise MemoryError. None removes the limit."""
+    """Sets a limit on the bytes in use. An allocation that would exceed `bytes` raises MemoryError. None removes the limit."""
     _C._memory_set_limit(bytes)
 
 
 def set_cache_limit(bytes):
-    """Keeps at most `bytes` of freed memory for reuse. None: as the environment variable GRADUS_CACHE_LIMIT says (bytes, or a number followed
-    by K, M, G or T); without it what is held stays within a quarter and 64 MiB above the most that was in use lately."""
+    """Sets the maximum number of bytes of freed memory that are kept for reuse. None restores the default, which is the value of the environment
+    variable GRADUS_CACHE_LIMIT (bytes, or a number followed by K, M, G or T). Without that variable, memory in use and kept for reuse together
+    stay below 1.25 times the recent maximum in use plus 64 MiB."""
     _C._memory_set_cache_limit(bytes)
 
 

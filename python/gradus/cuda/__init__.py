@@ -1,6 +1,6 @@
-"""There is no CUDA here, and every function says so: ordinary programs that ask first choose the cpu.
+"""The functions of torch.cuda. Gradus has no CUDA devices, and is_available() is False, so programs that check it use the CPU.
 
-Questions are answered as PyTorch answers them without CUDA; what would need a device raises AssertionError.
+Queries return the values that PyTorch returns without CUDA. Functions that need a device raise AssertionError.
 
 >>> is_available(), device_count()
 (False, 0)
@@ -25,75 +25,75 @@ __all__ = ["AcceleratorError", "BFloat16Tensor", "BoolTensor", "ByteTensor", "Ch
 
 
 class OutOfMemoryError(RuntimeError):
-    """Never raised: there is no device whose memory could be short."""
+    """Never raised, because there is no CUDA device whose memory could be exhausted."""
 
 
 class AcceleratorError(RuntimeError):
-    """Never raised."""
+    """Never raised, because there is no CUDA device."""
 
 
 def is_available():
-    """False."""
+    """Returns False, because there is no CUDA device."""
     return False
 
 
 def is_initialized():
-    """False."""
+    """Returns False, because there is no CUDA device."""
     return False
 
 
 def is_bf16_supported(including_emulation=True):
-    """False."""
+    """Returns False, because there is no CUDA device."""
     return False
 
 
 def device_count():
-    """Returns 0."""
+    """Returns 0, because there is no CUDA device."""
     return 0
 
 
 def get_arch_list():
-    """Returns an empty list."""
+    """Returns an empty list, because there is no CUDA device."""
     return []
 
 
 def init():
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()
 
 
 def current_device():
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()
 
 
 def set_device(device):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()
 
 
 def synchronize(device=None):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()
 
 
 def current_stream(device=None):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()
 
 
 def get_device_name(device=None):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()
 
 
 def get_device_capability(device=None):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()
 
 
 def get_device_properties(device=None):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()
 
 

@@ -1,6 +1,6 @@
-"""The answer of everything that would need a device."""
+"""The error of all functions that need a CUDA device."""
 
 
 def refuse():
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     raise AssertionError("Gradus not compiled with CUDA enabled")

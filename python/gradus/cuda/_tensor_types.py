@@ -1,4 +1,4 @@
-"""torch.cuda.FloatTensor and its like: programs name them; no tensor is one, and none can be made."""
+"""The classes torch.cuda.FloatTensor and so on, for programs that name them. No tensor is an instance, and none can be created."""
 from gradus import _tensor_types
 
 __all__ = [name for name in _tensor_types.__all__ if name.endswith("Tensor")]

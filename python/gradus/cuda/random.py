@@ -1,30 +1,30 @@
-"""Generators of CUDA devices, of which there are none."""
+"""Random number generators of CUDA devices, of which there are none."""
 from gradus.cuda._absent import refuse as _refuse
 
 __all__ = ["get_rng_state", "get_rng_state_all", "manual_seed", "manual_seed_all", "seed", "seed_all"]
 
 
 def manual_seed(seed):
-    """Nothing: there is no generator to seed."""
+    """Does nothing, because there is no CUDA device."""
 
 
 def manual_seed_all(seed):
-    """Nothing: there is no generator to seed."""
+    """Does nothing, because there is no CUDA device."""
 
 
 def seed():
-    """Nothing: there is no generator to seed."""
+    """Does nothing, because there is no CUDA device."""
 
 
 def seed_all():
-    """Nothing: there is no generator to seed."""
+    """Does nothing, because there is no CUDA device."""
 
 
 def get_rng_state_all():
-    """Returns an empty list."""
+    """Returns an empty list, because there is no CUDA device."""
     return []
 
 
 def get_rng_state(device="cuda"):
-    """Raises AssertionError."""
+    """Raises AssertionError, because there is no CUDA device."""
     _refuse()

@@ -1,4 +1,5 @@
-"""Training in several processes, of which there is one: a program that asks for a group of one process runs as PyTorch runs it, others are refused.
+"""The functions of torch.distributed for a single process. A program with a group of one process runs as with PyTorch; larger groups raise
+NotImplementedError.
 
     >>> import gradus.distributed as dist
     >>> dist.is_available(), dist.is_initialized()

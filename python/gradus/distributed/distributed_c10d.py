@@ -1,6 +1,6 @@
-"""Process groups of one process, and what their members do together: every sum is the tensor itself, and every gathering a copy of it.
+"""Process groups of one process, and their collective operations. A reduction leaves the tensor unchanged, and a gather copies it.
 
-Arguments are checked as with PyTorch's gloo. A group of more processes, and sending to another, is a NotImplementedError that says so.
+Arguments are checked as PyTorch does with gloo. A group of several processes, and sending to another process, raise NotImplementedError.
 """
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Backend", "DebugLevel", "DistBackendError", "DistError", "DistNetwor
            "set_debug_level", "set_debug_level_from_env", "supports_complex"]
 
 default_pg_timeout = timedelta(minutes=30)
-_world = None  # the default group; None before init_process_group
+_world = None  # the default process group; None before init_process_group
 
 
 class Backend(str):
-    """The name of a backend in lower case; all of them run here."""
+    """The name of a backend in lower case. All names are accepted and have the same effect."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
 
@@ -35,36 +35,36 @@ class Backend(str):
 
 
 class ReduceOp(Enum):
-    """How the tensors of all processes are combined; of one process they give that tensor."""
+    """The operation that combines the tensors of all processes. With one process the result is the tensor of that process."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
 
-reduce_op = ReduceOp  # its older name
+reduce_op = ReduceOp  # older name of ReduceOp
 
 
 class DistError(RuntimeError):
-    """Never raised, as its subclasses: there is nothing that could be out of reach."""
+    """Never raised, and neither are the subclasses, because no communication takes place that could fail."""
 
 
 class DistBackendError(DistError):
-    """Never raised."""
+    """Never raised, because no communication takes place."""
 
 
 class DistNetworkError(DistError):
-    """Never raised."""
+    """Never raised, because no communication takes place."""
 
 
 class DistStoreError(DistError):
-    """Never raised."""
+    """Never raised, because no communication takes place."""
 
 
 class QueueEmptyError(DistStoreError):
-    """Never raised."""
+    """Never raised, because no communication takes place."""
 
 
 class DebugLevel(Enum):
-    """How much of what processes do is checked and logged, which is nothing."""
+    """The amount of checks and logs for communication. It has no effect."""
 
     OFF, INFO, DETAIL = range(3)
 
@@ -73,78 +73,78 @@ _debug_level = DebugLevel.OFF
 
 
 class Work:
-    """The result of a call with async_op: the work is done already."""
+    """The result of a call with async_op=True. The operation is already complete."""
 
     def __init__(self, result=None):
         self._result = result
 
     def wait(self, timeout=None):
-        """True."""
+        """Returns True, because the operation is already complete."""
         return True
 
     def is_completed(self):
-        """True."""
+        """Returns True, because the operation is already complete."""
         return True
 
     def is_success(self):
-        """True."""
+        """Returns True, because the operation is already complete."""
         return True
 
     def exception(self):
-        """None."""
+        """Returns None, because the operation has not failed."""
 
     def result(self):
-        """Returns the tensors that the call has written."""
+        """Returns the list of tensors that the call has written."""
         return self._result
 
     def get_future(self):
-        """Returns the Work itself, whose wait() can be called."""
+        """Returns this Work object, which has a method wait() like a future."""
         return self
 
 
 class Store:
-    """Keys and values that the processes of a group share; with one process, a dictionary."""
+    """A store of keys and values that the processes of a group share. With one process it is a dictionary."""
 
     def __init__(self, *args, **kwargs):
         self._values = {}
         self.timeout = default_pg_timeout
 
     def set(self, key, value):
-        """Stores a text or bytes."""
+        """Stores `value`, a str or bytes, under `key`."""
         self._values[key] = value.encode() if isinstance(value, str) else bytes(value)
 
     def get(self, key):
-        """Returns the bytes of a key. RuntimeError: no other process could ever set it."""
+        """Returns the value of `key` as bytes. RuntimeError: the key does not exist, and there is no other process that could set it."""
         if key not in self._values:
             raise RuntimeError(f"The key {key!r} is not in the store, and there is no other process to set it")
         return self._values[key]
 
     def add(self, key, amount):
-        """Adds to a counter, which begins at 0, and returns it."""
+        """Adds `amount` to the counter `key`, which starts at 0, and returns its new value."""
         value = int(self._values.get(key, b"0")) + amount
         self._values[key] = str(value).encode()
         return value
 
     def wait(self, keys, timeout=None):
-        """RuntimeError: a key is not there."""
+        """Checks that all keys exist. RuntimeError: a key does not exist."""
         for key in keys:
             self.get(key)
 
     def delete_key(self, key):
-        """True if there was such a key."""
+        """Deletes a key. Returns True if it existed."""
         return self._values.pop(key, None) is not None
 
     def num_keys(self):
-        """Returns how many keys there are."""
+        """Returns the number of keys."""
         return len(self._values)
 
 
 class HashStore(Store):
-    """A store of one process."""
+    """A store in the memory of one process."""
 
 
 class TCPStore(Store):
-    """A store that listens nowhere: there is one process."""
+    """A store that opens no connection, because there is only one process."""
 
     def __init__(self, host_name, port, world_size=None, is_master=False, *args, **kwargs):
         super().__init__()
@@ -153,11 +153,11 @@ class TCPStore(Store):
 
 
 class FileStore(Store):
-    """A store that writes no file: there is one process."""
+    """A store that writes no file, because there is only one process."""
 
 
 class PrefixStore(Store):
-    """A part of another store, whose keys have a prefix."""
+    """A view of another store, in which every key has a prefix."""
 
     def __init__(self, prefix, store):
         super().__init__()
@@ -189,17 +189,17 @@ class _Prefixed(dict):
 
 
 class ProcessGroup:
-    """A group whose only process is this one."""
+    """A process group that consists of this process only."""
 
     def __init__(self, backend="gloo", name=""):
         self.group_name, self._backend = name, Backend(backend)
 
     def rank(self):
-        """Returns 0."""
+        """Returns 0, the rank of this process."""
         return 0
 
     def size(self):
-        """Returns 1."""
+        """Returns 1, the number of processes."""
         return 1
 
     def name(self):
@@ -210,16 +210,16 @@ class ProcessGroup:
 class _Members(type):
     @property
     def WORLD(cls):
-        """The default group, or None."""
+        """Returns the default group, or None before init_process_group."""
         return _world
 
 
 class group(metaclass=_Members):
-    """The default group as an attribute, group.WORLD."""
+    """Holds the default group as the attribute group.WORLD."""
 
 
 class GroupMember(metaclass=_Members):
-    """As `group`; also the result of new_group in a process that does not belong to the group."""
+    """Holds the default group as WORLD, and NON_GROUP_MEMBER, which new_group returns in a process that does not belong to the new group."""
 
     NON_GROUP_MEMBER = -100
 
@@ -228,7 +228,7 @@ class GroupMember(metaclass=_Members):
 
 
 def is_available():
-    """True: a group of one process can be made."""
+    """Returns True, because groups of one process are supported."""
     return True
 
 
@@ -238,17 +238,17 @@ def is_initialized():
 
 
 def is_torchelastic_launched():
-    """True if the environment variable of torchrun says so."""
+    """True if torchrun has started this process (environment variable TORCHELASTIC_RUN_ID)."""
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
 def is_backend_available(backend):
-    """True for gloo: its calls are there, for one process. init_process_group takes any other name as well."""
+    """True for "gloo", whose functions exist for one process. init_process_group also accepts any other name."""
     return backend.lower() == "gloo"
 
 
 def get_node_local_rank(fallback_rank=None):
-    """Returns the environment variable LOCAL_RANK, or the fallback. RuntimeError: neither is there."""
+    """Returns the environment variable LOCAL_RANK as an int, or `fallback_rank` if it is not set. RuntimeError: both are missing."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is None:
@@ -258,23 +258,23 @@ def get_node_local_rank(fallback_rank=None):
 
 
 def get_pg_count():
-    """Returns the number of process groups: 1 or 0."""
+    """Returns 1 if the default group exists, otherwise 0."""
     return int(_world is not None)
 
 
 def get_debug_level():
-    """Returns the debug level that was set, or OFF."""
+    """Returns the debug level, which is OFF unless it was set."""
     return _debug_level
 
 
 def set_debug_level(level):
-    """Sets what get_debug_level gives."""
+    """Sets the debug level. It has no effect."""
     global _debug_level
     _debug_level = level
 
 
 def set_debug_level_from_env():
-    """Sets the level that $TORCH_DISTRIBUTED_DEBUG names. RuntimeError: there is no such level."""
+    """Sets the debug level to the one named by the environment variable TORCH_DISTRIBUTED_DEBUG. RuntimeError: there is no such level."""
     name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if name not in DebugLevel.__members__:
         raise RuntimeError("The value of TORCH_DISTRIBUTED_DEBUG must be one of `OFF`, `INFO`, or `DETAIL`.")
@@ -282,12 +282,12 @@ def set_debug_level_from_env():
 
 
 def is_gloo_available():
-    """True: its calls are there, for one process."""
+    """Returns True, because the functions of gloo exist for one process."""
     return True
 
 
 def is_nccl_available():
-    """False."""
+    """Returns False, because NCCL is not used."""
     return False
 
 
@@ -308,9 +308,10 @@ def _from_environment(name, given):
 
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, group_name="", pg_options=None, device_id=None):
-    """Makes the default group, of this process alone: world_size, or the environment variable WORLD_SIZE, must be 1.
+    """Creates the default group, which consists of this process. world_size, or else the environment variable WORLD_SIZE, must be 1.
 
-    ValueError: there is a default group already; neither world_size nor the environment says how many processes there are. NotImplementedError: more than one.
+    ValueError: the default group already exists, or neither world_size nor the environment gives the number of processes. NotImplementedError: that
+    number is above 1.
     """
     global _world
     if is_initialized():
@@ -332,7 +333,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
 
 def destroy_process_group(group=None):
-    """Ends the default group. Another group is left to itself."""
+    """Ends the default group. Does nothing for another group."""
     global _world
     _member(group)
     if group is None or group is _world:
@@ -340,7 +341,7 @@ def destroy_process_group(group=None):
 
 
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None, device_id=None):
-    """Returns a group of the processes of these ranks: rank 0 is this one. ValueError: another rank."""
+    """Returns a group of the processes with the given ranks. The only valid rank is 0, this process. ValueError: another rank."""
     world = _member(None)
     for rank in ranks or ():
         if rank != 0:
@@ -349,7 +350,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """Returns the group of this process, and the list of all such groups. ValueError: group_size is above 1."""
+    """Returns (the subgroup of this process, the list of all subgroups). ValueError: `group_size` is not 1."""
     if group_size not in (None, 1):
         raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size (1)")
     made = new_group([0], backend=backend)
@@ -357,7 +358,7 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """Returns the group of this process, and the groups of the processes of these lists of ranks. ValueError: a rank that is not 0, or in two
+    """Returns (the subgroup of this process, the list of subgroups), one for each list of ranks. ValueError: a rank is not 0, or occurs in two
     lists."""
     if len({rank for ranks in ranks_per_subgroup_list for rank in ranks}) < sum(map(len, ranks_per_subgroup_list)):
         raise ValueError("Rank 0 has appeared in both subgroups")
@@ -366,46 +367,46 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=
 
 
 def _member(group):
-    """Returns the group, or the default one. ValueError: there is none."""
+    """Returns `group`, or the default group if it is None. ValueError: there is no default group."""
     if _world is None:
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
     return _world if group is None else group
 
 
 def get_rank(group=None):
-    """Returns 0; -1 for a group to which this process does not belong. ValueError: there is no default group."""
+    """Returns 0, or -1 if this process does not belong to the group. ValueError: there is no default group."""
     return -1 if _member(group) == GroupMember.NON_GROUP_MEMBER else 0
 
 
 def get_world_size(group=None):
-    """Returns 1; -1 for a group to which this process does not belong. ValueError: there is no default group."""
+    """Returns 1, or -1 if this process does not belong to the group. ValueError: there is no default group."""
     return -1 if _member(group) == GroupMember.NON_GROUP_MEMBER else 1
 
 
 def get_backend(group=None):
-    """Returns the name of the backend that the group was made with."""
+    """Returns the name of the backend with which the group was created."""
     return _member(group).name()
 
 
 def get_default_backend_for_device(device):
-    """gloo, for the cpu."""
+    """Returns "gloo"."""
     return "gloo"
 
 
 def get_process_group_ranks(group):
-    """[0]."""
+    """Returns [0], the rank of this process."""
     _member(group)
     return [0]
 
 
 def get_global_rank(group, group_rank):
-    """Returns 0. ValueError: the rank of another process."""
+    """Returns 0, the rank of the only process. ValueError: `group_rank` is not 0."""
     _check_rank(group_rank)
     return 0
 
 
 def get_group_rank(group, global_rank):
-    """Returns 0. ValueError: the rank of another process."""
+    """Returns 0, the rank of the only process in each group. ValueError: `global_rank` is not 0."""
     _check_rank(global_rank)
     return 0
 
@@ -415,7 +416,7 @@ def _check_rank(rank):
         raise ValueError(f"Global rank {rank} is not part of group")
 
 
-# ---- Tensors of all processes -------------------------------------------------------------------------------------------------
+# ---- Collective operations on tensors -----------------------------------------------------------------------------------------
 
 
 def _check_tensor(tensor, name):
@@ -435,7 +436,7 @@ def _done(result, async_op):
 
 
 def _copied(output, input, async_op, group):
-    """Copies a tensor into another one with the same number of elements."""
+    """Copies `input` into `output`, which must have as many elements. Returns None, or a completed Work if `async_op` is true."""
     _member(group)
     with gradus.no_grad():
         output.copy_(input.reshape(output.shape))
@@ -443,7 +444,7 @@ def _copied(output, input, async_op, group):
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
-    """Leaves a tensor as it is: this process is the source."""
+    """Leaves the tensor unchanged, because this process is the source. Returns None, or a completed Work if `async_op` is true."""
     _check_tensor(tensor, "tensor")
     _member(group)
     _check_rank(src)
@@ -451,39 +452,41 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
-    """Leaves a tensor as it is: the sum, product or extreme over one process."""
+    """Leaves the tensor unchanged, because it is the sum, product or extreme over one process. Returns None, or a completed Work if `async_op` is
+    true."""
     _check_tensor(tensor, "tensor")
     _member(group)
     return _done([tensor], async_op)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
-    """Leaves the tensors as they are. TypeError: no list of tensors."""
+    """Leaves the tensors unchanged, because they are the result for one process. Returns None, or a completed Work if `async_op` is true. TypeError:
+    `tensors` is not a list of tensors."""
     _check_list([tensors] if isinstance(tensors, Tensor) else tensors, "tensors", None)
     _member(group)
     return _done(tensors, async_op)
 
 
 def supports_complex(reduceOp):
-    """True for the operations that complex numbers have."""
+    """True if the operation is defined for complex numbers."""
     return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
-    """As all_reduce."""
+    """Leaves the tensor unchanged, because it is the result for one process. Returns None, or a completed Work if `async_op` is true."""
     _check_rank(dst)
     return all_reduce(tensor, op, group, async_op)
 
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
-    """Copies the tensor into the only one of tensor_list."""
+    """Copies `tensor` into the only tensor of `tensor_list`. Returns None, or a completed Work if `async_op` is true."""
     _check_list(tensor_list, "tensor_list")
     _check_tensor(tensor, "tensor")
     return _copied(tensor_list[0], tensor, async_op, group)
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
-    """Copies input_tensor into output_tensor."""
+    """Copies `input_tensor` into `output_tensor`. Returns None, or a completed Work if `async_op` is true."""
     _check_tensor(input_tensor, "input_tensor")
     _check_tensor(output_tensor, "output_tensor")
     return _copied(output_tensor, input_tensor, async_op, group)
@@ -493,7 +496,8 @@ all_gather_single = all_gather_into_tensor
 
 
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
-    """Copies every tensor of the second list into its place in the only list of the first."""
+    """Copies tensor i of `input_tensor_list` into tensor i of each list in `output_tensor_lists`. Returns None, or a completed Work if `async_op` is
+    true."""
     _check_list(input_tensor_list, "input_tensor_list", None)
     for outputs in output_tensor_lists:
         _check_list(outputs, "output_tensor_lists", len(input_tensor_list))
@@ -503,7 +507,8 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
-    """Copies the tensor into the only one of gather_list."""
+    """Copies `tensor` into the only tensor of `gather_list`. Returns None, or a completed Work if `async_op` is true. ValueError: `gather_list` is
+    missing."""
     _check_tensor(tensor, "tensor")
     _check_rank(dst)
     if not gather_list:
@@ -513,7 +518,8 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
-    """Copies the only tensor of scatter_list into the tensor."""
+    """Copies the only tensor of `scatter_list` into `tensor`. Returns None, or a completed Work if `async_op` is true. ValueError: `scatter_list` is
+    missing."""
     _check_tensor(tensor, "tensor")
     _check_rank(src)
     if not scatter_list:
@@ -524,14 +530,14 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
-    """Copies the only tensor of input_list into output."""
+    """Copies the only tensor of `input_list` into `output`. Returns None, or a completed Work if `async_op` is true."""
     _check_tensor(output, "output")
     _check_list(input_list, "input_list")
     return _copied(output, input_list[0], async_op, group)
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
-    """Copies input into output."""
+    """Copies `input` into `output`. Returns None, or a completed Work if `async_op` is true."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     return _copied(output, input, async_op, group)
@@ -541,41 +547,42 @@ reduce_scatter_single = reduce_scatter_tensor
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
-    """Copies the only tensor of input_tensor_list into that of output_tensor_list."""
+    """Copies the only tensor of `input_tensor_list` into the only tensor of `output_tensor_list`. Returns None, or a completed Work if `async_op` is
+    true."""
     _check_list(output_tensor_list, "output_tensor_list")
     _check_list(input_tensor_list, "input_tensor_list")
     return _copied(output_tensor_list[0], input_tensor_list[0], async_op, group)
 
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
-    """Copies input into output."""
+    """Copies `input` into `output`. Returns None, or a completed Work if `async_op` is true."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     return _copied(output, input, async_op, group)
 
 
 def barrier(group=None, async_op=False, device_ids=None):
-    """Waits for nobody."""
+    """Returns at once, because there is no other process."""
     _member(group)
     return _done(None, async_op)
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
-    """Waits for nobody."""
+    """Returns at once, because there is no other process."""
     _member(group)
 
 
-# ---- Objects of all processes -------------------------------------------------------------------------------------------------
+# ---- Collective operations on objects -----------------------------------------------------------------------------------------
 
 
 def all_gather_object(object_list, obj, group=None):
-    """Puts the object into the only place of object_list."""
+    """Sets object_list[0] to `obj`, the object of the only process."""
     _member(group)
     object_list[0] = obj
 
 
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
-    """Puts the object into the only place of object_gather_list."""
+    """Sets object_gather_list[0] to `obj`, the object of the only process. ValueError: `object_gather_list` is missing."""
     _check_rank(dst)
     if not object_gather_list:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
@@ -583,23 +590,23 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
 
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
-    """Leaves the objects as they are."""
+    """Leaves the objects unchanged, because this process is the source."""
     _member(group)
     _check_rank(src)
 
 
 def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
-    """Puts the only object of the input list into the first place of the output list."""
+    """Sets scatter_object_output_list[0] to the only object of `scatter_object_input_list`."""
     _member(group)
     _check_rank(src)
     scatter_object_output_list[0] = scatter_object_input_list[0]
 
 
-# ---- From one process to another ----------------------------------------------------------------------------------------------
+# ---- Point-to-point communication ---------------------------------------------------------------------------------------------
 
 
 class P2POp:
-    """A sending or receiving for batch_isend_irecv."""
+    """A send or receive operation for batch_isend_irecv."""
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
         self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
@@ -611,7 +618,7 @@ def _no_other_process(name):
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """NotImplementedError: there is no other process. ValueError: dst is this one."""
+    """Raises NotImplementedError, because there is no other process. ValueError: `dst` is this process."""
     _check_tensor(tensor, "tensor")
     if _member(group) is not None and dst == 0:
         raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current process.")
@@ -619,31 +626,31 @@ def send(tensor, dst=None, group=None, tag=0, group_dst=None):
 
 
 def recv(tensor, src=None, group=None, tag=0, group_src=None):
-    """NotImplementedError: there is no other process."""
+    """Raises NotImplementedError, because there is no other process."""
     _check_tensor(tensor, "tensor")
     _no_other_process("recv")
 
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """As send."""
+    """Raises NotImplementedError, because there is no other process. ValueError: `dst` is this process."""
     send(tensor, dst, group, tag, group_dst)
 
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
-    """As recv."""
+    """Raises NotImplementedError, because there is no other process."""
     recv(tensor, src, group, tag, group_src)
 
 
 def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
-    """NotImplementedError: there is no other process."""
+    """Raises NotImplementedError, because there is no other process."""
     _no_other_process("send_object_list")
 
 
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
-    """NotImplementedError: there is no other process."""
+    """Raises NotImplementedError, because there is no other process."""
     _no_other_process("recv_object_list")
 
 
 def batch_isend_irecv(p2p_op_list):
-    """NotImplementedError: there is no other process."""
+    """Raises NotImplementedError, because there is no other process."""
     _no_other_process("batch_isend_irecv")

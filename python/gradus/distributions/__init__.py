@@ -1,10 +1,11 @@
-"""Probability distributions under PyTorch's names: parameters, samples with the numbers of PyTorch's generator, probabilities, and gradients of both.
+"""Probability distributions with the names and semantics of torch.distributions: sampling, probabilities, moments, and gradients of these.
 
     >>> from gradus.distributions import Normal
     >>> Normal(gradus.tensor(0.0), gradus.tensor(2.0)).cdf(gradus.tensor(0.0))
     tensor(0.5000)
 
-A distribution is a file of its own. Below them are constraints (regions), transforms, and constraint_registry, which leads from one to the other.
+Each distribution has its own file. constraints.py defines sets of valid values, and transforms.py defines invertible functions.
+constraint_registry.py maps a constraint to a transform from real numbers to values that satisfy the constraint.
 """
 from gradus.distributions import constraints as constraints
 from gradus.distributions import transforms

@@ -1,4 +1,4 @@
-"""The distribution of the absolute value, for a distribution that is symmetric around 0."""
+"""Half, the base class of distributions of the absolute value of a symmetric random variable."""
 import math
 
 import gradus
@@ -8,7 +8,7 @@ from gradus.distributions.transforms import AbsTransform
 
 
 class Half(TransformedDistribution):
-    """The distribution of abs(x) for x of a distribution around 0 with a parameter `scale`."""
+    """The distribution of abs(x), where x has the distribution `symmetric`, which is symmetric around 0 and has a parameter `scale`."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative

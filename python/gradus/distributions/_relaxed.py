@@ -1,21 +1,21 @@
-"""The parameters of relaxed discrete distributions, which are those of the distribution that they transform."""
+"""Relaxed, the base class of distributions that are continuous relaxations of a discrete distribution."""
 from gradus.distributions.transformed_distribution import TransformedDistribution
 
 
 class Relaxed(TransformedDistribution):
-    """A transformed distribution whose parameters are those of the first one."""
+    """A transformed distribution whose temperature, logits and probs are those of its base distribution."""
 
     @property
     def temperature(self):
-        """The temperature."""
+        """The temperature. As the temperature approaches 0, the distribution approaches the discrete distribution that it relaxes."""
         return self.base_dist.temperature
 
     @property
     def logits(self):
-        """The log odds, or the logarithms of the probabilities of several classes."""
+        """The log odds of a binary distribution, or the log-probabilities of several classes."""
         return self.base_dist.logits
 
     @property
     def probs(self):
-        """The probabilities."""
+        """For a binary distribution, the probability of the value 1; for a categorical one, the probabilities of the classes."""
         return self.base_dist.probs

@@ -10,7 +10,9 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(_WithProbs, ExponentialFamily):
-    """1 with probability `probs`, of log odds `logits`, and otherwise 0.
+    """A value that is 1 with probability `probs` and 0 otherwise. `logits`, the log odds log(probs / (1 - probs)), may be given instead of `probs`.
+
+    Raises ValueError unless exactly one of `probs` and `logits` is given, and for a parameter outside its constraint.
 
     >>> from gradus.distributions import Bernoulli
     >>> Bernoulli(gradus.tensor([0.3])).mean

@@ -9,7 +9,7 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """Density x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / B(concentration1, concentration0) on [0, 1]."""
+    """The beta distribution, with density x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / B(concentration1, concentration0) on [0, 1]."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -26,12 +26,12 @@ class Beta(ExponentialFamily):
 
     @property
     def concentration1(self):
-        """The first parameter: the power of x, plus 1."""
+        """The first parameter. The density is proportional to x^(concentration1 - 1)."""
         return self._dirichlet.concentration[..., 0]
 
     @property
     def concentration0(self):
-        """The second parameter: the power of 1 - x, plus 1."""
+        """The second parameter. The density is proportional to (1 - x)^(concentration0 - 1)."""
         return self._dirichlet.concentration[..., 1]
 
     @property

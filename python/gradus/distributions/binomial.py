@@ -7,12 +7,15 @@ __all__ = ["Binomial"]
 
 
 def _clamp_by_zero(x):
-    """Returns max(x, 0), with the gradient 1/2 at 0."""
+    """Returns max(x, 0), whose gradient at 0 is 1/2."""
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
 
 class Binomial(_WithProbs, Distribution):
-    """The number of successes among `total_count` trials with probability `probs`, of log odds `logits`."""
+    """The number of successes among `total_count` trials, each with success probability `probs` or log odds `logits`.
+
+    Raises ValueError unless exactly one of `probs` and `logits` is given.
+    """
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
     has_enumerate_support = True
@@ -61,6 +64,8 @@ class Binomial(_WithProbs, Distribution):
         return values.expand((-1,) + self._batch_shape) if expand else values
 
     def _one_count(self, function):
+        """Returns total_count as an int. Raises NotImplementedError if total_count differs within the batch; `function` is named in the error
+        text."""
         count = int(self.total_count.max())
         if self.total_count.min() != count:
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{function}`.")

@@ -7,7 +7,10 @@ __all__ = ["Categorical"]
 
 
 class Categorical(_WithProbs, Distribution):
-    """An index with the probabilities along the last dimension of `probs`, which are normalised, or with the log probabilities `logits`.
+    """The categorical distribution: an index in [0, K).
+
+    `probs` (..., K) are the probabilities, which are normalized along the last dimension. `logits` (..., K) are their logarithms up to a constant.
+    Raises ValueError unless exactly one of `probs` and `logits` is given.
 
     >>> from gradus.distributions import Categorical
     >>> Categorical(gradus.tensor([1.0, 1.0])).probs

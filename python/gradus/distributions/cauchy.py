@@ -10,7 +10,7 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """Density 1 / (pi scale (1 + ((x - loc) / scale)^2))."""
+    """The Cauchy distribution, with density 1 / (pi scale (1 + ((x - loc) / scale)^2))."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

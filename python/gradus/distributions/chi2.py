@@ -6,7 +6,7 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The sum of the squares of `df` independent standard normal numbers."""
+    """The chi-squared distribution: the sum of squares of `df` independent standard normal variables."""
 
     arg_constraints = {"df": constraints.positive}
     _batched = Gamma._batched
@@ -16,5 +16,5 @@ class Chi2(Gamma):
 
     @property
     def df(self):
-        """Degrees of freedom."""
+        """The degrees of freedom."""
         return self.concentration * 2

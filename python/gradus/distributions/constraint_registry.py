@@ -1,6 +1,6 @@
-"""From a region to a transform of all real numbers to it.
+"""Registries that map a constraint to a transform from unconstrained real numbers to the constrained values.
 
-`biject_to` gives bijections, as Hamiltonian Monte Carlo wants them; `transform_to` any transform, as optimisation does.
+`biject_to` returns bijections, which Hamiltonian Monte Carlo needs. `transform_to` returns any transform, which is sufficient for optimization.
 """
 from gradus.distributions import constraints, transforms
 from gradus.distributions.utils import _Number
@@ -9,7 +9,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Functions from a constraint to a transform, by the class of the constraint.
+    """Maps a constraint, by its class, to a function that returns a transform for it.
 
     >>> from gradus.distributions import constraints, transform_to
     >>> transform_to(constraints.simplex)
@@ -21,7 +21,11 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint, factory=None):
-        """Registers a function for the class of a constraint; without the function returns a decorator. TypeError: no constraint."""
+        """Registers `factory`, a function from a constraint to a transform, for the class of `constraint`. Without `factory`, returns a decorator
+        that registers a function.
+
+        Raises TypeError if `constraint` is neither a Constraint nor a subclass of it.
+        """
         if factory is None:
             return lambda function: self.register(constraint, function)
         kind = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint
@@ -31,7 +35,8 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint):
-        """Returns the transform to the region. NotImplementedError: none is registered for its class."""
+        """Returns a transform to the values that satisfy `constraint`. Raises NotImplementedError if none is registered for the constraint's
+        class."""
         if type(constraint) not in self._registry:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
         return self._registry[type(constraint)](constraint)
@@ -42,6 +47,7 @@ transform_to = ConstraintRegistry()
 
 
 def _to_interval(constraint):
+    """Returns a transform to the interval of the constraint: a sigmoid, scaled and shifted."""
     lower, upper = constraint.lower_bound, constraint.upper_bound
     if isinstance(lower, _Number) and isinstance(upper, _Number) and (lower, upper) == (0, 1):
         return transforms.SigmoidTransform()
@@ -49,15 +55,18 @@ def _to_interval(constraint):
 
 
 def _above(constraint):
+    """Returns a transform to numbers above the constraint's lower bound: lower + exp(x)."""
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
 
 
 def _below(constraint):
+    """Returns a transform to numbers below the constraint's upper bound: upper - exp(x)."""
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
 
 
 def _register_by_parts(registry):
-    """Registers the constraints that are made of others."""
+    """Registers transforms for the constraints independent, cat and stack, which are composed of other constraints. The transforms of those other
+    constraints are looked up in `registry`."""
     registry.register(constraints.independent, lambda c: transforms.IndependentTransform(registry(c.base_constraint), c.reinterpreted_batch_ndims))
     registry.register(constraints.cat, lambda c: transforms.CatTransform([registry(part) for part in c.cseq], c.dim, c.lengths))
     registry.register(constraints.stack, lambda c: transforms.StackTransform([registry(part) for part in c.cseq], c.dim))

@@ -1,4 +1,4 @@
-"""Regions in which parameters and values of distributions lie. `check` says of each event of a tensor if it lies inside."""
+"""Constraints on parameters and values of distributions. `check` tells for each event in a tensor whether it satisfies the constraint."""
 import gradus
 
 __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than", "greater_than_eq",
@@ -8,30 +8,36 @@ __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_
 
 
 class Constraint:
-    """A region. `event_dim` is how many of the last dimensions make an event, `is_discrete` is true for countable regions."""
+    """Base class of constraints.
+
+    event_dim: the number of last dimensions of a tensor that form one event, i.e. one random value. is_discrete: True if the set of valid values is
+    countable.
+    """
 
     is_discrete = False
     event_dim = 0
 
     def check(self, value):
-        """True for each event of `value` that lies in the region."""
+        """Returns a bool tensor with the shape of `value` without the event dimensions, True for each event that satisfies the constraint."""
         raise NotImplementedError
 
     def __repr__(self):
         return type(self).__name__[1:] + "()"
 
 
-# ---- Regions that depend on parameters --------------------------------------------------------------------------------------
+# ---- Constraints that depend on parameters ----------------------------------------------------------------------------------
 
 
 class _Dependent(Constraint):
-    """A region that depends on the parameters of a distribution, so that only the object knows it and not its class."""
+    """A constraint that depends on the parameters of a distribution, so that it is known only for an instance of the distribution's class."""
 
     def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         self._is_discrete, self._event_dim = is_discrete, event_dim
         super().__init__()
 
     def _known(self, name):
+        """Returns the attribute is_discrete or event_dim, whichever `name` is. Raises NotImplementedError if its value was not given to the
+        constructor."""
         value = getattr(self, "_" + name)
         if value is NotImplemented:
             raise NotImplementedError(f".{name} cannot be determined statically")
@@ -46,7 +52,7 @@ class _Dependent(Constraint):
         return self._known("event_dim")
 
     def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
-        """Returns the same with facts that are known for the class."""
+        """Returns a copy in which is_discrete and event_dim have the given values."""
         return _Dependent(is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
                           event_dim=self._event_dim if event_dim is NotImplemented else event_dim)
 
@@ -55,39 +61,46 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint):
-    """True for a region that is known for an object alone."""
+    """Returns True if `constraint` depends on the parameters of a distribution, so that it is known only for an instance of the distribution's
+    class."""
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that is a region. Read from the class it is a dependent region; read from an object it is the region that the function returns."""
+    """A property whose value is a constraint. Reading the property of an instance returns fn(instance); reading it from the class returns a dependent
+    constraint."""
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         super().__init__(fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn):
-        """Returns the property of a function: @dependent_property(event_dim=1)."""
+        """Returns the property for the function `fn`, so that @dependent_property(event_dim=1) can be used as a decorator."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-# ---- Regions made of others -------------------------------------------------------------------------------------------------
+# ---- Constraints composed of other constraints ------------------------------------------------------------------------------
 
 
 def _expect(kind, name, value):
+    """Raises AssertionError if the argument `value`, named `name`, is not of the class `kind`."""
     if not isinstance(value, kind):
         raise AssertionError(f"{name} must be {'a' if kind is Constraint else 'an'} {kind.__name__}, got {type(value).__name__}")
 
 
 def _all_of_last(valid, count, value, event_dim):
-    """Reduces the last `count` dimensions of the result of a check by all(). ValueError: the value has fewer dimensions."""
+    """Returns `valid`, the result of a check, reduced by all() over the last `count` dimensions.
+
+    Raises ValueError if `valid` has fewer than `count` dimensions; value and event_dim are for the error text.
+    """
     if valid.dim() < count:
         raise ValueError(f"Expected value.dim() >= {event_dim} but got {value.dim()}")
     return valid.reshape(valid.shape[:valid.dim() - count] + (-1,)).all(-1)
 
 
 class _IndependentConstraint(Constraint):
-    """Events whose entries all lie in another region."""
+    """Requires that all elements of an event satisfy base_constraint. The last reinterpreted_batch_ndims batch dimensions count as event
+    dimensions."""
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         _expect(Constraint, "base_constraint", base_constraint)
@@ -112,7 +125,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Values of a mixture: inside of the region for every component."""
+    """The constraint on values of a mixture, which must satisfy the constraint of every component."""
 
     def __init__(self, base_constraint):
         _expect(Constraint, "base_constraint", base_constraint)
@@ -137,7 +150,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class _Parts(Constraint):
-    """A sequence of regions along a dimension."""
+    """Base of constraints on tensors that are divided along dimension `dim`. `cseq` has one constraint for each part of the tensor."""
 
     def __init__(self, cseq, dim):
         if not all(isinstance(c, Constraint) for c in cseq):
@@ -149,12 +162,13 @@ class _Parts(Constraint):
         return any(c.is_discrete for c in self.cseq)
 
     def _check_dim(self, value):
+        """Raises AssertionError if `dim` is not a dimension of `value`."""
         if not -value.dim() <= self.dim < value.dim():
             raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
 
 
 class _Cat(_Parts):
-    """Parts of the given lengths along a dimension, each in a region of its own."""
+    """Splits a value along `dim` into sections of the given lengths. Section i must satisfy the constraint cseq[i]."""
 
     def __init__(self, cseq, dim=0, lengths=None):
         super().__init__(cseq, dim)
@@ -173,7 +187,7 @@ class _Cat(_Parts):
 
 
 class _Stack(_Parts):
-    """Slices along a dimension, each in a region of its own."""
+    """Splits a value along `dim` into slices. Slice i must satisfy the constraint cseq[i]."""
 
     def __init__(self, cseq, dim=0):
         super().__init__(cseq, dim)
@@ -188,11 +202,11 @@ class _Stack(_Parts):
         return gradus.stack([c.check(part) for c, part in zip(self.cseq, value.unbind(self.dim))], self.dim)
 
 
-# ---- Numbers ----------------------------------------------------------------------------------------------------------------
+# ---- Constraints on numbers -------------------------------------------------------------------------------------------------
 
 
 class _Boolean(Constraint):
-    """0 and 1."""
+    """The numbers 0 and 1."""
 
     is_discrete = True
 
@@ -201,21 +215,21 @@ class _Boolean(Constraint):
 
 
 class _Real(Constraint):
-    """All numbers but NaN."""
+    """All numbers except NaN."""
 
     def check(self, value):
         return value == value
 
 
 class _Bounded(Constraint):
-    """Numbers between bounds, which are its attributes."""
+    """Base of constraints whose attributes are bounds."""
 
     def __repr__(self):
         return f"{type(self).__name__[1:]}({', '.join(f'{name}={bound}' for name, bound in vars(self).items())})"
 
 
 class _GreaterThan(_Bounded):
-    """Above a bound."""
+    """Numbers greater than a bound."""
 
     def __init__(self, lower_bound):
         self.lower_bound = lower_bound
@@ -225,14 +239,14 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_GreaterThan):
-    """At least a bound."""
+    """Numbers greater than or equal to a bound."""
 
     def check(self, value):
         return self.lower_bound <= value
 
 
 class _IntegerGreaterThan(_GreaterThan):
-    """Integers of at least a bound."""
+    """Integers greater than or equal to a bound."""
 
     is_discrete = True
 
@@ -241,7 +255,7 @@ class _IntegerGreaterThan(_GreaterThan):
 
 
 class _LessThan(_Bounded):
-    """Below a bound."""
+    """Numbers less than a bound."""
 
     def __init__(self, upper_bound):
         self.upper_bound = upper_bound
@@ -251,7 +265,7 @@ class _LessThan(_Bounded):
 
 
 class _IntegerLessThan(_LessThan):
-    """Integers of at most a bound."""
+    """Integers less than or equal to a bound."""
 
     is_discrete = True
 
@@ -260,7 +274,7 @@ class _IntegerLessThan(_LessThan):
 
 
 class _Interval(_Bounded):
-    """Between two bounds, both included."""
+    """Numbers between two bounds, inclusive."""
 
     def __init__(self, lower_bound, upper_bound):
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
@@ -270,14 +284,14 @@ class _Interval(_Bounded):
 
 
 class _HalfOpenInterval(_Interval):
-    """Between two bounds, the upper one excluded."""
+    """Numbers between two bounds, including the lower and excluding the upper one."""
 
     def check(self, value):
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class _IntegerInterval(_Interval):
-    """Integers between two bounds, both included."""
+    """Integers between two bounds, inclusive."""
 
     is_discrete = True
 
@@ -285,11 +299,11 @@ class _IntegerInterval(_Interval):
         return (value % 1 == 0) & super().check(value)
 
 
-# ---- Vectors ----------------------------------------------------------------------------------------------------------------
+# ---- Constraints on vectors -------------------------------------------------------------------------------------------------
 
 
 class _OneHot(Constraint):
-    """A 1 among zeros."""
+    """One-hot vectors: one element is 1, all others are 0."""
 
     is_discrete = True
     event_dim = 1
@@ -299,7 +313,7 @@ class _OneHot(Constraint):
 
 
 class _Simplex(Constraint):
-    """Numbers of at least 0 whose sum is 1, within 1e-6."""
+    """Vectors of nonnegative numbers whose sum is 1, with a tolerance of 1e-6."""
 
     event_dim = 1
 
@@ -308,7 +322,7 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
-    """Counts with a sum of at most a bound."""
+    """Vectors of nonnegative counts whose sum is at most a bound."""
 
     is_discrete = True
     event_dim = 1
@@ -320,7 +334,7 @@ class _Multinomial(Constraint):
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
 
-# ---- Matrices ---------------------------------------------------------------------------------------------------------------
+# ---- Constraints on matrices ------------------------------------------------------------------------------------------------
 
 
 class _LowerTriangular(Constraint):
@@ -333,14 +347,14 @@ class _LowerTriangular(Constraint):
 
 
 class _LowerCholesky(_LowerTriangular):
-    """Lower triangles with a positive diagonal."""
+    """Lower triangular matrices with a positive diagonal."""
 
     def check(self, value):
         return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
 class _CorrCholesky(_LowerCholesky):
-    """Lower triangles with a positive diagonal and rows of length 1."""
+    """Cholesky factors of correlation matrices: lower triangular, with a positive diagonal and rows of norm 1."""
 
     def check(self, value):
         tolerance = gradus.finfo(value.dtype).eps * value.size(-1) * 10
@@ -349,7 +363,7 @@ class _CorrCholesky(_LowerCholesky):
 
 
 class _Square(Constraint):
-    """Matrices with as many rows as columns."""
+    """Square matrices."""
 
     event_dim = 2
 
@@ -358,7 +372,7 @@ class _Square(Constraint):
 
 
 class _Symmetric(_Square):
-    """Symmetric matrices, within 1e-6."""
+    """Symmetric matrices, with a tolerance of 1e-6."""
 
     def check(self, value):
         square = super().check(value)
@@ -366,7 +380,7 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    """Symmetric matrices without a negative eigenvalue."""
+    """Symmetric matrices without negative eigenvalues."""
 
     def check(self, value):
         symmetric = super().check(value)
@@ -374,14 +388,14 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    """Symmetric matrices whose eigenvalues are positive."""
+    """Symmetric matrices with positive eigenvalues."""
 
     def check(self, value):
         symmetric = super().check(value)
         return gradus.linalg.cholesky_ex(value).info.eq(0) if symmetric.all() else symmetric
 
 
-# ---- The regions by name ----------------------------------------------------------------------------------------------------
+# ---- Public names of the constraints ----------------------------------------------------------------------------------------
 
 dependent = _Dependent()
 dependent_property = _DependentProperty

@@ -12,7 +12,11 @@ __all__ = ["ContinuousBernoulli"]
 
 
 class ContinuousBernoulli(_WithProbs, ExponentialFamily):
-    """Density C probs^x (1 - probs)^(1 - x) on [0, 1] (Loaiza-Ganem and Cunningham, 2019). Between `lims`, where C is 0 / 0, series at 1/2 stand for the formulas."""
+    """The continuous Bernoulli distribution, with density C probs^x (1 - probs)^(1 - x) on [0, 1] (Loaiza-Ganem and Cunningham, 2019).
+
+    `logits`, the log odds, may be given instead of `probs`. At probs = 1/2 the formula of the normalizing constant C is 0 / 0, so for probs between
+    lims[0] and lims[1] power series at 1/2 are used instead. Raises ValueError unless exactly one of `probs` and `logits` is given.
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -36,21 +40,24 @@ class ContinuousBernoulli(_WithProbs, ExponentialFamily):
 
     @lazy_property
     def probs(self):
-        """The parameter in (0, 1)."""
+        """The parameter `probs`, computed from `logits` and clamped to the open interval (0, 1)."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _far_from_half(self):
+        """Returns a mask that is True for the elements of probs outside the interval from lims[0] to lims[1], which contains 1/2."""
         return gradus.max(gradus.le(self.probs, self._lims[0]), gradus.gt(self.probs, self._lims[1]))
 
     def _choose(self, formula, series):
+        """Returns the elements of `formula` where probs is outside the interval from lims[0] to lims[1], which contains 1/2, and the elements of
+        `series` elsewhere."""
         return gradus.where(self._far_from_half(), formula, series)
 
     def _cut_probs(self):
-        """Returns probs, with the elements close to 1/2 replaced by a number for which the formulas are accurate."""
+        """Returns probs with elements between lims[0] and lims[1] replaced by lims[0], so that the formulas and their gradients are finite."""
         return self._choose(self.probs, self._lims[0] * gradus.ones_like(self.probs))
 
     def _cont_bern_log_norm(self):
-        """Returns log C, the logarithm of the normalizing constant."""
+        """Returns log(C), where C is the normalizing constant of the density C probs^x (1 - probs)^(1 - x)."""
         p = self._cut_probs()
         below, above = gradus.where(p <= 0.5, p, gradus.zeros_like(p)), gradus.where(p >= 0.5, p, gradus.ones_like(p))
         width = gradus.where(p <= 0.5, gradus.log1p(-2.0 * below), gradus.log(2.0 * above - 1.0))

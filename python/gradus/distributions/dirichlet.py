@@ -8,7 +8,7 @@ __all__ = ["Dirichlet"]
 
 
 class Dirichlet(ExponentialFamily):
-    """Vectors x on the simplex with a density in proportion to the product of x_i^(concentration_i - 1)."""
+    """Vectors x (..., K) on the simplex, with a density proportional to the product of x_i^(concentration_i - 1). concentration: (..., K)."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex

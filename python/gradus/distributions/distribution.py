@@ -1,4 +1,4 @@
-"""The class that all distributions are, and what those with tensors for parameters share."""
+"""Distribution, the base class of all distributions, and _WithProbs, a base of distributions with probabilities as parameters."""
 import warnings
 
 import gradus
@@ -9,21 +9,23 @@ __all__ = ["Distribution"]
 
 
 class Distribution:
-    """A distribution of events of `event_shape`, or a batch of them, of `batch_shape`.
+    """Base class of distributions. An instance is a batch of distributions of the same class, with the shape batch_shape.
 
-    `arg_constraints` names the parameters with their regions, `support` is the region of the values. Unless validate_args is false both are checked:
-    ValueError: a parameter or a value lies outside.
+    An event is one random value, and event_shape is its shape: () for a number, (n,) for a vector. Parameters are tensors or numbers, which are
+    broadcast to batch_shape. `arg_constraints` maps the names of parameters to constraints; `support` is the constraint on events. If validate_args
+    is true, invalid parameters and events raise ValueError. The default is True unless Python runs with -O.
     """
 
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
-    _batched = None  # name of a parameter or inner distribution -> number of its dimensions after the batch. `expand` expands these
-    _shared = ()  # names of the attributes that an expanded distribution shares with this one
+    # maps each attribute that `expand` expands, a parameter or inner distribution, to its number of dimensions after the batch dimensions
+    _batched = None
+    _shared = ()  # names of attributes that `expand` copies unchanged to the expanded distribution
 
     @staticmethod
     def set_default_validate_args(value):
-        """Says if distributions check their arguments from now on."""
+        """Sets whether distributions check parameters and values by default. Raises ValueError for another value than True or False."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -37,6 +39,7 @@ class Distribution:
         super().__init__()
 
     def _validate_parameters(self):
+        """Raises ValueError if a parameter violates its constraint. Parameters that are computed from others are skipped."""
         try:
             expected = self.arg_constraints
         except NotImplementedError:
@@ -53,7 +56,7 @@ class Distribution:
                                  f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}")
 
     def _validate_sample(self, value):
-        """Raises a ValueError if `value` is no tensor, its shape does not fit batch_shape and event_shape, or it is outside of the support."""
+        """Raises ValueError if `value` is not a tensor, its shape does not match batch_shape and event_shape, or it is outside the support."""
         if not isinstance(value, gradus.Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         actual, expected = value.size(), self._batch_shape + self._event_shape
@@ -74,6 +77,7 @@ class Distribution:
                              f"of the distribution {self!r}, but found invalid values:\n{value}")
 
     def _validate_value(self, value):
+        """Calls _validate_sample if validation is on."""
         if self._validate_args:
             self._validate_sample(value)
 
@@ -81,20 +85,23 @@ class Distribution:
 
     @property
     def batch_shape(self):
-        """The shape of the batch of distributions."""
+        """The shape of the batch of distributions, () for a single one."""
         return self._batch_shape
 
     @property
     def event_shape(self):
-        """The shape of one value."""
+        """The shape of one event."""
         return self._event_shape
 
     def _extended_shape(self, sample_shape=gradus.Size()):
-        """Returns the shape of samples."""
+        """Returns the shape of samples: sample_shape + batch_shape + event_shape."""
         return gradus.Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
 
     def expand(self, batch_shape, _instance=None):
-        """Returns the distribution for a larger batch, with parameters that are expanded views. `_instance` is the new object, if a subclass has made one."""
+        """Returns the distribution expanded to batch_shape. The parameters are expanded views.
+
+        _instance: the object to fill, if a subclass has created one. Raises NotImplementedError for a subclass that does not support `expand`.
+        """
         if self._batched is None:
             raise NotImplementedError
         owner = next(cls for cls in type(self).__mro__ if "_batched" in vars(cls))
@@ -110,85 +117,90 @@ class Distribution:
         return new._finish_expanded(self, batch_shape)
 
     def _finish_expanded(self, source, batch_shape):
+        """Initializes the expanded distribution `self` from the distribution `source`. Returns self."""
         Distribution.__init__(self, batch_shape, source.event_shape, validate_args=False)
         self._validate_args = source._validate_args
         return self
 
     def _get_checked_instance(self, cls, _instance=None):
-        """Returns an object for `expand` to fill. NotImplementedError: a subclass has an __init__ of its own and no expand."""
+        """Returns the object that `expand` fills: _instance, or a new one.
+
+        Raises NotImplementedError if a subclass of `cls` overrides __init__ but not expand.
+        """
         if _instance is None and type(self).__init__ != cls.__init__:
             raise NotImplementedError(f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom __init__ method must also define a custom "
                                       ".expand() method.")
         return self.__new__(type(self)) if _instance is None else _instance
 
-    # ---- Facts, samples and probabilities: a distribution has those that it can say ------------------------------------------
+    # ---- Properties, samples and probabilities, of which a subclass overrides those that it supports -------------------------
 
     @property
     def arg_constraints(self):
-        """The region of each parameter, by its name."""
+        """Maps the name of each parameter to its constraint."""
         raise NotImplementedError
 
     @property
     def support(self):
-        """The region of the values."""
+        """The constraint that values of the distribution satisfy."""
         raise NotImplementedError
 
     @property
     def mean(self):
-        """The mean."""
+        """The mean, of shape batch_shape + event_shape."""
         raise NotImplementedError
 
     @property
     def mode(self):
-        """The most probable value."""
+        """The most probable value, of shape batch_shape + event_shape."""
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
     def variance(self):
-        """The variance."""
+        """The variance, of shape batch_shape + event_shape."""
         raise NotImplementedError
 
     @property
     def stddev(self):
-        """The standard deviation."""
+        """The standard deviation, of shape batch_shape + event_shape."""
         return self.variance.sqrt()
 
     def sample(self, sample_shape=gradus.Size()):
-        """Returns values of shape sample_shape + batch_shape + event_shape, without gradients."""
+        """Returns random values of shape sample_shape + batch_shape + event_shape, without gradients."""
         with gradus.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape=gradus.Size()):
-        """Values whose gradients lead to the parameters."""
+        """Returns random values of shape sample_shape + batch_shape + event_shape, with gradients with respect to the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n):
-        """Deprecated: sample((n,))."""
+        """Returns sample((n,)). This method is deprecated and warns."""
         warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample(gradus.Size((n,)))
 
     def log_prob(self, value):
-        """Returns the logarithm of the density, or of the probability, at each value."""
+        """Returns the logarithm of the probability density, or of the probability of discrete values, at `value`."""
         raise NotImplementedError
 
     def cdf(self, value):
-        """Returns the probability of at most `value`."""
+        """Returns the cumulative distribution function: the probability that a random value is less than or equal to `value`."""
         raise NotImplementedError
 
     def icdf(self, value):
-        """Returns the value of which `value` is the cdf."""
+        """Returns the number x for which cdf(x) is `value`, a probability."""
         raise NotImplementedError
 
     def enumerate_support(self, expand=True):
-        """All values of a discrete distribution, along dimension 0; unless `expand`, with dimensions of size 1 for the batch."""
+        """Returns a tensor with all possible values of a discrete distribution along dimension 0. The following dimensions are batch_shape if
+        `expand` is true, otherwise they have size 1."""
         raise NotImplementedError
 
     def entropy(self):
-        """Returns the entropy, in nats."""
+        """Returns the entropy in nats, of shape batch_shape."""
         raise NotImplementedError
 
     def perplexity(self):
-        """Returns exp(entropy)."""
+        """Returns exp(entropy), of shape batch_shape."""
         return gradus.exp(self.entropy())
 
     def __repr__(self):
@@ -197,17 +209,22 @@ class Distribution:
 
 
 class _WithProbs:
-    """The base of distributions that have `probs` and `logits`: one is given, the other is computed. If `_binary`, logits are log odds."""
+    """Base of distributions with the parameters `probs` and `logits`. One of the two is given, and the other is computed from it.
+
+    _binary: True if logits are the log odds of one probability, False if they are log-probabilities along the last dimension.
+    """
 
     _binary = True
 
     @staticmethod
     def _check_one_given(probs, logits):
+        """Raises ValueError unless exactly one of `probs` and `logits` is given."""
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
     def _set_given(self, probs, logits, **others):
-        """Sets the one of `probs` and `logits` that is given, and other parameters by their names, broadcast to one shape, which it returns."""
+        """Broadcasts the parameters `others` and either `probs` or `logits`, whichever is not None, to one shape. Sets them as attributes and returns
+        the shape."""
         self._check_one_given(probs, logits)
         name, given = ("logits", logits) if probs is None else ("probs", probs)
         *values, self._given = gradus.distributions.utils.broadcast_all(*others.values(), given)
@@ -217,22 +234,25 @@ class _WithProbs:
 
     @lazy_property
     def logits(self):
-        """Log odds of the probabilities, or their logarithms."""
+        """The log odds of the probabilities if `_binary` is true, otherwise the logarithms of the probabilities."""
         return gradus.distributions.utils.probs_to_logits(self.probs, is_binary=self._binary)
 
     @lazy_property
     def probs(self):
-        """The probabilities."""
+        """The probabilities, computed from the logits: the probability of 1 if `_binary` is true, otherwise one for each index of the last
+        dimension."""
         return gradus.distributions.utils.logits_to_probs(self.logits, is_binary=self._binary)
 
     @property
     def _param(self):
+        """The tensor `probs` or `logits`, whichever was given to the constructor."""
         return self.__dict__["_given"]
 
     @property
     def param_shape(self):
-        """The shape of the parameter that was given."""
+        """The shape of `probs` or `logits`, whichever was given to the constructor."""
         return self._param.size()
 
     def _new(self, *args, **kwargs):
+        """Returns param.new(*args, **kwargs), a new tensor with the dtype and device of the parameter that was given to the constructor."""
         return self._param.new(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The F distribution of Fisher and Snedecor."""
+"""The F distribution (Fisher-Snedecor distribution)."""
 import gradus
 from gradus.distributions import constraints
 from gradus.distributions.distribution import Distribution
@@ -9,7 +9,7 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-squared numbers with `df1` and `df2` degrees of freedom, each divided by them."""
+    """The ratio of two independent chi-squared variables with `df1` and `df2` degrees of freedom, each divided by its degrees of freedom."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
@@ -22,6 +22,7 @@ class FisherSnedecor(Distribution):
         super().__init__(self.df1.size(), validate_args=validate_args)
 
     def _df2_above(self, least):
+        """Returns df2, with NaN where df2 <= least."""
         return gradus.where(self.df2 <= least, gradus.nan, self.df2)
 
     @property

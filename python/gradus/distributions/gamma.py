@@ -8,7 +8,7 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """Density rate^concentration x^(concentration - 1) exp(-rate x) / gamma(concentration) for x >= 0."""
+    """The gamma distribution, with density rate^concentration x^(concentration - 1) exp(-rate x) / gamma(concentration) for x >= 0."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
@@ -35,7 +35,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape=gradus.Size()):
         shape = self._extended_shape(sample_shape)
         value = gradus._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.detach().clamp_(min=gradus.finfo(value.dtype).tiny)  # not recorded: clamp's gradient is 0 for the elements that it changes
+        value.detach().clamp_(min=gradus.finfo(value.dtype).tiny)  # outside autograd, because clamp's gradient is 0 at clamped elements
         return value
 
     def log_prob(self, value):

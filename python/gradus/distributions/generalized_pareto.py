@@ -1,4 +1,4 @@
-"""The generalised Pareto distribution."""
+"""The generalized Pareto distribution."""
 import gradus
 from gradus.distributions import constraints
 from gradus.distributions.distribution import Distribution
@@ -8,7 +8,10 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """The excess over a threshold: P(X > x) = (1 + concentration (x - loc) / scale)^(-1 / concentration), or exp((loc - x) / scale) for concentration 0."""
+    """The generalized Pareto distribution, with P(X > x) = (1 + concentration (x - loc) / scale)^(-1 / concentration) for x >= loc.
+
+    For concentration 0 it is P(X > x) = exp((loc - x) / scale).
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
@@ -24,7 +27,8 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _without_zero(self):
-        """Returns a mask of the concentrations that are 0, and the concentrations with 1 in their place."""
+        """Returns (mask, concentration). The mask is True where the concentration is 0. There the returned concentration is 1, so that formulas can
+        divide by it."""
         is_zero = gradus.isclose(self.concentration, gradus.zeros_like(self.concentration))
         return is_zero, gradus.where(is_zero, gradus.ones_like(self.concentration), self.concentration)
 

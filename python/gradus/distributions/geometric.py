@@ -9,7 +9,10 @@ __all__ = ["Geometric"]
 
 
 class Geometric(_WithProbs, Distribution):
-    """The number of failures before the first success, of probability `probs` and log odds `logits`."""
+    """The number of failures before the first success, if trials have the success probability `probs` or log odds `logits`.
+
+    Raises ValueError unless exactly one of `probs` and `logits` is given, and for `probs` outside (0, 1].
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -42,7 +45,7 @@ class Geometric(_WithProbs, Distribution):
         self._validate_value(value)
         value, probs = broadcast_all(value, self.probs)
         probs = probs.clone(memory_format=gradus.contiguous_format)
-        probs[(probs == 1) & (value == 0)] = 0  # so that 0 * log(1 - 1) is 0, not NaN
+        probs[(probs == 1) & (value == 0)] = 0  # makes 0 * log(1 - 1) 0 instead of NaN
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self):

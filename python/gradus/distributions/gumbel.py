@@ -12,7 +12,7 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
-    """loc - scale log(-log(u)) for u evenly distributed: the distribution of largest values."""
+    """The Gumbel distribution: loc - scale log(-log(u)) for u uniform in (0, 1)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -1,4 +1,4 @@
-"""The half of a Cauchy distribution."""
+"""The half-Cauchy distribution."""
 import math
 
 import gradus
@@ -9,7 +9,7 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(Half):
-    """abs(x) for x of Cauchy(0, scale)."""
+    """The distribution of abs(x), where x has the distribution Cauchy(0, scale)."""
 
     def __init__(self, scale, validate_args=None):
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)

@@ -1,4 +1,4 @@
-"""The half of a normal distribution."""
+"""The half-normal distribution."""
 import math
 
 from gradus.distributions._half import Half
@@ -8,7 +8,7 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(Half):
-    """abs(x) for x of Normal(0, scale)."""
+    """The distribution of abs(x), where x has the distribution Normal(0, scale)."""
 
     def __init__(self, scale, validate_args=None):
         super().__init__(Normal(0, scale, validate_args=False), validate_args)

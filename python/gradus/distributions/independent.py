@@ -1,4 +1,4 @@
-"""Distributions whose batch dimensions count as event dimensions."""
+"""Independent, which reinterprets batch dimensions of a distribution as event dimensions."""
 import gradus
 from gradus.distributions import constraints
 from gradus.distributions.distribution import Distribution
@@ -8,7 +8,9 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """Another distribution, of which the last `reinterpreted_batch_ndims` dimensions of the batch belong to the event: over them log_prob is a sum.
+    """Reinterprets the last reinterpreted_batch_ndims batch dimensions of a distribution as event dimensions. log_prob sums over these dimensions.
+
+    Raises ValueError if the distribution has fewer than reinterpreted_batch_ndims batch dimensions.
 
     >>> from gradus.distributions import Independent, Normal
     >>> Independent(Normal(gradus.zeros(3), gradus.ones(3)), 1).event_shape
@@ -36,12 +38,12 @@ class Independent(Distribution):
 
     @property
     def has_rsample(self):
-        """True if the other distribution has gradients of samples."""
+        """True if the base distribution implements rsample."""
         return self.base_dist.has_rsample
 
     @property
     def has_enumerate_support(self):
-        """True if the other distribution can be enumerated, and no dimension is reinterpreted."""
+        """True if the base distribution's values can be enumerated and no dimension is reinterpreted."""
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property

@@ -9,7 +9,7 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """1 / x for x of Gamma(concentration, rate)."""
+    """The distribution of 1 / x, where x has the distribution Gamma(concentration, rate)."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
@@ -21,12 +21,12 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def concentration(self):
-        """The concentration of the gamma distribution."""
+        """The concentration of the gamma distribution of 1 / y, where y is a random value of this distribution."""
         return self.base_dist.concentration
 
     @property
     def rate(self):
-        """The rate of the gamma distribution."""
+        """The rate of the gamma distribution of 1 / y, where y is a random value of this distribution."""
         return self.base_dist.rate
 
     @property

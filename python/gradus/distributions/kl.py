@@ -1,6 +1,6 @@
-"""The Kullback-Leibler divergence KL(p || q), the mean of log(p(x) / q(x)) over x of p, as a function for each pair of classes.
+"""Kullback-Leibler divergences KL(p || q) = E[log(p(x) / q(x))] for x drawn from p, with one function for each pair of distribution classes.
 
-Many follow from the entropy of p and the moments that log q takes: KL(p || q) = -H(p) - E[log q(x)].
+Many functions use KL(p || q) = -H(p) - E[log q(x)], where H is the entropy.
 """
 import math
 import warnings
@@ -36,14 +36,20 @@ from gradus.nn.functional import softplus
 
 __all__ = ["kl_divergence", "register_kl"]
 
-_KL_REGISTRY = {}  # a pair of registered classes -> its function
-_KL_MEMOIZE = {}  # a pair of classes that was looked up, maybe subclasses of registered ones -> its function; NotImplemented: there is none
+_KL_REGISTRY = {}  # maps a pair of registered distribution classes to the function that computes the divergence
+# A cache of lookups. Maps the classes of p and q in a call, which may be subclasses of registered classes, to the function for them, or to
+# NotImplemented if there is none.
+_KL_MEMOIZE = {}
 
-# ---- Finding the function ---------------------------------------------------------------------------------------------------
+# ---- Lookup of the function -------------------------------------------------------------------------------------------------
 
 
 def register_kl(type_p, type_q):
-    """Returns a decorator, which registers a function of p and q for their classes. Of several functions that fit, the one for the most derived classes is taken."""
+    """Returns a decorator that registers a function of (p, q) for two distribution classes. Raises TypeError if one is not a subclass of
+    Distribution.
+
+    If several registered functions match, kl_divergence calls the one for the most derived classes.
+    """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not (isinstance(kind, type) and issubclass(kind, Distribution)):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
@@ -56,7 +62,8 @@ def register_kl(type_p, type_q):
 
 
 def _closest(matches):
-    """Returns the most derived pair of classes: its first class is derived from those of all other pairs, and among equal ones its second class."""
+    """Returns the pair in `matches`, a list of pairs of classes, whose first class is the most derived. Of several such pairs it returns the one
+    whose second class is the most derived."""
     best = matches[0]
     for match in matches[1:]:
         first_differs = match[0] is not best[0]
@@ -66,6 +73,11 @@ def _closest(matches):
 
 
 def _dispatch_kl(type_p, type_q):
+    """Returns the function that is registered for type_p and type_q or for base classes of theirs. Returns NotImplemented if there is none.
+
+    If several pairs of classes match, the pair whose first class is the most derived wins. If the pair whose second class is the most derived has
+    another function, the choice is ambiguous, so a warning is issued.
+    """
     matches = [pair for pair in _KL_REGISTRY if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])]
     if not matches:
         return NotImplemented
@@ -78,7 +90,7 @@ def _dispatch_kl(type_p, type_q):
 
 
 def kl_divergence(p, q):
-    """KL(p || q), for each element of the batch. NotImplementedError: no function is registered for the classes of the two.
+    """Returns KL(p || q), of shape batch_shape. Raises NotImplementedError if no function is registered for the classes of p and q.
 
     >>> from gradus.distributions import Normal, kl_divergence
     >>> kl_divergence(Normal(gradus.tensor(0.0), 1.0), Normal(gradus.tensor(1.0), 1.0))
@@ -94,6 +106,7 @@ def kl_divergence(p, q):
 
 
 def _infinite_where(condition, value):
+    """Returns `value`, with infinity where `condition` is true."""
     return gradus.where(condition, gradus.inf, value)
 
 
@@ -101,7 +114,7 @@ def _x_log_x(x):
     return gradus.xlogy(x, x)
 
 
-# ---- Infinite: p has values where q has none --------------------------------------------------------------------------------
+# ---- Infinite divergences, because p has values outside the support of q ----------------------------------------------------
 
 _INFINITE = {
     Beta: [Pareto],
@@ -117,6 +130,7 @@ _INFINITE = {
 
 
 def _kl_infinity(p, q):
+    """Returns KL(p || q) = infinity for each distribution in the batch of p."""
     return gradus.full(p.batch_shape, gradus.inf, dtype=p.mean.dtype, device=p.mean.device)
 
 
@@ -124,7 +138,7 @@ for _type_p, _types_q in _INFINITE.items():
     for _type_q in _types_q:
         register_kl(_type_p, _type_q)(_kl_infinity)
 
-# ---- Two of one class -------------------------------------------------------------------------------------------------------
+# ---- Distributions of the same class ----------------------------------------------------------------------------------------
 
 
 @register_kl(Bernoulli, Bernoulli)
@@ -182,7 +196,7 @@ def _kl_exponential_exponential(p, q):
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _kl_expfamily_expfamily(p, q):
-    """Returns the Bregman divergence of the log normalizer between the natural parameters."""
+    """Returns KL(p || q) as the Bregman divergence of the log normalizer between the natural parameters of q and p."""
     if type(p) is not type(q):
         raise NotImplementedError("The cross KL-divergence between different exponential families cannot be computed using Bregman divergences")
     params = [x.detach().requires_grad_() for x in p._natural_params]
@@ -262,27 +276,28 @@ def _kl_independent_independent(p, q):
     return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
-# ---- Normal vectors: half of log(det(q) / det(p)) + tr(q^-1 p) + (m_q - m_p)^T q^-1 (m_q - m_p) - n --------------------------
+# ---- Multivariate normal: (log(det(C_q) / det(C_p)) + tr(C_q^-1 C_p) + (m_q - m_p)^T C_q^-1 (m_q - m_p) - n) / 2 -------------
 
 
 def _sum_of_squares(matrices):
-    """Returns tr(M M^T)."""
+    """Returns tr(M M^T) for each matrix M."""
     return matrices.pow(2).sum((-2, -1))
 
 
 def _check_events(p, q, kinds):
+    """Raises ValueError if the event shapes of p and q differ. kinds: the name of the distributions for the error text."""
     if p.event_shape != q.event_shape:
         raise ValueError(f"KL-divergence between two {kinds} with different event shapes cannot be computed")
 
 
 def _solved(factor, right):
-    """Returns L^-1 B; the batches broadcast."""
+    """Returns L^-1 B for the lower triangular matrix L = `factor` and B = `right`. The batch dimensions are broadcast."""
     batch = gradus.broadcast_shapes(factor.shape[:-2], right.shape[:-2])
     return gradus.linalg.solve_triangular(factor.expand(batch + factor.shape[-2:]), right.expand(batch + right.shape[-2:]), upper=False)
 
 
 def _woodbury(q):
-    """Returns the matrix A with q^-1 = D^-1 - A^T A, for the covariance matrix q = W W^T + D."""
+    """Returns A with C^-1 = D^-1 - A^T A, where C = W W^T + D is the covariance matrix of q (Woodbury's identity)."""
     factor, diagonal, tril = q._covariance()
     return gradus.linalg.solve_triangular(tril, factor.mT / diagonal.unsqueeze(-2), upper=False)
 
@@ -327,30 +342,32 @@ def _kl_lowrankmultivariatenormal_multivariatenormal(p, q):
     return 0.5 * (determinants + trace + _batch_mahalanobis(of_q, q.loc - p.loc) - p.event_shape[0])
 
 
-# ---- Two of different classes: the mean of -log q over p, minus the entropy of p --------------------------------------------
+# ---- Distributions of different classes, computed as -E[log q(x)] - H(p) ----------------------------------------------------
 
 
 def _from_normal(p, q, mean, square):
-    """Returns the divergence for a normal q, with the means of x and of x^2 over p."""
+    """Returns KL(p || q) for a normal distribution q. mean and square: E[x] and E[x^2] for x drawn from p."""
     variance = q.scale.pow(2)
     return -p.entropy() + 0.5 * (variance * 2 * math.pi).log() + (square * 0.5 - q.loc * mean + q.loc.pow(2) * 0.5) / variance
 
 
 def _from_gamma(p, q, mean, mean_log):
-    """Returns the divergence for a gamma distribution q, with the means of x and of log(x) over p."""
+    """Returns KL(p || q) for a gamma distribution q. mean and mean_log: E[x] and E[log(x)] for x drawn from p."""
     return -p.entropy() + q.concentration.lgamma() - q.concentration * q.rate.log() - (q.concentration - 1) * mean_log + q.rate * mean
 
 
 def _from_exponential(p, q, mean):
+    """Returns KL(p || q) for an exponential distribution q. mean: E[x] for x drawn from p."""
     return -p.entropy() - q.rate.log() + q.rate * mean
 
 
 def _from_continuous_bernoulli(p, q):
+    """Returns KL(p || q) for a continuous Bernoulli distribution q."""
     return -p.entropy() - p.mean * q.logits - gradus.log1p(-q.probs) - q._cont_bern_log_norm()
 
 
 def _from_gumbel(p, q, mean, mean_exp):
-    """Returns the divergence for a Gumbel distribution q, with the means of (x - loc) / scale and of the exponential of its negative over p."""
+    """Returns KL(p || q) for a Gumbel distribution q. mean and mean_exp: E[z] and E[exp(-z)] for z = (x - q.loc) / q.scale and x drawn from p."""
     return -p.entropy() + q.scale.log() + mean + mean_exp
 
 
@@ -473,7 +490,7 @@ def _kl_pareto_normal(p, q):
 
 
 def _mean_log(low, high):
-    """Returns the mean of log(x) over [low, high]."""
+    """Returns the mean of log(x) for x uniform in [low, high]."""
     return (_x_log_x(high) - _x_log_x(low) - (high - low)) / (high - low)
 
 

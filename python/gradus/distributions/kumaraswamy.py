@@ -10,7 +10,7 @@ __all__ = ["Kumaraswamy"]
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Values x of [0, 1] with P(X <= x) = 1 - (1 - x^concentration1)^concentration0."""
+    """Values in [0, 1] with P(X <= x) = 1 - (1 - x^concentration1)^concentration0."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -24,7 +24,7 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, n):
-        """Returns the mean of x^n: b B(1 + n / a, b)."""
+        """Returns E[x^n] = b B(1 + n / a, b), where a = concentration1, b = concentration0 and B is the beta function."""
         arg, b = 1 + n / self.concentration1, self.concentration0
         return b * gradus.exp(gradus.lgamma(arg) + gradus.lgamma(b) - gradus.lgamma(arg + b))
 

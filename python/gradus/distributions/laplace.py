@@ -8,7 +8,7 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """Density exp(-abs(x - loc) / scale) / (2 scale)."""
+    """The Laplace distribution, with density exp(-abs(x - loc) / scale) / (2 scale)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -1,4 +1,4 @@
-"""The LKJ distribution of correlation matrices, by their Cholesky factors."""
+"""The LKJ distribution of Cholesky factors of correlation matrices."""
 import math
 
 import gradus
@@ -11,7 +11,11 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of dim x dim correlation matrices, of density det(L L^T)^(concentration - 1) (Lewandowski, Kurowicka and Joe, 2009)."""
+    """Cholesky factors L of dim x dim correlation matrices, where the correlation matrix L L^T has a density proportional to det(L
+    L^T)^(concentration - 1).
+
+    Source: Lewandowski, Kurowicka and Joe, 2009. Raises ValueError if dim < 2.
+    """
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
@@ -35,7 +39,11 @@ class LKJCholesky(Distribution):
         return new._finish_expanded(self, batch_shape)
 
     def sample(self, sample_shape=gradus.Size()):
-        """Draws by the onion method: each row is a direction, times the root of a beta number, which says how much of its length 1 is off the diagonal."""
+        """Returns random Cholesky factors of shape sample_shape + batch_shape + (dim, dim), drawn by the onion method.
+
+        Each row has norm 1. A beta-distributed share of its squared norm is off the diagonal, in a random direction; the remaining share is on the
+        diagonal.
+        """
         with gradus.no_grad():
             share = self._beta.sample(sample_shape).unsqueeze(-1)
             normal = gradus.randn(self._extended_shape(sample_shape), dtype=share.dtype, device=share.device).tril(-1)

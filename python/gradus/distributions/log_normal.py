@@ -8,7 +8,7 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """exp(x) for x of Normal(loc, scale)."""
+    """The distribution of exp(x), where x has the distribution Normal(loc, scale)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
@@ -19,12 +19,12 @@ class LogNormal(TransformedDistribution):
 
     @property
     def loc(self):
-        """The mean of the logarithm."""
+        """The mean of the logarithm of a random value."""
         return self.base_dist.loc
 
     @property
     def scale(self):
-        """The standard deviation of the logarithm."""
+        """The standard deviation of the logarithm of a random value."""
         return self.base_dist.scale
 
     @property

@@ -8,7 +8,7 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Vectors on the simplex, whose n numbers follow from n - 1 of Normal(loc, scale) by stick breaking."""
+    """Vectors of n elements on the simplex, computed by StickBreakingTransform from n - 1 variables with the distribution Normal(loc, scale)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
@@ -20,10 +20,10 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def loc(self):
-        """The means of the normal numbers."""
+        """The means of the normal variables, (..., n - 1)."""
         return self.base_dist.base_dist.loc
 
     @property
     def scale(self):
-        """The standard deviations of the normal numbers."""
+        """The standard deviations of the normal variables, (..., n - 1)."""
         return self.base_dist.base_dist.scale

@@ -1,4 +1,4 @@
-"""The multivariate normal distribution with a covariance matrix of low rank and a diagonal."""
+"""The multivariate normal distribution whose covariance matrix is a low-rank matrix plus a diagonal matrix."""
 import math
 
 import gradus
@@ -11,27 +11,33 @@ __all__ = ["LowRankMultivariateNormal"]
 
 
 def _identity_plus(matrix):
+    """Returns I + matrix."""
     return matrix + gradus.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
 
 
 def _batch_capacitance_tril(factor, diagonal):
-    """Returns the Cholesky factor of I + W^T D^-1 W."""
+    """Returns the Cholesky factor of the capacitance matrix I + W^T D^-1 W, where W = `factor` and D = diag(diagonal)."""
     return gradus.linalg.cholesky(_identity_plus(gradus.matmul(factor.mT / diagonal.unsqueeze(-2), factor)))
 
 
 def _batch_lowrank_logdet(factor, diagonal, capacitance_tril):
-    """Returns log(det(W W^T + D)), by the matrix determinant lemma."""
+    """Returns log(det(W W^T + D)) by the matrix determinant lemma, where W = `factor` and D = diag(diagonal). capacitance_tril: the Cholesky factor
+    of I + W^T D^-1 W."""
     return 2 * _half_log_det(capacitance_tril) + diagonal.log().sum(-1)
 
 
 def _batch_lowrank_mahalanobis(factor, diagonal, x, capacitance_tril):
-    """Returns x^T (W W^T + D)^-1 x, by Woodbury's identity."""
+    """Returns x^T (W W^T + D)^-1 x by Woodbury's identity, where W = `factor` and D = diag(diagonal). capacitance_tril: the Cholesky factor of I +
+    W^T D^-1 W."""
     inner = _batch_mv(factor.mT / diagonal.unsqueeze(-2), x)
     return (x.pow(2) / diagonal).sum(-1) - _batch_mahalanobis(capacitance_tril, inner)
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors with the covariance matrix W W^T + D: W is cov_factor, n x k, and D has the diagonal cov_diag. Costs grow with n k^2."""
+    """Normal vectors (..., n) with mean `loc` and covariance matrix W W^T + D, where W is cov_factor and D = diag(cov_diag).
+
+    cov_factor: (..., n, k). cov_diag: (..., n). The cost is O(n k^2). Raises ValueError for shapes that do not match.
+    """
 
     arg_constraints = {"loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
                        "cov_diag": constraints.independent(constraints.positive, 1)}
@@ -66,32 +72,35 @@ class LowRankMultivariateNormal(Distribution):
     mode = mean
 
     def _covariance(self):
+        """Returns W, the diagonal of D and the Cholesky factor of the capacitance matrix I + W^T D^-1 W, before they are broadcast to batch_shape.
+        The covariance matrix is W W^T + D."""
         return self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril
 
     def _expand_matrix(self, matrix):
+        """Returns `matrix`, which has n x n matrices in its last two dimensions, expanded to the shape batch_shape + (n, n)."""
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
     @lazy_property
     def variance(self):
-        """The variances of the elements."""
+        """The variances of the vector's elements, (..., n)."""
         return (self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag).expand(self._batch_shape + self._event_shape)
 
     @lazy_property
     def scale_tril(self):
-        """The lower triangle L with L L^T the covariance matrix."""
+        """The lower triangular matrix L with L L^T = W W^T + D."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         return self._expand_matrix(root * gradus.linalg.cholesky(_identity_plus(gradus.matmul(scaled, scaled.mT))))
 
     @lazy_property
     def covariance_matrix(self):
-        """W W^T + D."""
+        """The covariance matrix W W^T + D."""
         factor = self._unbroadcasted_cov_factor
         return self._expand_matrix(gradus.matmul(factor, factor.mT) + gradus.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
     def precision_matrix(self):
-        """(W W^T + D)^-1."""
+        """The inverse (W W^T + D)^-1 of the covariance matrix."""
         scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         solved = gradus.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
         return self._expand_matrix(gradus.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - solved.mT @ solved)

@@ -1,4 +1,4 @@
-"""Mixtures of distributions of one family."""
+"""Mixtures whose components are distributions of the same class."""
 import gradus
 from gradus.distributions import constraints
 from gradus.distributions.categorical import Categorical
@@ -8,7 +8,11 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """Values of a component that a categorical distribution chooses: the components are the last dimension of the batch of another distribution."""
+    """A mixture: mixture_distribution, a Categorical, selects a component along the last batch dimension of component_distribution.
+
+    Raises ValueError if mixture_distribution is not a Categorical or component_distribution is not a Distribution, and for batch shapes that do not
+    match.
+    """
 
     arg_constraints = {}
 
@@ -41,19 +45,20 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self):
-        """The distribution that chooses."""
+        """The categorical distribution that selects a component."""
         return self._mixture_distribution
 
     @property
     def component_distribution(self):
-        """The distributions among which it chooses."""
+        """The distributions of the components, as one distribution whose last batch dimension has an index for each component."""
         return self._component_distribution
 
     def _pad(self, x):
-        """Returns x with a dimension for the components."""
+        """Returns `x` with a dimension of size 1 inserted before the event dimensions, so that it broadcasts over the components."""
         return x.unsqueeze(-1 - self._event_ndims)
 
     def _mean_over_components(self, x):
+        """Returns the mean of `x` over the components, weighted by their probabilities."""
         probs = self._mixture_distribution.probs
         mixtures = len(self._mixture_distribution.batch_shape)
         missing = 0 if mixtures == 1 else len(self.batch_shape) - mixtures

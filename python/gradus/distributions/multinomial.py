@@ -10,7 +10,10 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(_OfCategorical):
-    """How often each index occurs among `total_count` of Categorical(probs, logits)."""
+    """The number of times that each index occurs among `total_count` samples of Categorical(probs, logits), as a vector (..., K).
+
+    Raises NotImplementedError if total_count is not an int.
+    """
 
     _batched = {"_categorical": 0, "_binomial": 1}
     _shared = ("total_count",)
@@ -20,7 +23,7 @@ class Multinomial(_OfCategorical):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
-        self._binomial = Binomial(total_count, probs=self.probs)  # the distribution of each count alone
+        self._binomial = Binomial(total_count, probs=self.probs)  # the distribution of the count of each index
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)

@@ -10,12 +10,15 @@ __all__ = ["MultivariateNormal"]
 
 
 def _batch_mahalanobis(factors, vectors):
-    """Returns x^T (L L^T)^-1 x for each lower triangle L and vector x. The batch of the triangles broadcasts to the last dimensions of that of the vectors."""
+    """Returns x^T (L L^T)^-1 x for each lower triangular matrix L in `factors` and vector x in `vectors`.
+
+    The batch dimensions of `factors` are broadcast to the last batch dimensions of `vectors`.
+    """
     n, batch = vectors.size(-1), vectors.shape[:-1]
     outer, inner = vectors.dim() - factors.dim() + 1, factors.dim() - 2
     sizes = [size for of_factors, of_vectors in zip(factors.shape[:-2], batch[outer:]) for size in (of_vectors // of_factors, of_factors)]
     repeats, places = range(outer, outer + 2 * inner, 2), range(outer + 1, outer + 2 * inner, 2)
-    order = [*range(outer), *repeats, *places]  # the dimensions along which vectors share a triangle come first
+    order = [*range(outer), *repeats, *places]  # a permutation that moves dimensions along which vectors share a matrix to the front
     split = vectors.reshape(*batch[:outer], *sizes, n).permute(*order, outer + 2 * inner)
     triangles = factors.reshape(-1, n, n)
     columns = split.reshape(-1, triangles.size(0), n).permute(1, 2, 0)
@@ -25,35 +28,43 @@ def _batch_mahalanobis(factors, vectors):
 
 
 def _half_log_det(factors):
+    """Returns log(det(L L^T)) / 2 for each lower triangular matrix L."""
     return factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def _precision_to_scale_tril(precision):
-    """Returns the lower triangle L with L L^T = precision^-1. It is computed from the Cholesky factor of the precision matrix with rows and columns in opposite order."""
+    """Returns the lower triangular matrix L with L L^T = precision^-1.
+
+    L is computed from the Cholesky factor of the precision matrix with rows and columns in reverse order.
+    """
     flipped = gradus.linalg.cholesky(gradus.flip(precision, (-2, -1)))
     identity = gradus.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return gradus.linalg.solve_triangular(gradus.flip(flipped, (-2, -1)).transpose(-2, -1), identity, upper=False)
 
 
 class _OfMatrix(Distribution):
-    """The base of distributions that have three matrices: one is given, the others are computed."""
+    """Base of distributions with a covariance matrix. One of scale_tril, covariance_matrix and precision_matrix is given; the others are computed."""
 
     _matrices = ("scale_tril", "covariance_matrix", "precision_matrix")
 
     def _set_matrix(self, batch_shape, scale_tril, covariance_matrix, precision_matrix):
+        """Sets the attribute scale_tril, covariance_matrix or precision_matrix to the one matrix that is not None, expanded to batch_shape."""
         for name, matrix in zip(self._matrices, (scale_tril, covariance_matrix, precision_matrix)):
             if matrix is not None:
                 setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
 
     @staticmethod
     def _factor(scale_tril, covariance_matrix, precision_matrix):
+        """Returns the Cholesky factor of the covariance matrix, computed from the given matrix."""
         if scale_tril is not None:
             return scale_tril
         return gradus.linalg.cholesky(covariance_matrix) if covariance_matrix is not None else _precision_to_scale_tril(precision_matrix)
 
 
 class MultivariateNormal(_OfMatrix):
-    """Vectors loc + L x for a standard normal vector x, with the covariance matrix L L^T; L is scale_tril.
+    """Normal vectors with mean `loc` (..., n) and covariance matrix L L^T, where L is scale_tril (..., n, n).
+
+    Exactly one of covariance_matrix, precision_matrix and scale_tril must be given, otherwise ValueError is raised.
 
     >>> from gradus.distributions import MultivariateNormal
     >>> MultivariateNormal(gradus.zeros(2), gradus.eye(2)).log_prob(gradus.zeros(2))
@@ -83,21 +94,22 @@ class MultivariateNormal(_OfMatrix):
         self._unbroadcasted_scale_tril = self._factor(scale_tril, covariance_matrix, precision_matrix)
 
     def _expand_matrix(self, matrix):
+        """Returns `matrix`, which has n x n matrices in its last two dimensions, expanded to the shape batch_shape + (n, n)."""
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
     @lazy_property
     def scale_tril(self):
-        """The lower triangle L."""
+        """The lower triangular matrix L, (..., n, n)."""
         return self._expand_matrix(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self):
-        """L L^T."""
+        """The covariance matrix L L^T, (..., n, n)."""
         return self._expand_matrix(gradus.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
 
     @lazy_property
     def precision_matrix(self):
-        """(L L^T)^-1."""
+        """The precision matrix (L L^T)^-1, (..., n, n)."""
         return self._expand_matrix(gradus.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property

@@ -10,7 +10,10 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(_WithProbs, Distribution):
-    """The number of successes before `total_count` failures, where a success has probability `probs` and log odds `logits`."""
+    """The number of successes before `total_count` failures, if trials have the success probability `probs` or log odds `logits`.
+
+    Raises ValueError unless exactly one of `probs` and `logits` is given.
+    """
 
     arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -35,7 +38,7 @@ class NegativeBinomial(_WithProbs, Distribution):
 
     @lazy_property
     def _gamma(self):
-        """Returns the gamma distribution of the rates: Poisson numbers with gamma-distributed rates have the negative binomial distribution."""
+        """The gamma distribution of the rate. Poisson counts whose rate is drawn from it have the negative binomial distribution."""
         return Gamma(self.total_count, gradus.exp(-self.logits), validate_args=False)
 
     def sample(self, sample_shape=gradus.Size()):

@@ -10,7 +10,7 @@ __all__ = ["Normal"]
 
 
 class Normal(ExponentialFamily):
-    """Density exp(-(x - loc)^2 / (2 scale^2)) / (scale sqrt(2 pi)).
+    """The normal distribution, with density exp(-(x - loc)^2 / (2 scale^2)) / (scale sqrt(2 pi)).
 
     >>> from gradus.distributions import Normal
     >>> Normal(gradus.tensor(0.0), gradus.tensor(1.0)).log_prob(gradus.tensor(0.0))

@@ -1,4 +1,4 @@
-"""Categorical distributions of one-hot vectors."""
+"""Categorical distributions whose values are one-hot vectors."""
 import gradus
 from gradus.distributions import constraints
 from gradus.distributions.categorical import Categorical
@@ -9,36 +9,38 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class _OfCategorical(Distribution):
-    """A base of distributions of vectors that have the parameters of a categorical distribution."""
+    """Base of distributions of vectors (..., K) that have the parameters of a categorical distribution."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _batched = {"_categorical": 0}
 
     @property
     def logits(self):
-        """The log probabilities."""
+        """The log-probabilities, (..., K)."""
         return self._categorical.logits
 
     @property
     def probs(self):
-        """The probabilities."""
+        """The probabilities, (..., K)."""
         return self._categorical.probs
 
     @property
     def param_shape(self):
-        """The shape of the parameter that was given."""
+        """The shape of `probs` or `logits`, whichever was given to the constructor."""
         return self._categorical.param_shape
 
     def _new(self, *args, **kwargs):
+        """Returns param.new(*args, **kwargs), a new tensor with the dtype and device of the parameter that was given to the constructor."""
         return self._categorical._new(*args, **kwargs)
 
     @property
     def _param(self):
+        """The tensor `probs` or `logits`, whichever was given to the constructor."""
         return self._categorical._param
 
 
 class OneHotCategorical(_OfCategorical):
-    """Vectors with a 1 at the index that Categorical(probs, logits) draws."""
+    """One-hot vectors (..., K) with the 1 at the index that Categorical(probs, logits) draws."""
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -77,7 +79,8 @@ class OneHotCategorical(_OfCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical with the gradient of the probabilities for that of the samples (Bengio et al., 2013)."""
+    """OneHotCategorical with rsample. The gradient of a sample is passed to the probabilities unchanged, as the straight-through estimator does
+    (Bengio et al., 2013)."""
 
     has_rsample = True
 

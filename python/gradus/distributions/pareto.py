@@ -9,7 +9,7 @@ __all__ = ["Pareto"]
 
 
 class Pareto(TransformedDistribution):
-    """Density alpha scale^alpha / x^(alpha + 1) for x >= scale."""
+    """The Pareto distribution, with density alpha scale^alpha / x^(alpha + 1) for x >= scale."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
     _expanded_too = ("scale", "alpha")

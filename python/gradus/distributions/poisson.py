@@ -8,7 +8,7 @@ __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """Counts k of probability rate^k exp(-rate) / k!."""
+    """The Poisson distribution: counts k with probability rate^k exp(-rate) / k!."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

@@ -1,4 +1,4 @@
-"""Relaxed Bernoulli distributions."""
+"""The relaxed Bernoulli distribution (concrete distribution), and the distribution of its log odds."""
 import gradus
 from gradus.distributions import constraints
 from gradus.distributions._relaxed import Relaxed
@@ -10,7 +10,7 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
 class LogitRelaxedBernoulli(_WithProbs, Distribution):
-    """The log odds of RelaxedBernoulli: (logits + logistic noise) / temperature (Maddison, Mnih and Teh, 2017)."""
+    """The log odds of a RelaxedBernoulli variable: (logits + logistic noise) / temperature (Maddison, Mnih and Teh, 2017)."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -35,7 +35,7 @@ class LogitRelaxedBernoulli(_WithProbs, Distribution):
 
 
 class RelaxedBernoulli(Relaxed):
-    """Values of (0, 1) that tend to those of Bernoulli(probs, logits) as the temperature, a tensor, tends to 0."""
+    """Values in (0, 1), which approach those of Bernoulli(probs, logits) as `temperature`, a tensor, approaches 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval

@@ -1,4 +1,4 @@
-"""Relaxed one-hot categorical distributions."""
+"""The relaxed one-hot categorical distribution, and the distribution of its logarithm."""
 import gradus
 from gradus.distributions import constraints
 from gradus.distributions._relaxed import Relaxed
@@ -11,7 +11,7 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(_OfCategorical):
-    """The logarithm of RelaxedOneHotCategorical: log_softmax((logits + gumbel noise) / temperature) (Maddison, Mnih and Teh, 2017)."""
+    """The logarithm of a RelaxedOneHotCategorical variable: log_softmax((logits + Gumbel noise) / temperature) (Maddison, Mnih and Teh, 2017)."""
 
     support = constraints.real_vector
     has_rsample = True
@@ -39,7 +39,7 @@ class ExpRelaxedCategorical(_OfCategorical):
 
 
 class RelaxedOneHotCategorical(Relaxed):
-    """Vectors on the simplex that tend to one-hot ones as the temperature, a tensor, tends to 0 (Jang, Gu and Poole, 2017)."""
+    """Vectors on the simplex, which approach one-hot vectors as `temperature`, a tensor, approaches 0 (Jang, Gu and Poole, 2017)."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

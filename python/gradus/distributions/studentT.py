@@ -11,7 +11,7 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """loc + scale * x / sqrt(z / df) for a standard normal x and a chi-squared z with `df` degrees of freedom."""
+    """Student's t distribution: loc + scale * x / sqrt(z / df), where x is standard normal and z is chi-squared with `df` degrees of freedom."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -1,4 +1,4 @@
-"""Distributions of transformed values."""
+"""TransformedDistribution, the distribution of transformed values of another distribution."""
 import functools
 import operator
 
@@ -13,7 +13,10 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of y = t(x), with x of the base distribution and t one transform or one after the other of a list: p(y) = p(x) / abs(det(dy / dx)).
+    """The distribution of y = t(x), where x has the base distribution and t is a transform or the composition of a list of transforms.
+
+    The density is p(y) = p(x) / abs(det(dy / dx)). Raises ValueError if `transforms` is neither a Transform nor a list of Transforms, or if samples
+    of the base distribution have fewer dimensions than the domain.
 
     >>> from gradus.distributions import ExpTransform, Normal, TransformedDistribution
     >>> TransformedDistribution(Normal(0.0, 1.0), ExpTransform()).log_prob(gradus.tensor(1.0))
@@ -55,10 +58,13 @@ class TransformedDistribution(Distribution):
             setattr(new, name, getattr(self, name).expand(batch_shape))
         return new._finish_expanded(self, batch_shape)
 
-    _expanded_too = ()  # names of attributes that a subclass adds and that `expand` expands
+    _expanded_too = ()  # names of further attributes that `expand` expands; a subclass that adds tensors sets it
 
     def _own_class(self):
-        """Returns the class of this package of which the object is an instance. A subclass defined elsewhere that has an __init__ needs its own `expand`."""
+        """Returns the most derived class of gradus.distributions that `self` is an instance of.
+
+        A class of the user may derive from that class. `expand` then works only if the user's class does not override __init__.
+        """
         return next(cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__ + "."))
 
     @constraints.dependent_property(is_discrete=False)
@@ -70,10 +76,11 @@ class TransformedDistribution(Distribution):
 
     @property
     def has_rsample(self):
-        """True if the base distribution has gradients of samples."""
+        """True if the base distribution implements rsample."""
         return self.base_dist.has_rsample
 
     def _transformed(self, x):
+        """Returns `x` with all transforms applied to it, from first to last."""
         for transform in self.transforms:
             x = transform(x)
         return x
@@ -96,7 +103,8 @@ class TransformedDistribution(Distribution):
         return log_prob + _sum_rightmost(self.base_dist.log_prob(value), event_dim - len(self.base_dist.event_shape))
 
     def _turned(self, probability):
-        """Returns the probability, or 1 minus the probability where the composed transform is decreasing."""
+        """Converts between P(X <= x) and P(Y <= y), where y is the transformed x. Returns the probability, or 1 - probability where the composed
+        transform is decreasing, because there Y <= y means X >= x."""
         sign = functools.reduce(operator.mul, [t.sign for t in self.transforms], 1)
         return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
 

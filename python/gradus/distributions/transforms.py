@@ -1,4 +1,4 @@
-"""Invertible functions of tensors, with the logarithm of the size of their Jacobian determinant."""
+"""Invertible transforms of tensors, with the logarithm of the absolute value of their Jacobian determinant."""
 import functools
 import math
 import operator
@@ -14,9 +14,10 @@ __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform"
 
 
 class Transform:
-    """A function from `domain` to `codomain`. With cache_size 1 the last value is kept, so that the inverse of a result costs nothing and is exact.
+    """Base class of transforms from values that satisfy the constraint `domain` to values that satisfy `codomain`.
 
-    `bijective`: it has an inverse. `sign`: 1 or -1 where a function of one number grows or falls.
+    bijective: True if the transform has an inverse. sign: for a function of one number, 1 if it is increasing and -1 if it is decreasing. cache_size:
+    if it is 1, the last pair (x, y) is stored, so that inverting y returns x exactly and without computation.
     """
 
     bijective = False
@@ -35,31 +36,32 @@ class Transform:
 
     @property
     def event_dim(self):
-        """How many of the last dimensions make an event, where domain and codomain agree."""
+        """The number of dimensions of an event. Raises ValueError if events of the domain and of the codomain have different numbers of
+        dimensions."""
         if self.domain.event_dim != self.codomain.event_dim:
             raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
         return self.domain.event_dim
 
     @property
     def inv(self):
-        """The inverse; that of the inverse is this transform."""
+        """The inverse transform, whose `inv` is this transform."""
         if self._inv is None:
             self._inv = _InverseTransform(self)
         return self._inv
 
     @property
     def sign(self):
-        """1 where the function grows, -1 where it falls."""
+        """1 if the function is increasing, -1 if it is decreasing."""
         raise NotImplementedError
 
     def _arguments(self):
-        """Returns the arguments of this class's __init__ besides cache_size."""
+        """Returns the arguments of this class's __init__ without cache_size. Used to copy the transform."""
         if type(self).__init__ is Transform.__init__:
             return ()
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
     def with_cache(self, cache_size=1):
-        """Returns the transform with a cache of another size."""
+        """Returns this transform if it has the given cache size, otherwise a copy with that cache size."""
         return self if self._cache_size == cache_size else type(self)(*self._arguments(), cache_size=cache_size)
 
     def __eq__(self, other):
@@ -69,7 +71,7 @@ class Transform:
         return not self == other
 
     def __call__(self, x):
-        """Returns the value at x."""
+        """Returns the transformed value y of x."""
         if self._cache_size == 0:
             return self._call(x)
         if x is not self._cached_x_y[0]:
@@ -77,6 +79,7 @@ class Transform:
         return self._cached_x_y[1]
 
     def _inv_call(self, y):
+        """Returns the value x whose transformed value is y, from the cache if possible."""
         if self._cache_size == 0:
             return self._inverse(y)
         if y is not self._cached_x_y[1]:
@@ -84,39 +87,41 @@ class Transform:
         return self._cached_x_y[0]
 
     def _call(self, x):
+        """Returns the transformed value of x. Subclasses define it; __call__ adds the cache."""
         raise NotImplementedError
 
     def _inverse(self, y):
+        """Returns the value x whose transformed value is y. Subclasses define it; _inv_call adds the cache."""
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x, y):
-        """log(abs(det(dy / dx))) at x, with y = self(x), for each event."""
+        """Returns log(abs(det(dy / dx))) for each event of x, where y = self(x)."""
         raise NotImplementedError
 
     def __repr__(self):
         return type(self).__name__ + "()"
 
     def forward_shape(self, shape):
-        """Returns the shape of the value for an argument of that shape."""
+        """Returns the shape of y for an x of shape `shape`."""
         return shape
 
     def inverse_shape(self, shape):
-        """Returns the shape of an argument for a value of that shape."""
+        """Returns the shape of x for a y of shape `shape`."""
         return shape
 
 
 class _SameForAll(Transform):
-    """Transforms of a class without parameters are equal."""
+    """Base of transforms without parameters. All instances of such a class are equal."""
 
     def __eq__(self, other):
         return isinstance(other, type(self))
 
 
-# ---- Transforms made of others ----------------------------------------------------------------------------------------------
+# ---- Transforms composed of other transforms --------------------------------------------------------------------------------
 
 
 class _InverseTransform(Transform):
-    """The inverse of another."""
+    """The inverse of another transform."""
 
     def __init__(self, transform):
         super().__init__(cache_size=transform._cache_size)
@@ -168,11 +173,12 @@ class _InverseTransform(Transform):
 
 
 def _with_event_dim(constraint, event_dim):
+    """Returns `constraint` with its last batch dimensions reinterpreted as event dimensions, so that events have event_dim dimensions."""
     return constraints.independent(constraint, event_dim - constraint.event_dim) if event_dim > constraint.event_dim else constraint
 
 
 class ComposeTransform(Transform):
-    """One transform after the other."""
+    """The composition of transforms, which are applied from first to last."""
 
     def __init__(self, parts, cache_size=0):
         super().__init__(cache_size=cache_size)
@@ -204,12 +210,12 @@ class ComposeTransform(Transform):
 
     @lazy_property
     def bijective(self):
-        """True if all parts are."""
+        """True if all transforms are bijective."""
         return all(part.bijective for part in self.parts)
 
     @lazy_property
     def sign(self):
-        """The product of the signs."""
+        """1 if the composition is increasing, -1 if it is decreasing: the product of the transforms' signs."""
         return functools.reduce(operator.mul, [part.sign for part in self.parts], 1)
 
     @property
@@ -255,7 +261,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """Another transform, whose event has some dimensions of the batch, too: over these its log-determinants are added."""
+    """Reinterprets the last reinterpreted_batch_ndims batch dimensions of a transform as event dimensions. Log-determinants are summed over these."""
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
         super().__init__(cache_size=cache_size)
@@ -274,7 +280,7 @@ class IndependentTransform(Transform):
 
     @property
     def bijective(self):
-        """True if the other is."""
+        """True if the base transform is bijective."""
         return self.base_transform.bijective
 
     @property
@@ -303,12 +309,13 @@ class IndependentTransform(Transform):
 
 
 def _check_dims(shape, least):
+    """Raises ValueError if `shape` has fewer than `least` dimensions."""
     if len(shape) < least:
         raise ValueError("Too few dimensions on input")
 
 
 class _PartsTransform(Transform):
-    """Transforms of parts of a tensor along a dimension."""
+    """Base of transforms that apply a sequence of transforms to sections of a tensor along dimension `dim`."""
 
     def __init__(self, tseq, dim, cache_size):
         if not all(isinstance(t, Transform) for t in tseq):
@@ -319,10 +326,11 @@ class _PartsTransform(Transform):
 
     @property
     def bijective(self):
-        """True if all are."""
+        """True if all transforms are bijective."""
         return all(t.bijective for t in self.transforms)
 
     def _split(self, x, name="tensor"):
+        """Returns the sections of `x`. Raises AssertionError if `dim` is not a dimension of x; `name` is for the error text."""
         if not -x.dim() <= self.dim < x.dim():
             raise AssertionError(f"dim {self.dim} out of range for {name} with {x.dim()} dimensions")
         return self._parts(x)
@@ -335,7 +343,7 @@ class _PartsTransform(Transform):
 
 
 class CatTransform(_PartsTransform):
-    """A transform for each part of a tensor along a dimension, of the given lengths, as cat joins them."""
+    """Splits a tensor along `dim` into sections of the given lengths, applies transform i to section i, and concatenates the results."""
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         super().__init__(tseq, dim, cache_size)
@@ -348,12 +356,12 @@ class CatTransform(_PartsTransform):
 
     @lazy_property
     def event_dim(self):
-        """The most dimensions of an event that a part has."""
+        """The number of dimensions of an event: the largest event_dim of the transforms."""
         return max(t.event_dim for t in self.transforms)
 
     @lazy_property
     def length(self):
-        """The sum of the lengths."""
+        """The sum of the lengths of the sections along `dim`."""
         return sum(self.lengths)
 
     def _parts(self, x):
@@ -380,7 +388,7 @@ class CatTransform(_PartsTransform):
 
 
 class StackTransform(_PartsTransform):
-    """A transform for each slice of a tensor along a dimension, as stack joins them."""
+    """Splits a tensor along `dim` into slices, applies transform i to slice i, and stacks the results."""
 
     def __init__(self, tseq, dim=0, cache_size=0):
         super().__init__(tseq, dim, cache_size)
@@ -409,7 +417,7 @@ class StackTransform(_PartsTransform):
 
 
 class ReshapeTransform(Transform):
-    """Events of one shape as those of another."""
+    """Reshapes events of shape in_shape to out_shape. Raises ValueError if their numbers of elements differ."""
 
     bijective = True
 
@@ -432,6 +440,7 @@ class ReshapeTransform(Transform):
 
     @staticmethod
     def _batch(x, shape):
+        """Returns the batch shape of `x`, whose events have the shape `shape`."""
         return x.shape[:x.dim() - len(shape)]
 
     def _call(self, x):
@@ -445,6 +454,7 @@ class ReshapeTransform(Transform):
 
     @staticmethod
     def _exchange(shape, old, new):
+        """Returns `shape` with its last sizes `old` replaced by `new`. Raises ValueError if `shape` does not end with `old`."""
         _check_dims(shape, len(old))
         cut = len(shape) - len(old)
         if shape[cut:] != old:
@@ -458,11 +468,11 @@ class ReshapeTransform(Transform):
         return self._exchange(shape, self.out_shape, self.in_shape)
 
 
-# ---- Functions of numbers ---------------------------------------------------------------------------------------------------
+# ---- Transforms of numbers --------------------------------------------------------------------------------------------------
 
 
 class ExpTransform(_SameForAll):
-    """exp(x)."""
+    """The transform y = exp(x)."""
 
     domain, codomain, bijective, sign = constraints.real, constraints.positive, True, 1
 
@@ -477,7 +487,7 @@ class ExpTransform(_SameForAll):
 
 
 class PowerTransform(Transform):
-    """x^exponent, of positive numbers."""
+    """The transform y = x^exponent of positive numbers x."""
 
     domain, codomain, bijective = constraints.positive, constraints.positive, True
 
@@ -490,7 +500,7 @@ class PowerTransform(Transform):
 
     @lazy_property
     def sign(self):
-        """Returns the sign of the exponent."""
+        """1 where the exponent is positive, so that the transform is increasing; -1 where it is negative."""
         return self.exponent.sign()
 
     def __eq__(self, other):
@@ -512,13 +522,13 @@ class PowerTransform(Transform):
 
 
 def _clamp_unit(x):
-    """Returns x in (0, 1)."""
+    """Returns x clamped to the open interval (0, 1)."""
     limits = gradus.finfo(x.dtype)
     return x.clamp(min=limits.tiny, max=1.0 - limits.eps)
 
 
 class SigmoidTransform(_SameForAll):
-    """1 / (1 + exp(-x)), clamped to (0, 1)."""
+    """The transform y = 1 / (1 + exp(-x)), clamped to the open interval (0, 1)."""
 
     domain, codomain, bijective, sign = constraints.real, constraints.unit_interval, True, 1
 
@@ -534,7 +544,7 @@ class SigmoidTransform(_SameForAll):
 
 
 class SoftplusTransform(_SameForAll):
-    """log(1 + exp(x))."""
+    """The transform y = log(1 + exp(x))."""
 
     domain, codomain, bijective, sign = constraints.real, constraints.positive, True, 1
 
@@ -549,7 +559,7 @@ class SoftplusTransform(_SameForAll):
 
 
 class TanhTransform(_SameForAll):
-    """tanh(x)."""
+    """The transform y = tanh(x)."""
 
     domain, codomain, bijective, sign = constraints.real, constraints.interval(-1.0, 1.0), True, 1
 
@@ -564,7 +574,7 @@ class TanhTransform(_SameForAll):
 
 
 class AbsTransform(_SameForAll):
-    """abs(x), whose inverse is taken to be positive."""
+    """The transform y = abs(x). The function is not injective; the inverse returns the nonnegative x."""
 
     domain, codomain = constraints.real, constraints.positive
 
@@ -576,13 +586,14 @@ class AbsTransform(_SameForAll):
 
 
 def _equal_parameters(a, b):
+    """Returns True if two parameters, numbers or tensors, are equal."""
     if isinstance(a, _Number) and isinstance(b, _Number):
         return a == b
     return bool((a == b).all())
 
 
 class AffineTransform(Transform):
-    """loc + scale * x, of events with `event_dim` dimensions."""
+    """The transform y = loc + scale * x of events with event_dim dimensions."""
 
     bijective = True
 
@@ -633,7 +644,7 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """The distribution function of a distribution: its values are evenly distributed on [0, 1]."""
+    """The cumulative distribution function of a distribution, which maps its values to uniformly distributed numbers in [0, 1]."""
 
     bijective, codomain, sign = True, constraints.unit_interval, 1
 
@@ -659,11 +670,11 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.log_prob(x)
 
 
-# ---- Functions of vectors and matrices --------------------------------------------------------------------------------------
+# ---- Transforms of vectors and matrices -------------------------------------------------------------------------------------
 
 
 class SoftmaxTransform(_SameForAll):
-    """exp(x), normalised: it forgets a constant, so its inverse is one of many."""
+    """The transform y = softmax(x) along the last dimension. Adding a constant to x does not change y; the inverse returns x = log(y)."""
 
     domain, codomain = constraints.real_vector, constraints.simplex
 
@@ -682,13 +693,17 @@ class SoftmaxTransform(_SameForAll):
 
 
 class StickBreakingTransform(_SameForAll):
-    """Vectors of n numbers to the simplex of n + 1: each says which share of the rest is broken off."""
+    """Maps vectors x of n numbers to the simplex with n + 1 elements by stick breaking.
+
+    Element i < n of the result is sigmoid(x_i - log(n - i)) * (1 - the sum of the elements before i). The last element is the rest, so that the sum
+    is 1.
+    """
 
     domain, codomain, bijective = constraints.real_vector, constraints.simplex, True
 
     @staticmethod
     def _offset(x, n):
-        """Returns n, n - 1, …: one number for each element of x along the last dimension."""
+        """Returns the vector n - 1, n - 2, ..., with as many numbers as x has elements along the last dimension."""
         return n - x.new_ones(x.shape[-1]).cumsum(-1)
 
     def _call(self, x):
@@ -697,7 +712,7 @@ class StickBreakingTransform(_SameForAll):
 
     def _inverse(self, y):
         broken = y[..., :-1]
-        rest = gradus.clamp(1 - broken.cumsum(-1), min=gradus.finfo(y.dtype).tiny)  # the clamp is for sums that round to more than 1
+        rest = gradus.clamp(1 - broken.cumsum(-1), min=gradus.finfo(y.dtype).tiny)  # clamped because a sum can exceed 1 by rounding
         return broken.log() - rest.log() + self._offset(broken, y.shape[-1]).log()
 
     def log_abs_det_jacobian(self, x, y):
@@ -714,7 +729,10 @@ class StickBreakingTransform(_SameForAll):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors to Cholesky factors of correlation matrices: partial correlations tanh(x) break the length 1 of each row (Lewandowski, Kurowicka and Joe, 2009)."""
+    """Maps vectors of n (n - 1) / 2 numbers to Cholesky factors of n x n correlation matrices (Lewandowski, Kurowicka and Joe, 2009).
+
+    The numbers tanh(x) are partial correlations. They determine how each row's sum of squares, which is 1, is divided among the row's elements.
+    """
 
     domain, codomain, bijective = constraints.real_vector, constraints.corr_cholesky, True
 
@@ -731,7 +749,7 @@ class CorrCholeskyTransform(Transform):
         return (t.log1p() - t.neg().log1p()) / 2
 
     def log_abs_det_jacobian(self, x, y, intermediates=None):
-        rest = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)  # without the last of each row, which is 0
+        rest = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)  # omits the last element of each row, which is 0
         return 0.5 * rest.log().sum(-1) + -2 * (x + softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
 
     def forward_shape(self, shape):
@@ -750,7 +768,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(_SameForAll):
-    """Square matrices to lower triangles with a positive diagonal: exp() of it."""
+    """Maps square matrices to lower triangular matrices with a positive diagonal, by exp() of the diagonal."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
@@ -762,7 +780,7 @@ class LowerCholeskyTransform(_SameForAll):
 
 
 class PositiveDefiniteTransform(_SameForAll):
-    """Square matrices to positive-definite ones, by their Cholesky factors."""
+    """Maps square matrices x to positive-definite matrices L L^T, where L = LowerCholeskyTransform()(x)."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
 

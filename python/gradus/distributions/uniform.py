@@ -8,7 +8,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """Evenly distributed in [low, high)."""
+    """The uniform distribution on [low, high)."""
 
     has_rsample = True
     _batched = {"low": 0, "high": 0}

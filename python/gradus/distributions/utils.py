@@ -1,4 +1,4 @@
-"""Functions that distributions share: broadcasting of parameters, probabilities and logits, properties that are computed once, triangles as vectors."""
+"""Functions that distributions share: broadcasting, conversion of probabilities and logits, lazy properties, and triangular matrices as vectors."""
 from functools import update_wrapper
 
 import gradus
@@ -14,7 +14,9 @@ def _is_tensor_like(value):
 
 
 def broadcast_all(*values):
-    """Returns the values broadcast to one shape. Numbers become tensors of the dtype and the device of the first tensor, or of the default dtype.
+    """Returns the values broadcast to one shape. Numbers become tensors with dtype and device of the first tensor, or of the default dtype.
+
+    Raises ValueError for values that are neither numbers nor tensors.
 
     >>> from gradus.distributions.utils import broadcast_all
     >>> broadcast_all(gradus.zeros(2), 1.0)[1]
@@ -30,44 +32,45 @@ def broadcast_all(*values):
 
 
 def _standard_normal(shape, dtype, device):
+    """Returns a tensor of standard normal numbers."""
     return gradus.empty(shape, dtype=dtype, device=device).normal_()
 
 
 def _sum_rightmost(value, dim):
-    """Returns the sum over the last `dim` dimensions."""
+    """Returns the sum of `value` over its last `dim` dimensions."""
     return value if dim == 0 else value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
 
 
 def _batch_mv(matrices, vectors):
-    """Returns the product of each matrix with its vector; the batches broadcast."""
+    """Returns the product of each matrix with its vector. The batch dimensions are broadcast."""
     return gradus.matmul(matrices, vectors.unsqueeze(-1)).squeeze(-1)
 
 
-# ---- Probabilities ----------------------------------------------------------------------------------------------------------
+# ---- Conversion of probabilities --------------------------------------------------------------------------------------------
 
 
 def logits_to_probs(logits, is_binary=False):
-    """Probabilities of logits: log odds where `is_binary`, otherwise log probabilities along the last dimension, which need not be normalised."""
+    """Converts logits to probabilities: a sigmoid of log odds if `is_binary`, otherwise a softmax along the last dimension."""
     return gradus.sigmoid(logits) if is_binary else gradus.softmax(logits, -1)
 
 
 def clamp_probs(probs):
-    """Returns the probabilities in [eps, 1 - eps], with the eps of their dtype."""
+    """Returns the probabilities clamped to [eps, 1 - eps], where eps is the epsilon of their dtype."""
     eps = gradus.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs, is_binary=False):
-    """Logits of probabilities, which are clamped before: log odds where `is_binary`, otherwise log probabilities."""
+    """Converts probabilities, which are first clamped, to logits: log odds if `is_binary`, otherwise log-probabilities."""
     probs = clamp_probs(probs)
     return gradus.log(probs) - gradus.log1p(-probs) if is_binary else gradus.log(probs)
 
 
-# ---- Properties -------------------------------------------------------------------------------------------------------------
+# ---- Lazy properties --------------------------------------------------------------------------------------------------------
 
 
 class lazy_property:
-    """A property that is computed when it is first read, with gradients, and is an attribute of the object from then on."""
+    """A property that is computed, with gradients enabled, when it is first read, and stored as an attribute of the instance."""
 
     def __init__(self, wrapped):
         self.wrapped = wrapped
@@ -83,23 +86,26 @@ class lazy_property:
 
 
 class _lazy_property_and_property(lazy_property, property):
-    """The property that a class returns for its lazy property."""
+    """The object that lazy_property returns when it is read from the class. It is also an ordinary property."""
 
     def __init__(self, wrapped):
         property.__init__(self, wrapped)
 
 
-# ---- Triangles --------------------------------------------------------------------------------------------------------------
+# ---- Triangular matrices ----------------------------------------------------------------------------------------------------
 
 
 def _below(n, diag, device):
-    """True for the elements of an n x n matrix that lie below a diagonal, or on it."""
+    """Returns an n x n bool tensor, True for elements on and below diagonal number `diag`."""
     places = gradus.arange(n, device=device)
     return places < places.view(-1, 1) + (diag + 1)
 
 
 def tril_matrix_to_vec(mat, diag=0):
-    """Returns the elements of square matrices on and below a diagonal, row by row."""
+    """Returns the elements of square matrices (..., n, n) on and below diagonal number `diag`, row by row.
+
+    Raises ValueError if the matrices have no diagonal with that number.
+    """
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
@@ -107,7 +113,8 @@ def tril_matrix_to_vec(mat, diag=0):
 
 
 def vec_to_tril_matrix(vec, diag=0):
-    """Lower triangles, whose rows on and below a diagonal are those of tril_matrix_to_vec."""
+    """Inverts tril_matrix_to_vec: returns lower triangular matrices with the elements of `vec`. Raises ValueError if no matrix size has that number
+    of elements."""
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     if round(n) - n > gradus.finfo(vec.dtype).eps:
         raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower triangular part of a square D x D matrix.")

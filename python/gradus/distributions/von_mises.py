@@ -8,8 +8,8 @@ from gradus.distributions.utils import broadcast_all, lazy_property
 
 __all__ = ["VonMises"]
 
-# The modified Bessel functions I0 and I1 of x: polynomials in (x / 3.75)^2, which I1 has times x, and in 3.75 / x, times exp(x) / sqrt(x)
-# (Abramowitz and Stegun, 9.8.1 to 9.8.4).
+# Polynomial approximations of the modified Bessel functions I0 and I1 (Abramowitz and Stegun, 9.8.1 to 9.8.4). For x < 3.75, I0 and I1 / x are
+# polynomials in (x / 3.75)^2. For larger x, I0 and I1 are polynomials in 3.75 / x multiplied by exp(x) / sqrt(x).
 _SMALL = (((1.0, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.0360768, 0.0045813)),
           ((0.5, 0.87890594, 0.51498869, 0.15084934, 0.02658733, 0.00301532, 0.00032411)))
 _LARGE = ((0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281, -0.02057706, 0.02635537, -0.01647633, 0.00392377),
@@ -17,6 +17,7 @@ _LARGE = ((0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281, -0.02057
 
 
 def _polynomial(coefficients, x):
+    """Returns the polynomial at x. coefficients: from the constant term upwards."""
     result = coefficients[-1]
     for c in coefficients[-2::-1]:
         result = c + x * result
@@ -24,7 +25,7 @@ def _polynomial(coefficients, x):
 
 
 def _log_bessel(x, order):
-    """Returns log(I0(x)) or log(I1(x)), for x > 0."""
+    """Returns log(I0(x)) or log(I1(x)), as `order` is 0 or 1, for x > 0."""
     y = x / 3.75
     small = _polynomial(_SMALL[order], y * y)
     small = (x.abs() * small if order == 1 else small).log()
@@ -33,7 +34,7 @@ def _log_bessel(x, order):
 
 
 class VonMises(Distribution):
-    """Angles with density exp(concentration cos(x - loc)) / (2 pi I0(concentration)): a normal distribution on the circle."""
+    """The von Mises distribution of angles in radians, with density exp(concentration cos(x - loc)) / (2 pi I0(concentration))."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
@@ -52,7 +53,7 @@ class VonMises(Distribution):
 
     @lazy_property
     def variance(self):
-        """The circular variance."""
+        """The circular variance, 1 - I1(concentration) / I0(concentration)."""
         return 1 - (_log_bessel(self.concentration, 1) - _log_bessel(self.concentration, 0)).exp()
 
     def log_prob(self, value):
@@ -61,7 +62,7 @@ class VonMises(Distribution):
 
     @lazy_property
     def _proposal(self):
-        """The parameter of the wrapped Cauchy distribution from which angles are proposed (Best and Fisher, 1979)."""
+        """The parameter of the wrapped Cauchy distribution from which the rejection sampler draws proposals (Best and Fisher, 1979)."""
         kappa = self.concentration.to(gradus.float64)
         tau = 1 + (1 + 4 * kappa ** 2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
@@ -78,6 +79,7 @@ class VonMises(Distribution):
                 f = (1 + r * z) / (r + z)
                 c = kappa * (r - f)
                 accepted = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
-                angles = gradus.where(accepted, (u3 - 0.5).sign() * f.acos(), angles)  # accepted numbers of later rounds replace those of earlier ones, as in PyTorch
+                # As in PyTorch, an element that was accepted before is replaced if it is accepted again in a later round.
+                angles = gradus.where(accepted, (u3 - 0.5).sign() * f.acos(), angles)
                 done = done | accepted
             return ((angles + math.pi + self.loc.to(gradus.float64)) % (2 * math.pi) - math.pi).to(self.loc.dtype)

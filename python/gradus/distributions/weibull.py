@@ -10,7 +10,7 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """Values x >= 0 with P(X > x) = exp(-(x / scale)^concentration)."""
+    """The Weibull distribution, with P(X > x) = exp(-(x / scale)^concentration) for x >= 0."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

@@ -13,19 +13,23 @@ __all__ = ["Wishart"]
 
 
 def _log_det(matrix):
-    """Returns log(det()) of positive-definite matrices."""
+    """Returns log(det(M)) for each positive-definite matrix M."""
     return 2 * _half_log_det(gradus.linalg.cholesky(matrix))
 
 
 def _mvdigamma(x, p):
-    """Returns the derivative of mvlgamma."""
+    """Returns the derivative of mvlgamma(x, p) with respect to x. Raises AssertionError unless x > (p - 1) / 2."""
     if not x.gt((p - 1) / 2).all():
         raise AssertionError("Wrong domain for multivariate digamma function.")
     return gradus.digamma(x.unsqueeze(-1) - gradus.arange(p, dtype=x.dtype, device=x.device).div(2).expand(x.shape + (-1,))).sum(-1)
 
 
 class Wishart(_OfMatrix, ExponentialFamily):
-    """Matrices X^T X for `df` rows of X that are normal vectors with this covariance matrix; scale_tril is its Cholesky factor."""
+    """The distribution of X^T X, where X has `df` rows that are normal vectors with mean 0 and the given covariance matrix.
+
+    Exactly one of covariance_matrix, precision_matrix and scale_tril (the Cholesky factor of the covariance matrix), each (..., p, p), must be given,
+    otherwise AssertionError is raised. Raises ValueError unless df > p - 1.
+    """
 
     support = constraints.positive_definite
     has_rsample = True
@@ -55,7 +59,7 @@ class Wishart(_OfMatrix, ExponentialFamily):
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self):
-        """Returns the distribution of the squares on the diagonal of Bartlett's factor."""
+        """Returns the distribution of the squares of the diagonal elements of A in Bartlett's decomposition L A A^T L^T of a sample."""
         tril, n = self._unbroadcasted_scale_tril, self._event_shape[-1]
         return Chi2(self.df.unsqueeze(-1) - gradus.arange(n, dtype=tril.dtype, device=tril.device).expand(self._batch_shape + (-1,)))
 
@@ -80,20 +84,21 @@ class Wishart(_OfMatrix, ExponentialFamily):
 
     @lazy_property
     def scale_tril(self):
-        """The Cholesky factor of the covariance matrix."""
+        """The Cholesky factor of `covariance_matrix`, the covariance matrix of the rows of X, where X^T X is a random value."""
         return self._expand_matrix(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self):
-        """The covariance matrix of the rows."""
+        """The covariance matrix of the rows of X, where X^T X is a random value."""
         return self._expand_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):
-        """The inverse of the covariance matrix."""
+        """The inverse of `covariance_matrix`, the covariance matrix of the rows of X, where X^T X is a random value."""
         return self._expand_matrix(gradus.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     def _times_covariance(self, factor):
+        """Returns the product of covariance_matrix and `factor`, which has the shape batch_shape and so one number for each matrix."""
         return factor.view(self._batch_shape + (1, 1)) * self.covariance_matrix
 
     @property
@@ -112,7 +117,10 @@ class Wishart(_OfMatrix, ExponentialFamily):
         return self.df.view(self._batch_shape + (1, 1)) * (matrix.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett_sampling(self, sample_shape=gradus.Size()):
-        """Returns a sample L A A^T L^T. A is a lower triangle with normal numbers below the diagonal and roots of chi-squared numbers on it (Smith and Hocking, 1972)."""
+        """Returns samples L A A^T L^T by Bartlett's decomposition (Smith and Hocking, 1972).
+
+        A is lower triangular, with standard normal numbers below the diagonal and roots of chi-squared numbers on it.
+        """
         n = self._event_shape[-1]
         roots = self._dist_chi2.rsample(sample_shape).sqrt()
         factor = roots.clamp(min=gradus.finfo(roots.dtype).eps).diag_embed(dim1=-2, dim2=-1)
@@ -123,13 +131,16 @@ class Wishart(_OfMatrix, ExponentialFamily):
         return product @ product.mT
 
     def _any_of_batch(self, flags):
+        """Returns the bool tensor `flags` reduced by any() over the batch dimensions, with one element for each sample."""
         batch = tuple(range(-len(self._batch_shape), 0))
         return flags.amax(batch) if batch else flags
 
     def rsample(self, sample_shape=gradus.Size(), max_try_correction=None):
         tries = 10 if max_try_correction is None else max_try_correction
         sample = self._bartlett_sampling(gradus.Size(sample_shape))
-        again = self._any_of_batch(self.support.check(sample))  # PyTorch draws these once more; without this the later numbers would differ
+        # PyTorch draws the valid samples again instead of the invalid ones. This code does too, so that its samples and all later random numbers are
+        # those of PyTorch.
+        again = self._any_of_batch(self.support.check(sample))
         for _ in range(tries):
             if not again.any():
                 break

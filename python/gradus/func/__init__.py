@@ -1,4 +1,4 @@
-"""Functions of functions: derivatives, and a function of one element made one of a batch.
+"""Transformations of functions: derivatives, and vmap, which applies a function of one element to a whole batch.
 
     >>> from gradus.func import grad, vmap
     >>> grad(lambda x: x ** 3)(gradus.tensor(2.0))

@@ -1,4 +1,4 @@
-"""vmap: a function that is written for one element, run for all elements of a batch at once."""
+"""Implements vmap, which runs a function that is written for one element on all elements of a batch at once."""
 import functools
 
 import gradus
@@ -10,17 +10,21 @@ __all__ = ["vmap"]
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """Returns the function that runs func for each element along a dimension of its arguments, all at once, and stacks the results.
+    """Returns a function that applies `func` to each element along a dimension of its arguments, all at once, and stacks the results.
 
     Args:
-        func: takes and returns tensors, and nested tuples, lists and dicts of them.
-        in_dims: for each argument, or nested as the arguments are, the dimension of the batch; None: the same value for all elements.
-        out_dims: likewise for the results; None: a result that is the same for all elements, and is returned once.
-        randomness: what random functions do: "error", "different" numbers for each element, or the "same" for all.
-        chunk_size: as many elements at once; None: all.
+        func: a function of tensors, and of nested tuples, lists and dicts of tensors. It returns such a structure.
+        in_dims: for each argument, or in the nested structure of the arguments, the dimension of the batch. None means that all elements share the
+            value.
+        out_dims: for each result, the dimension in which the batch is returned. None is for a result that is equal for all elements and is returned
+            once.
+        randomness: the behaviour of random functions. They raise an error ("error"), return different numbers for each element ("different"), or the
+            same numbers for all elements ("same").
+        chunk_size: the number of elements that are processed at once; None means all.
 
-    Inside, the size of a tensor is that of one element, and what depends on values of elements, such as item() or nonzero(), is refused. There is one level: a vmap inside a vmap
-    calls func for one element after another, each time for all elements of the outer vmap, whose randomness counts.
+    Inside `func`, tensors have the sizes of one element. Operations that depend on values of elements, such as item() or nonzero(), raise an error. A
+    vmap inside of a vmap calls its function for one element after another, each time for all elements of the outer vmap, and the outer randomness
+    applies.
 
     >>> a, b = gradus.tensor([[1.0, 2.0], [3.0, 4.0]]), gradus.tensor([10.0, 100.0])
     >>> gradus.func.vmap(gradus.dot, in_dims=(0, None))(a, b)
@@ -64,7 +68,8 @@ def _name(func):
 
 
 def _batched_inputs(func, in_dims, args):
-    """Returns the size of the batch, and for each leaf of the arguments its dimension of the batch, or None."""
+    """Returns the size of the batch and, for each leaf (a value in the nested structure of the arguments), the dimension of the batch or None.
+    ValueError: in_dims do not fit the arguments."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"{call}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
@@ -89,7 +94,8 @@ def _batched_inputs(func, in_dims, args):
 
 
 def _batch_dim(call, leaf, dim):
-    """Returns the dimension of the batch counted from 0, after checking it."""
+    """Returns `dim` as a non-negative dimension of the tensor `leaf`, or None if `dim` is None. `call` begins the error texts. ValueError: `dim` is
+    not valid."""
     if dim is None:
         return None
     if not isinstance(dim, int):
@@ -119,14 +125,16 @@ def _check_out_dims(func, out_dims):
 
 
 def _results(func, out_dims, outputs):
-    """Returns the results with the batch in dimension out_dims, and what _chunked needs to join the results of chunks: (tree, leaves, dims, spec)."""
+    """Returns the results with the batch in dimension out_dims. Also returns the leaves, the dimensions and the spec of the structure, which _chunked
+    needs to join the results of chunks."""
     leaves, dims, spec = _with_out_dims(func, out_dims, outputs)
     leaves = [_result(_name(func), leaf, dim) for leaf, dim in zip(leaves, dims)]
     return tree_unflatten(leaves, spec), leaves, dims, spec
 
 
 def _with_out_dims(func, out_dims, outputs):
-    """Returns the leaves of the outputs, for each the dimension of the batch or None, and the spec. ValueError: out_dims has another structure."""
+    """Returns the leaves of the outputs (the values in their nested structure), the dimension of the batch (or None) for each leaf, and the TreeSpec
+    of the structure. ValueError: out_dims have another structure than the outputs."""
     leaves, spec = tree_flatten(outputs)
     single = isinstance(outputs, gradus.Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1
     dims = list(out_dims) if single else _broadcast_to_and_flatten(out_dims, spec)
@@ -149,7 +157,8 @@ def _result(name, leaf, dim):
 
 
 def _one_by_one(func, out_dims, randomness, size, dims, leaves, spec):
-    """Returns the results of a vmap inside of another vmap. func is called for each element, since levels are not nested."""
+    """Returns the results of a vmap inside of another vmap. `func` is called for one element after another, because only one vmap at a time can
+    process its elements as a batch."""
     if size == 0:
         raise RuntimeError("vmap: a vmap inside of another one needs an element")
     state, calls = get_rng_state() if randomness == "same" else None, []
@@ -176,7 +185,7 @@ def _chunked(run, batch_size, chunk_size, dims, leaves, randomness):
 
 
 def grad_of_batch(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):
-    """Returns autograd.grad with is_grads_batched: the gradients for each element of a batch of grad_outputs. The graph is retained."""
+    """Implements autograd.grad(is_grads_batched=True): returns the gradients for each element of the batch in grad_outputs. The graph is retained."""
     inputs = (inputs,) if isinstance(inputs, gradus.Tensor) else tuple(inputs)
     vectors = (grad_outputs,) if isinstance(grad_outputs, (gradus.Tensor, type(None))) else tuple(grad_outputs)
     found = {}

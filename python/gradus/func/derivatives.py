@@ -1,7 +1,9 @@
-"""Derivatives of functions of tensors, and of nested tuples, lists and dicts of them.
+"""Implements derivatives of functions of tensors, and of nested tuples, lists and dicts of tensors.
 
-A function is called on inputs of its own, which are recorded for the derivative; what was recorded before goes on below them, where it is needed. Inside vmap the inputs are
-the physical tensors of batch tensors: the gradient of a sum over the batch is that of each element.
+The function is called with new input tensors, on which its operators are recorded. If the caller records as well, the new tensors keep the history of
+the original inputs. Inside vmap a tensor is a batch tensor, which looks like one element of the batch; derivatives are computed with its physical
+tensor, which holds the whole batch. The elements of a batch are independent, so the gradient of a sum over the batch contains the gradient of each
+element.
 """
 import functools
 
@@ -17,10 +19,11 @@ __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "line
 
 
 class _Recording:
-    """Records a function with respect to inputs of which gradients are wanted."""
+    """An autograd recording of a function call. The function is called with `inputs`, which are copies of `values`, so that gradients with respect to
+    them can be computed."""
 
     def __init__(self, values):
-        self.outside = _C.is_grad_enabled()  # True if the caller records, too
+        self.outside = _C.is_grad_enabled()  # True if the caller has autograd enabled, so that results may need a history
         self.batched = _C._batch_size() >= 0
         leaves, self.spec = tree_flatten(values)
         for value in leaves:
@@ -38,25 +41,32 @@ class _Recording:
         return (_C._make_dual(value, tangents[0]) if tangents else value).requires_grad_()
 
     def physical(self, tensors):
-        """Inside vmap the physical tensors, with the batch in front."""
+        """Inside vmap, where each tensor looks like one element, returns the tensors that hold the whole batch, with the batch in dimension 0.
+        Outside of vmap, returns `tensors`."""
         return [_C._unbatch(t, 0) for t in tensors] if self.batched else tensors
 
     def _logical(self, tensors):
         return tree_unflatten([_C._batch(t, 0) for t in tensors] if self.batched else tensors, self.spec)
 
     def reaches_outside(self, outputs):
-        """True if physical tensors depend on something that the caller records, besides through this recording."""
+        """Returns True if gradients must be able to flow from `outputs` to tensors of the caller, because an input requires a gradient there or the
+        function uses such a tensor directly. Inside vmap `outputs` hold the whole batch."""
         if not self.outside:
             return False
         own = [leaf for leaf in self.leaves if leaf.grad_fn is None]
         return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of([*outputs, *_tangents(outputs)]))
 
     def result(self, tree, keep):
-        """Returns the tensors for the caller, without the history of this recording unless the caller records, too."""
+        """Returns the tensors in `tree`, a nested structure, for the caller. Unless `keep` is true, their autograd history is removed."""
         return tree if keep else tree_map(_without_history, tree)
 
     def gradients(self, outputs, vectors, retain_graph, keep):
-        """Returns the gradients, of physical outputs, in the shape of the inputs; zeros for an input that they do not depend on."""
+        """Returns the gradients of `outputs` with respect to the inputs, in the structure of the inputs. The gradient of an input on which the
+        outputs do not depend is zeros.
+
+        vectors: the gradients with respect to the outputs. Inside vmap `outputs` and `vectors` hold the whole batch. keep: the gradients can be
+        differentiated again.
+        """
         used = [i for i, y in enumerate(outputs) if y.requires_grad]
         grads = [None] * len(self.leaves)
         if used and self.leaves:
@@ -78,7 +88,7 @@ def _tangents(tensors):
 
 
 def _detached(value):
-    """Returns the tensor without its history; if it has a tangent, that is without history, too."""
+    """Returns the tensor `value` detached from its autograd history. A tangent of forward mode is kept, detached too."""
     if _C._is_batched(value):
         return _C._batch(_detached(_C._unbatch(value)))
     tangents = _tangents([value])
@@ -97,7 +107,7 @@ def _place(argnum, n):
 
 
 def _places(argnums, n):
-    """Returns the indices of the arguments in argnums, as a tuple."""
+    """Returns `argnums` as a tuple of non-negative indices of n arguments. RuntimeError: `argnums` is not valid."""
     if isinstance(argnums, int):
         return (_place(argnums, n),)
     if not isinstance(argnums, tuple):
@@ -111,7 +121,8 @@ def _places(argnums, n):
 
 
 def _with_argnums(func, args, argnums):
-    """Returns a function of only the arguments in argnums, and the values of these arguments."""
+    """Returns a function of only those arguments of `func` whose indices are in `argnums`, and the tuple of their values in `args`. The function
+    passes the other arguments from `args`."""
     places = _places(argnums, len(args))
 
     def function(*values):
@@ -147,8 +158,8 @@ def _refuse_complex(api, tree, what):
 
 
 def grad(func, argnums=0, has_aux=False):
-    """Returns the function that computes the gradient of func, whose value is one number, by the arguments that argnums names. With has_aux func returns (value, aux),
-    and the result is (gradient, aux).
+    """Returns a function that computes the gradient of `func`, whose value must be a single number, with respect to the arguments in `argnums`. The
+    gradients have the shapes of these arguments. If `has_aux` is true, `func` returns (value, aux) and the result is (gradient, aux).
 
     >>> gradus.func.grad(lambda x: (x * x).sum())(gradus.tensor([1.0, 2.0]))
     tensor([2., 4.])
@@ -164,7 +175,7 @@ def grad(func, argnums=0, has_aux=False):
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
-    """Like grad, but the result is (gradient, value), with has_aux (gradient, (value, aux)).
+    """Returns a function that computes (gradient, value) of `func`, as grad does. If `has_aux` is true the result is (gradient, (value, aux)).
 
     >>> gradus.func.grad_and_value(lambda x: x * x)(gradus.tensor(3.0))
     (tensor(6.), tensor(9.))
@@ -194,7 +205,9 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 
 def vjp(func, *primals, has_aux=False):
-    """Returns func(*primals), and a function of cotangents, in the shape of the outputs, that returns the product of each with the Jacobian, one for each primal.
+    """Returns func(*primals), and a function of cotangents v, in the structure of the outputs, that returns v^T J, where J is the Jacobian of `func`.
+    v^T J is a tuple with a tensor in the shape of each primal. If `has_aux` is true, `func` returns (outputs, aux), and aux is returned as a third
+    item.
 
     >>> value, product = gradus.func.vjp(lambda x: x.sin(), gradus.tensor([0.0, 0.0]))
     >>> product(gradus.tensor([1.0, 2.0]))
@@ -231,7 +244,8 @@ def vjp(func, *primals, has_aux=False):
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """Returns func(*primals), and the product of its Jacobian with tangents, which have the shape of the primals.
+    """Returns func(*primals) and J t, where J is the Jacobian of `func` and t the tangents, which have the structure and shapes of the primals. J t
+    has the shape of the outputs. If `has_aux` is true, `func` returns (outputs, aux), and aux is returned as a third item.
 
     >>> gradus.func.jvp(lambda x: x * x, (gradus.tensor(3.0),), (gradus.tensor(1.0),))
     (tensor(9.), tensor(6.))
@@ -271,7 +285,7 @@ def _unpack(dual, strict):
 
 
 def linearize(func, *primals):
-    """Returns func(*primals), and a function of tangents that returns the product of the Jacobian with them. It calls func again.
+    """Returns func(*primals), and a function of tangents t that returns J t, where J is the Jacobian of `func`. That function calls `func` again.
 
     >>> value, product = gradus.func.linearize(lambda x: x * x, gradus.tensor(3.0))
     >>> product(gradus.tensor(2.0))
@@ -284,7 +298,8 @@ def linearize(func, *primals):
 
 
 def _basis(tensors, chunk_size):
-    """Yields the unit vectors of the space of all elements, in chunks: of each tensor the part [vectors, *sizes]."""
+    """Yields all unit vectors of the space that the elements of all tensors span, in chunks of at most chunk_size vectors. A chunk is a list with
+    a tensor of sizes [number of vectors, *sizes] for each tensor."""
     sizes = [t.numel() for t in tensors]
     total = sum(sizes)
     for start in range(0, total, chunk_size or max(total, 1)):
@@ -298,8 +313,9 @@ def _basis(tensors, chunk_size):
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
-    """Returns the function that computes the Jacobian of func by the arguments that argnums names, in reverse mode: for each output and input a tensor of the sizes of the
-    output followed by those of the input. chunk_size says how many rows are computed at once; None: all.
+    """Returns a function that computes the Jacobian of `func` with respect to the arguments in `argnums`, in reverse mode. For each output and input
+    the Jacobian has a tensor with the sizes of the output followed by the sizes of the input. `chunk_size` is the number of rows that are computed at
+    once; None means all. If `has_aux` is true, `func` returns (outputs, aux), and the result is (Jacobian, aux).
 
     >>> gradus.func.jacrev(lambda x: x * x)(gradus.tensor([1.0, 2.0]))
     tensor([[2., 0.],
@@ -329,14 +345,19 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
 
 def _rows(product, parts, spec):
-    """Returns the products with some unit vectors, of size [vectors, *sizes] for each input. A single vector is not batched, so that this works inside of vmap."""
+    """Returns the products v^T J for the unit vectors v in `parts`, as a tensor of sizes [number of vectors, *sizes of the input] for each input.
+
+    product: a function that returns v^T J, where J is the Jacobian. spec: the structure of the outputs. For a single vector `product` is called
+    directly instead of by vmap.
+    """
     if len(parts[0]) == 1:
         return [row.unsqueeze(0) for row in tree_leaves(product(tree_unflatten([part.squeeze(0) for part in parts], spec)))]
     return tree_leaves(gradus.func.vmap(product)(tree_unflatten(parts, spec)))
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """Like jacrev, in forward mode: better where there are more outputs than inputs.
+    """Returns a function that computes the Jacobian as jacrev does, but in forward mode. Forward mode is faster if there are more outputs than
+    inputs.
 
     >>> gradus.func.jacfwd(lambda x: x * x)(gradus.tensor([1.0, 2.0]))
     tensor([[2., 0.],
@@ -369,7 +390,8 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
 
 def hessian(func, argnums=0):
-    """Returns the function that computes the Hessian of func, whose value is one number, by the arguments that argnums names: jacfwd(jacrev(func)).
+    """Returns a function that computes the Hessian of `func`, whose value must be a single number, with respect to the arguments in `argnums`. It is
+    jacfwd(jacrev(func)). For a pair of arguments the Hessian has the sizes of the first followed by the sizes of the second.
 
     >>> gradus.func.hessian(lambda x: (x ** 3).sum())(gradus.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],

@@ -1,4 +1,6 @@
-"""Custom functions inside vmap: by their own vmap, or by a rule made of forward, backward and jvp, which then see one element."""
+"""Applies custom functions (autograd.Function) inside vmap. A function either defines the static method vmap, or sets generate_vmap_rule=True. In
+the second case its forward, backward and jvp are called with batch tensors: tensors with the sizes of one element that hold all elements of the
+batch."""
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -13,14 +15,15 @@ _NOTES = "For more details, please see https://pytorch.org/docs/main/notes/exten
 
 
 class VmapInfo(NamedTuple):
-    """The description of the current vmap that a vmap staticmethod gets."""
+    """Description of the current vmap, which is passed to the static method vmap of a custom function."""
 
     batch_size: int
     randomness: str
 
 
 def apply_batched(function, args):
-    """function.apply(*args), where some of the tensors are batch tensors."""
+    """Returns function.apply(*args) inside vmap, where some tensors in `args` have the sizes of one element but hold the whole batch. Raises
+    RuntimeError if the function does not support vmap."""
     own = function.vmap is not Function.vmap
     if own and function.generate_vmap_rule:
         raise RuntimeError(
@@ -69,7 +72,8 @@ def _by_its_vmap(function, args):
 
 
 class _ElementContext:
-    """The ctx of a function that is applied to one element of a batch. Tensors that it saves are kept as physical tensors in the ctx of _Elements."""
+    """The ctx that a custom function receives inside vmap, where its arguments look like one element of the batch. It keeps what the function saves
+    until _Elements stores it, with the whole batch, in the real ctx."""
 
     def __init__(self, needs_input_grad):
         self.needs_input_grad, self.saved_tensors, self.for_forward, self.constant, self.materialize = needs_input_grad, (), (), (), True
@@ -92,7 +96,8 @@ class _ElementContext:
 
 @contextmanager
 def _level(size, randomness):
-    """Enters, as a context manager, a vmap level of the size and randomness with which the function was applied, unless a level of this size is active."""
+    """Context manager that runs backward or jvp of a custom function inside a vmap with the batch size `size` and the given randomness, those of the
+    vmap in which forward ran. If a vmap with this batch size is active, that one is used."""
     inside = _C._batch_size() == size
     if not inside:
         _C._batch_begin(size, randomness)
@@ -104,7 +109,8 @@ def _level(size, randomness):
 
 
 class _Elements(Function):
-    """A function applied to each element of a batch. It takes physical tensors; `batched` marks those whose dimension 0 is the batch."""
+    """Applies a custom function to each element of a batch. The arguments are ordinary tensors that hold the whole batch. `batched` has True for each
+    argument whose dimension 0 is the batch, False for an argument that all elements share."""
 
     @staticmethod
     def forward(ctx, function, batched, *args):
@@ -140,7 +146,9 @@ class _Elements(Function):
 
 
 def _among(tensor, pairs):
-    """Returns the physical tensor of an input or output, which the library knows as such, or of another tensor."""
+    """Returns the tensor with the whole batch for `tensor`, which looks like one element. `pairs` lists the inputs and outputs of forward as (tensor
+    that looks like one element, tensor with the whole batch). For these the object in `pairs` is returned instead of a new view, because
+    save_for_backward recognizes inputs and outputs by identity."""
     return next((physical for logical, physical in pairs if logical is tensor), _physical(tensor))
 
 
@@ -150,5 +158,6 @@ def _with_saved(ctx, marks):
 
 
 def _summed(grad, batched):
-    """Returns the gradient of an argument. If the argument is not batched, all elements share it, and the gradient is summed over the batch."""
+    """Returns the gradient of an argument, computed for the whole batch, or None. If `batched` is false, all elements share the argument, so its
+    gradient is summed over the batch."""
     return grad if grad is None else _C._unbatch(grad) if batched else _C._unbatch(grad).sum(0)

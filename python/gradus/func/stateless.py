@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters and buffers."""
+"""Calls modules as functions of their parameters and buffers."""
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -7,12 +7,13 @@ import gradus
 
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
-_MISSING = object()  # the value before the call of a name that the module does not have
+_MISSING = object()  # marks a name that the module did not have before the call
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """module(*args, **kwargs) with other parameters and buffers, by name; those that are left out stay. With `tie_weights` a tensor that the module has under
-    several names is replaced under all of them; with `strict` every name must be given.
+    """Returns module(*args, **kwargs), computed with the parameters and buffers in a dict from names to tensors, or in several such dicts. Parameters
+    and buffers that are not given keep the module's values. If `tie_weights` is true, a tensor that the module has under several names is replaced
+    under all of them. If `strict` is true, every name must be given.
 
     >>> layer = gradus.nn.Linear(2, 1)
     >>> gradus.func.functional_call(layer, {"weight": gradus.ones(1, 2), "bias": gradus.zeros(1)}, gradus.tensor([3.0, 4.0]))
@@ -38,7 +39,7 @@ def _merged(dicts):
 
 
 def _places(module, prefix="", places=None):
-    """Returns {name: (the dict that holds a parameter or buffer, its key there)}, of all modules below."""
+    """Returns {name: (dict that holds the parameter or buffer, key in that dict)} for the module and all modules below it."""
     places = {} if places is None else places
     for members in (module._parameters, module._buffers):
         for last, tensor in members.items():
@@ -51,7 +52,8 @@ def _places(module, prefix="", places=None):
 
 
 def _tied(places, given):
-    """Returns `given` with the other names of each tensor added."""
+    """Returns a copy of `given`, a dict from names to values. If the module has a tensor under several names and a value is given for one of them,
+    the copy has that value under all of them. Raises ValueError if different values are given for one tensor."""
     names, result = {}, dict(given)
     for name, (members, last) in places.items():
         names.setdefault(id(members[last]), []).append(name)
@@ -92,7 +94,7 @@ def _replaced(module, given, tie_weights, strict):
         for name, value in before.items():
             members, last = places[name]
             if name in given:
-                given[name] = members[last]  # the call may have assigned another tensor
+                given[name] = members[last]  # the tensor that the call assigned to this name, if it assigned one
             if value is _MISSING:
                 del members[last]
             else:
@@ -100,7 +102,8 @@ def _replaced(module, given, tie_weights, strict):
 
 
 def stack_module_state(models):
-    """Returns the parameters, and the buffers, of modules of one class, stacked by name: for an ensemble, with vmap.
+    """Returns (parameters, buffers) of several modules of one class, as dicts of tensors that are stacked along a new dimension 0. With vmap and
+    functional_call the modules then run as an ensemble.
 
     >>> params, buffers = gradus.func.stack_module_state([gradus.nn.Linear(3, 2) for _ in range(4)])
     >>> params["weight"].shape
@@ -127,9 +130,10 @@ def _stacked_leaf(tensors, name):
 
 
 def replace_all_batch_norm_modules_(root):
-    """Takes the running statistics from every batch norm in the module, which then always uses those of its input; returns the module.
+    """Removes the running statistics from all batch norm layers in the module, and returns the module. These layers then always use the statistics of
+    their input.
 
-    Inside of vmap statistics cannot be updated in place, since they have no batch.
+    Inside of vmap running statistics cannot be updated in place, because they have no batch dimension.
 
     >>> gradus.func.replace_all_batch_norm_modules_(gradus.nn.BatchNorm1d(3)).running_mean is None
     True

@@ -1,11 +1,12 @@
-"""Symbolic tracing, of which there is none: `wrap`, which libraries call when they are imported, marks nothing; the rest says so when it is called."""
+"""The functions of torch.fx. There is no symbolic tracing. `wrap`, which libraries call when they are imported, has no effect; all other names
+raise an error when called."""
 from gradus import _stand_ins
 
 __all__ = ["wrap"]
 
 
 def wrap(fn_or_name):
-    """Returns the function, or its name, as it is: no tracer would look into it."""
+    """Returns the function, or its name, unchanged. RuntimeError: the argument is neither callable nor a str."""
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
     return fn_or_name

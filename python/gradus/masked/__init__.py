@@ -1,4 +1,4 @@
-"""Masked tensors, and reductions and normalizations that take a mask, under PyTorch's names.
+"""The functions of torch.masked: masked tensors, and reductions and normalizations with a mask.
 
     >>> import gradus as torch
     >>> mt = torch.masked.masked_tensor(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([True, False, True]))
@@ -11,7 +11,7 @@
     >>> torch.masked.sum(torch.tensor([1.0, 2.0, 3.0]), mask=mt.get_mask())
     tensor(4.)
 
-Masks of sparse layouts are not part of Gradus.
+Sparse masks are not supported.
 """
 from ._reductions import (amax, amin, argmax, argmin, cumprod, cumsum, log_softmax, logaddexp, logsumexp, mean, median, norm, normalize, prod, softmax, softmin, std, sum,  # noqa: A004
                           var)

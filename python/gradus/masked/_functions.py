@@ -1,6 +1,7 @@
-"""Functions and methods of tensors, for masked tensors.
+"""Implements functions and methods of tensors for masked tensors.
 
-Every function here runs with overrides off: a masked tensor is the tensor of its data. `func` is the function of the library that was called.
+All functions here run with __torch_function__ disabled for masked tensors, so that a masked tensor behaves as the tensor of its data. `func` is the
+library's function that was called.
 """
 import gradus
 from gradus import _C
@@ -16,7 +17,7 @@ __all__ = ["call"]
 
 
 def call(func, args, kwargs):
-    """Returns the result of a function of the library that got masked tensors. TypeError: it has no meaning for them here."""
+    """Returns the result of the library's function `func`, which was called with masked tensors. TypeError: the function does not support them."""
     func, args = by_name(func, args)
     name = func.__name__
     if name in ("__get__", "__set__"):
@@ -49,19 +50,20 @@ def _property(func, name, t, *value):
 
 
 def _extreme(func, t, *args, **kwargs):
-    """Calls max or min of two tensors. TypeError: there is one tensor, for which masked tensors have amax and amin."""
+    """Returns the elementwise maximum or minimum of two tensors, where `func` is max or min. TypeError: there is only one tensor, which masked
+    tensors reduce by amax and amin."""
     if not _tensors(*args, *kwargs.values()):
         raise TypeError(f"{func.__name__}(): not implemented for MaskedTensor: see a{func.__name__}")
     return _elementwise(func, t, *args, **kwargs)
 
 
 def _raw(func, *args, **kwargs):
-    """Calls a function whose result does not depend on the mask."""
+    """Returns func(*args, **kwargs) for a function that is listed in RAW (_names.py). The result of such a function does not depend on the mask."""
     return func(*args, **kwargs)
 
 
 def _mapped(convert, value):
-    """Returns an argument with its tensors converted."""
+    """Returns the argument `value`, with every tensor t in it replaced by convert(t)."""
     if isinstance(value, Tensor):
         return convert(value)
     return type(value)(_mapped(convert, item) for item in value) if type(value) in (tuple, list) else value
@@ -78,7 +80,7 @@ def _tensors(*values):
 
 
 def _same_mask(masked):
-    """Returns the mask of several masked tensors. ValueError: they have different ones."""
+    """Returns the common mask of several masked tensors. ValueError: their masks differ."""
     mask = masked[0]._mask
     for other in masked[1:]:
         if other._mask is not mask and not gradus.equal(mask, other._mask):
@@ -87,7 +89,8 @@ def _same_mask(masked):
 
 
 def _elementwise(func, *args, **kwargs):
-    """Calls an elementwise function: masked tensors must have the same mask, others broadcast."""
+    """Returns the result of an elementwise function as a masked tensor with the mask of the arguments. All masked tensors must have equal masks;
+    other tensors broadcast."""
     tensors = _tensors(*args, *kwargs.values())
     mask = _same_mask([t for t in tensors if isinstance(t, MaskedTensor)])
     shape = gradus.broadcast_shapes(*(t.shape for t in tensors))
@@ -112,7 +115,7 @@ def _unary(func, *args, **kwargs):
 
 
 def _copy(func, t, source, non_blocking=False):
-    """Tensor.copy_: copies the data of another tensor and leaves the mask as it is."""
+    """Implements Tensor.copy_, which copies the data of another tensor and leaves the mask unchanged."""
     if not isinstance(t, MaskedTensor):
         raise TypeError("copy_(): a Tensor cannot be changed by a MaskedTensor")
     this = Call()
@@ -127,11 +130,12 @@ def _dropout(func, t, *args, **kwargs):
 
 
 def _where(func, *args, **kwargs):
-    """Each element of the result has the mask of the tensor that it comes from; elements of tensors without a mask and numbers count."""
+    """Implements where. Each element of the result has the mask of the tensor from which it is taken. Numbers and tensors without a mask count as
+    unmasked."""
     if len(args) + len(kwargs) != 3:
         raise ValueError(f"__torch_function__, torch.where: len(args) must be 3 but got {len(args) + len(kwargs)}")
     condition, t, other = *args, *(kwargs[name] for name in ("condition", "self", "input", "other") if name in kwargs)
-    if isinstance(condition, MaskedTensor):  # the method: self.where(condition, other)
+    if isinstance(condition, MaskedTensor):  # called as the method self.where(condition, other)
         condition, t = t, condition
     if isinstance(condition, MaskedTensor):
         raise TypeError("where(): the condition must not be a MaskedTensor")
@@ -144,7 +148,8 @@ def _where(func, *args, **kwargs):
 
 
 def _converted(func, t, *args, **kwargs):
-    """Calls a function that converts the dtype or the device, copies, or is ones_like. Returns t itself if there is nothing to do."""
+    """Returns the result of a function that is listed in CONVERSIONS (_names.py), such as to, clone or ones_like, as a masked tensor with the mask of
+    `t`. Returns `t` itself if there is nothing to do."""
     this = Call()
     data = this.enter(t, this.same)
     result = func(data, *args, **kwargs)
@@ -164,7 +169,8 @@ def _all(data, dim, *, keepdim, mask):
 
 
 def _reduction(func, t, dim=None, keepdim=False, *more, **options):
-    """Calls a reduction over the unmasked elements. A result that has none is masked."""
+    """Returns the result of a reduction over the unmasked elements as a masked tensor. An element of the result is masked if all elements that it
+    reduces are masked."""
     name, mask, this = func.__name__, t._mask, Call()
     if more:
         raise TypeError(f"{name}() takes from 1 to 2 positional arguments but {2 + len(more)} were given")
@@ -181,7 +187,7 @@ def _norm(func, t, p="fro", dim=None, keepdim=False, dtype=None):
 
 
 def _softmax(func, t, dim=None, dtype=None):
-    """Calls softmax along dim, over the elements that count."""
+    """Returns the softmax of the unmasked elements along `dim` as a masked tensor with the mask of `t`."""
     if dim is None:
         raise TypeError("softmax(): a MaskedTensor needs a dim")
     mask, this = t._mask, Call()
@@ -192,12 +198,13 @@ def _softmax(func, t, dim=None, dtype=None):
 
 
 def _rearranged(func, *args, **kwargs):
-    """Calls a function that moves elements, with their masks. An element of a gradient counts if that of a result which holds the element does."""
+    """Returns the result of a function that moves elements, such as permute, with the mask moved in the same way. In backward, an element of an
+    argument's gradient is unmasked if the element was moved to a position at which the gradient of the result is unmasked."""
     sources = [t for t in _tensors(*args, *kwargs.values()) if isinstance(t, MaskedTensor)]
     this = Call()
 
     def applied(values):
-        """Returns func with a value in place of each masked tensor, as a list; and whether it gives one tensor."""
+        """Returns (list of results, True if there is a single tensor) of func, with each masked tensor replaced by the next of `values`."""
         order = iter(values)
 
         def convert(t):
@@ -220,7 +227,7 @@ def _rearranged(func, *args, **kwargs):
         masks = [mask != 0 for mask in applied([t._mask.to(gradus.float32) for t in sources])[0]]
     else:
         masks = applied([t._mask for t in sources])[0]
-    if masks and masks[0].dtype is not gradus.bool:  # view(dtype)
+    if masks and masks[0].dtype is not gradus.bool:  # the function was view(dtype)
         raise TypeError("mask must have dtype bool.")
     results = [this.leave(data, mask, number) for number, (data, mask) in enumerate(zip(results, masks))]
     return results[0] if is_one else tuple(results)
@@ -243,7 +250,7 @@ def _reshape_like(func, t, other):
 
 
 def _grad(func, outputs, inputs, *args, **kwargs):
-    """Returns autograd.grad: gradients of masked tensors are masked."""
+    """Implements autograd.grad, where gradients of masked tensors are masked tensors."""
     inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
     kept = [(t._grad_mask, t._grad_mask.take()) for t in inputs if isinstance(t, MaskedTensor)]
     grads = func(outputs, inputs, *args, **kwargs)

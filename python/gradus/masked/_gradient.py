@@ -1,9 +1,10 @@
-"""Masks of the gradients of masked tensors.
+"""Determines the masks of the gradients of masked tensors.
 
-The library differentiates the data; which elements of a gradient count is told beside it. Every masked tensor that goes into a call goes through _Enter, a function that
-changes nothing: its gradient is the point where that of the call is masked. The mask follows from those of the gradients of the call's results by a rule of the call, and
-is added to the GradMask of the tensor. The call's results have hooks that take what has been added to theirs: whatever used a result comes before it in a backward pass.
-Masked elements of a gradient are 0, so that what the data have there, an infinity for example, does not reach the elements that count.
+The library differentiates the data only; this file determines which elements of a gradient are masked. Every masked tensor that is an argument of a
+call passes through _Enter, a Function that returns the data unchanged. In backward, _Enter masks the gradient. The mask is computed from the masks of
+the gradients of the call's results, by a rule that depends on the called function, and is stored in the GradMask of the tensor. The call's results
+have hooks that read the masks stored for them. At that time the masks are complete, because all uses of a result come before it in a backward pass.
+Masked elements of a gradient are 0, so that the values of the data there, for example an infinity, do not reach unmasked elements.
 """
 import gradus
 from gradus import _C
@@ -17,7 +18,7 @@ __all__ = ["Call", "GradMask", "as_masked", "construct", "data_of", "grad_of", "
 
 
 class GradMask:
-    """The elements that count in the gradient that a tensor has received so far; None: it has received none."""
+    """The mask of the gradient that a tensor has received so far in a backward pass; None if it has received none."""
 
     __slots__ = ("mask",)
 
@@ -33,7 +34,7 @@ class GradMask:
 
 
 def as_masked(grad, mask):
-    """Returns a gradient as a masked tensor. A gradient without a mask gets `mask`."""
+    """Returns a gradient as a masked tensor. If the gradient has no mask it gets `mask`."""
     if isinstance(grad, MaskedTensor):
         return grad
     with DisableTorchFunctionSubclass():
@@ -41,7 +42,7 @@ def as_masked(grad, mask):
 
 
 def grad_of(t):
-    """Returns the gradient of a masked tensor, with the mask of all that has come to it."""
+    """Returns the `grad` of a masked tensor, with the mask of all gradients that were accumulated in it."""
     grad = Tensor.grad.__get__(t)
     if grad is not None:
         mark(grad, t._mask if t._grad_mask.mask is None else t._grad_mask.mask)
@@ -49,7 +50,7 @@ def grad_of(t):
 
 
 def mark(grad, mask):
-    """Makes a gradient a masked tensor with the mask."""
+    """Turns a gradient into a masked tensor with the given mask, in place."""
     if isinstance(grad, MaskedTensor):
         grad._mask = mask
     else:
@@ -61,7 +62,8 @@ def _plain(t):
 
 
 class _Enter(Function):
-    """Returns the data of a tensor, expanded to the sizes of a call. In backward rule(grad) returns the mask of the gradient, in the sizes of the call."""
+    """Returns the data of a tensor, expanded to `sizes` unless that is None. In backward, rule(grad) returns the mask of the gradient, also of these
+    sizes."""
 
     @staticmethod
     def forward(t, sizes, rule, grad_mask):
@@ -83,7 +85,7 @@ class _Enter(Function):
 
 
 class GetData(_Enter):
-    """The data of a masked tensor for what is no masked tensor."""
+    """Returns the data of a masked tensor as an ordinary tensor, differentiably."""
 
 
 def _is_recorded(t):
@@ -91,7 +93,7 @@ def _is_recorded(t):
 
 
 def data_of(t):
-    """See MaskedTensor.get_data."""
+    """Returns the data of the masked tensor `t` as an ordinary tensor, differentiably. In backward the gradient of `t` gets the mask of `t`."""
     mask = t._mask
     return GetData.apply(t, None, lambda grad: mask, t._grad_mask) if _is_recorded(t) else _plain(t)
 
@@ -100,7 +102,8 @@ _ELEMENTWISE_NODES = frozenset(name.replace("_", "") for name in (*UNARY, *BINAR
 
 
 def _through(grad_inputs, grad_outputs):
-    """Masks the gradients of a node's inputs if the gradient of its output is masked. It is a hook of elementwise nodes: the gradient of 1 / x at a masked 0 stays masked."""
+    """Hook of elementwise nodes that masks the gradients of the inputs where the gradient of the output is masked. For example, the gradient of 1
+    / x at a masked 0 stays masked."""
     grad = grad_outputs[0]
     if not isinstance(grad, MaskedTensor):
         return None
@@ -109,7 +112,8 @@ def _through(grad_inputs, grad_outputs):
 
 
 def _mask_history(node):
-    """Registers _through on the nodes of the data's history, so that its gradient stays masked on the way to the leaves as long as nodes are elementwise."""
+    """Registers the hook _through on `node` and the nodes before it, as long as they are elementwise, so that the gradient stays masked on its way
+    to the leaves."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -120,14 +124,15 @@ def _mask_history(node):
 
 
 def construct(data, mask):
-    """See as_masked_tensor."""
+    """Returns a copy of `data` as a masked tensor with `mask`, differentiably. Implements as_masked_tensor."""
     call = Call()
     _mask_history(data.grad_fn)
     return call.leave(call.enter(data, call.same).clone(), mask)
 
 
 class Call:
-    """A call whose results are masked tensors; masks: those of the gradients of its results in a backward pass, by the number of the result."""
+    """The state of a call whose results are masked tensors. During a backward pass, `masks` maps the number of a result to the mask of the
+    result's gradient."""
 
     __slots__ = ("masks",)
 
@@ -135,17 +140,19 @@ class Call:
         self.masks = {}
 
     def same(self, grad):
-        """Returns the mask of the result's gradient: the rule of elementwise functions with one result."""
+        """Returns the mask of the gradient of the only result. It is passed as `rule` to enter() for the arguments of elementwise functions, because
+        their gradients have the same mask."""
         return self.masks[0]
 
     def enter(self, t, rule, sizes=None):
-        """Returns the data of a tensor, broadcast to sizes if they are given."""
+        """Returns the data of the argument `t`, broadcast to `sizes` if they are given. In backward, rule(grad) returns the mask of the argument's
+        gradient."""
         if _is_recorded(t):
             return _Enter.apply(t, sizes, rule, t._grad_mask if isinstance(t, MaskedTensor) else None)
         return _plain(t) if sizes is None or t.shape == sizes else _plain(t).expand(sizes)
 
     def leave(self, data, mask, number=0):
-        """Data that the call has made, with a mask: result `number` of it."""
+        """Returns result `number` of the call, a masked tensor of `data` with `mask`."""
         result = data if isinstance(data, MaskedTensor) else masked(data, mask)
         if result.requires_grad:
             grad_mask = result._grad_mask

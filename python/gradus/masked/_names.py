@@ -1,4 +1,4 @@
-"""Functions and methods that take masked tensors, by what they do with the mask."""
+"""Lists the functions and methods that support masked tensors, grouped by what they do with the mask."""
 __all__ = ["ADDING", "BINARY", "CONVERSIONS", "JOINING", "RAW", "REARRANGING", "UNARY"]
 
 # Elementwise functions of one tensor.
@@ -8,13 +8,13 @@ exp2 expm1 fix float_power floor frac i0 isfinite isnan isreal lgamma log log10 
 signbit sin sinc sinh sqrt square tan tanh trunc
 """.split()
 
-# Elementwise functions of two tensors with one mask, or of a tensor and a number.
+# Elementwise functions of two tensors with equal masks, or of a tensor and a number.
 BINARY = """
 add arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor div divide eq floor_divide fmax fmin fmod ge greater greater_equal gt isclose le less
 less_equal logaddexp logaddexp2 lt maximum minimum mul multiply ne nextafter not_equal remainder sub subtract true_divide
 """.split()
 
-# Functions that move elements.
+# Functions that move elements. The mask of the result is the mask moved in the same way.
 REARRANGING = """
 broadcast_to chunk diagonal expand flatten flip fold hsplit index_select movedim moveaxis narrow permute ravel reshape select split split_with_sizes squeeze swapaxes swapdims t tensor_split
 transpose unbind unflatten unfold unsqueeze view vsplit dsplit atleast_1d atleast_2d atleast_3d
@@ -32,5 +32,5 @@ _is_view backward data_ptr detach_ element_size is_complex is_contiguous is_floa
 storage_offset stride
 """.split()
 
-# Functions of REARRANGING that may add elements, which bool masks cannot.
+# Functions listed in REARRANGING that may add elements up. Bool masks cannot be added up, so these functions get masks of float32.
 ADDING = frozenset({"fold", "unfold"})

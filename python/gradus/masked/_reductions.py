@@ -1,7 +1,9 @@
-"""Reductions and normalizations of masked tensors under PyTorch's names: elements where `mask` is False do not count.
+"""Reductions and normalizations with a mask, with PyTorch's names. Elements where `mask` is False are ignored.
 
-A mask is a tensor of bool, or is taken as one, that broadcasts to the input; without one, all elements count. A masked element is replaced by what does not change the result, the identity of the
-operation; where all elements of a reduction are masked, its result has no meaning. dtype: of the result, the input's if it is absent.
+A mask is a bool tensor, or is converted to bool, and broadcasts to the input. Without a mask all elements are used. A masked element is replaced by
+the identity of the operation, which does not change the result. If all elements of a reduction are masked the result is that identity and has no
+meaning. `dtype` is the dtype of the result and defaults to that of the input. `dim` is an int, a tuple of ints, or None for all dimensions. If
+`keepdim` is true, reduced dimensions stay with size 1.
 """
 import functools as _functools
 import math as _math
@@ -15,7 +17,8 @@ __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax
 
 
 def _of_data(function):
-    """Returns `function` extended to masked tensors: it is called with their data and, instead of a given mask, with their own mask."""
+    """Returns `function` extended to masked tensors. For a masked tensor `function` is called with the tensor's data and mask, and an argument `mask`
+    is ignored."""
     @_functools.wraps(function)
     def of_data(input, *args, **options):
         if isinstance(input, _MaskedTensor):
@@ -25,7 +28,7 @@ def _of_data(function):
 
 
 def _dims(dim, ndim):
-    """Returns the dims counted from 0; all where dim is None or empty."""
+    """Returns `dim` as a tuple of non-negative dimensions, or all dimensions if it is None or empty. IndexError: a dimension is out of range."""
     if dim is None or dim == ():
         return tuple(range(ndim))
     found, limit = [], max(ndim, 1)
@@ -39,7 +42,7 @@ def _dims(dim, ndim):
 
 
 def _mask_of(input, mask):
-    """Returns the mask as bool in the sizes of the input; None without one."""
+    """Returns the mask as bool with the sizes of the input, or None if there is no mask. IndexError: the mask has more dimensions than the input."""
     if mask is None:
         return None
     if mask.dim() > input.dim():
@@ -52,7 +55,7 @@ def _filled(input, mask, value):
 
 
 def _extreme(name, input, sign):
-    """Returns the least number of the input's dtype for sign -1, the largest for 1."""
+    """Returns the smallest value of the input's dtype if `sign` is -1, the largest if it is 1. NotImplementedError: the dtype is complex or bool."""
     if input.is_floating_point():
         return sign * float("inf")
     if input.is_complex() or input.dtype == _C.bool:
@@ -67,7 +70,7 @@ def _sum_dtype(input, dtype):
 
 @_of_data
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns the sum over dim, an integer or several, or over all dimensions; integers of less than 64 bits add up in int64.
+    """Returns the sum of the unmasked elements over `dim`. Integers of fewer than 64 bits are summed in int64.
 
     >>> import gradus as torch
     >>> torch.masked.sum(torch.tensor([1, 2, 3]), mask=torch.tensor([True, False, True]))
@@ -78,7 +81,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 @_of_data
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns the product over dim, an integer or several, or over all dimensions; integers of less than 64 bits multiply in int64."""
+    """Returns the product of the unmasked elements over `dim`. Integers of fewer than 64 bits are multiplied in int64."""
     return _C._prod_dims(_filled(input, mask, 1), _dims(dim, input.dim()), bool(keepdim), _sum_dtype(input, dtype))
 
 
@@ -89,13 +92,13 @@ def _scan(scan, identity, input, dim, dtype, mask):
 
 @_of_data
 def cumsum(input, dim, *, dtype=None, mask=None):
-    """Returns running sums along dim, in which masked elements count as 0."""
+    """Returns the cumulative sums along `dim`, in which masked elements count as 0."""
     return _scan(_C.cumsum, 0, input, dim, dtype, mask)
 
 
 @_of_data
 def cumprod(input, dim, *, dtype=None, mask=None):
-    """Returns running products along dim, in which masked elements count as 1."""
+    """Returns the cumulative products along `dim`, in which masked elements count as 1."""
     return _scan(_C.cumprod, 1, input, dim, dtype, mask)
 
 
@@ -105,31 +108,34 @@ def _of_extreme(name, input, sign, mask):
 
 @_of_data
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns the largest element over dim, an integer or several, or over all dimensions."""
+    """Returns the maximum of the unmasked elements over `dim`."""
     return _C.amax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
 @_of_data
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns the least element over dim, an integer or several, or over all dimensions."""
+    """Returns the minimum of the unmasked elements over `dim`."""
     return _C.amin(_of_extreme("amin", input, 1, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
 @_of_data
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns the place of the largest element along dim, or of all, in the input's dtype or in dtype."""
+    """Returns the index of the maximum of the unmasked elements along `dim`, or in the flattened input if `dim` is None. The index has the input's
+    dtype unless `dtype` is given."""
     return _C.argmax(_of_extreme("argmax", input, -1, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
 @_of_data
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns the place of the least element along dim, or of all, in the input's dtype or in dtype."""
+    """Returns the index of the minimum of the unmasked elements along `dim`, or in the flattened input if `dim` is None. The index has the input's
+    dtype unless `dtype` is given."""
     return _C.argmin(_of_extreme("argmin", input, 1, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
 @_of_data
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns the mean over dim, an integer or several, or over all dimensions; NaN of no element. ValueError: the dtype is neither floating point nor complex."""
+    """Returns the mean of the unmasked elements over `dim`, which is NaN if all are masked. ValueError: the dtype is neither floating-point nor
+    complex."""
     kind = dtype or input.dtype
     if not (kind.is_floating_point or kind.is_complex):
         source = "Input" if dtype is None else "Optional"
@@ -144,7 +150,8 @@ def _check_numbers(medians):
 
 @_of_data
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
-    """Returns the lower median along dim. ValueError: all integers of a line are masked."""
+    """Returns the lower median of the unmasked elements along `dim`. ValueError: all elements along `dim` are masked and the dtype is an integer,
+    which has no NaN."""
     along = _dims(dim, input.dim())[0]
     is_float = input.is_floating_point()
     found = _C.nanmedian(_filled(input if is_float else input.to(_C.float32), mask, float("nan")), along, keepdim).values
@@ -156,13 +163,13 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
 
 @_of_data
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns log(sum(exp(input))) over dim, an integer or several, or over all dimensions."""
+    """Returns log(sum(exp(x))) of the unmasked elements x over `dim`."""
     least = 0 if mask is None else float("-inf") if input.is_complex() else _extreme("logsumexp", input, -1)
     return _C.logsumexp(_filled(input, mask, least), _dims(dim, input.dim()), keepdim=keepdim).to(dtype or input.dtype)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
-    """Returns log(exp(input) + exp(other)), elementwise, each with a mask of its own."""
+    """Returns log(exp(input) + exp(other)), elementwise. Each tensor has a mask of its own, and a masked element counts as -inf."""
     if isinstance(input, _MaskedTensor):
         input, input_mask = input.get_data(), input.get_mask()
     if isinstance(other, _MaskedTensor):
@@ -172,7 +179,7 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
 
 @_of_data
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Returns the vector norm of order `ord` over dim, an integer or several, or over all dimensions."""
+    """Returns the vector norm of order `ord` of the unmasked elements over `dim`."""
     identity = float("inf") if ord == float("-inf") else 0
     return _C.linalg.vector_norm(_filled(input, mask, identity), ord, _dims(dim, input.dim()), bool(keepdim), dtype=dtype or input.dtype)
 
@@ -189,21 +196,20 @@ def _variance(root, input, dim, unbiased, correction, keepdim, dtype, mask):
 
 @_of_data
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """Returns the variance over dim, an integer or several, or over all dimensions: squares of differences from the mean, divided by the number of
-    elements less the correction, 1 if it is absent and
-    `unbiased` is not False."""
+    """Returns the variance of the unmasked elements over `dim`. It is the sum of squared deviations from the mean, divided by (number of unmasked
+    elements - correction). The correction defaults to 1, or to 0 if `unbiased` is False."""
     return _variance(False, input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 @_of_data
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """Returns the root of var."""
+    """Returns the standard deviation of the unmasked elements over `dim`, which is the square root of their variance."""
     return _variance(True, input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 @_of_data
 def softmax(input, dim, *, dtype=None, mask=None):
-    """Returns softmax along dim, 0 for masked elements; NaN where all are masked.
+    """Returns the softmax of the unmasked elements along `dim`. Masked elements are 0, or NaN if all are masked.
 
     >>> import gradus as torch
     >>> torch.masked.softmax(torch.tensor([1.0, 9.0, 1.0]), 0, mask=torch.tensor([True, False, True]))
@@ -214,17 +220,18 @@ def softmax(input, dim, *, dtype=None, mask=None):
 
 @_of_data
 def log_softmax(input, dim, *, dtype=None, mask=None):
-    """log_softmax along dim, -inf for masked elements; NaN where all are masked."""
+    """Returns the logarithm of the softmax of the unmasked elements along `dim`. Masked elements are -inf, or NaN if all are masked."""
     return _F.log_softmax(_of_extreme("amax", input, -1, mask), _dims(dim, input.dim())[0], dtype=dtype or input.dtype)
 
 
 @_of_data
 def softmin(input, dim, *, dtype=None, mask=None):
-    """softmin along dim, 0 for masked elements; NaN where all are masked."""
+    """Returns the softmin, i.e. softmax(-input), of the unmasked elements along `dim`. Masked elements are 0, or NaN if all are masked."""
     return _F.softmin(_of_extreme("amin", input, 1, mask), _dims(dim, input.dim())[0], dtype=dtype or input.dtype)
 
 
 @_of_data
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
-    """Returns the input divided by the norms along dim, or by eps where they are less; 0 for masked elements."""
+    """Returns the input divided by max(norm, eps), where norm is the vector norm of order `ord` of the unmasked elements along `dim`. Masked
+    elements are 0."""
     return _C._masked_normalize(input, _mask_of(input, mask), ord, _dims(dim, input.dim()), eps, dtype or input.dtype)

@@ -1,8 +1,8 @@
-"""MaskedTensor: a tensor of which some elements do not count.
+"""Implements MaskedTensor, a tensor in which some elements are masked, i.e. ignored.
 
-A subclass of Tensor, not a layout of the library in C. Its elements are the data, the masked ones included, so that kernels and the graph see an ordinary tensor;
-`_mask` says which of them count. __torch_function__ gives every call that takes one to gradus.masked._functions, inside of which it is the tensor of its data.
-How gradients get their masks is told in gradus.masked._gradient.
+The class is a subclass of Tensor and not a layout of the C library. Its elements are the data, including the masked ones, so that kernels and
+autograd see an ordinary tensor. The bool tensor `_mask` is True for unmasked elements. __torch_function__ passes every call with a masked tensor to
+gradus.masked._functions, where the masked tensor is treated as the tensor of its data. gradus.masked._gradient determines the masks of gradients.
 """
 import warnings
 
@@ -17,7 +17,8 @@ _DTYPES = frozenset({gradus.float16, gradus.float32, gradus.float64, gradus.bool
 
 
 class MaskedTensor(Tensor):
-    """A copy of data, of which the elements count whose mask is True: see masked_tensor.
+    """A copy of `data` in which elements are masked where `mask` is False. `mask` is a bool tensor with the sizes of `data`. If `requires_grad` is
+    true, the copy records gradients. TypeError: a wrong class or dtype. ValueError: the sizes differ.
 
     >>> mt = gradus.masked.MaskedTensor(gradus.tensor([3, 4]), gradus.tensor([True, False]))
     >>> mt.get_data(), mt.get_mask(), mt.to_tensor(0)
@@ -31,55 +32,55 @@ class MaskedTensor(Tensor):
         return masked(data.detach().clone(), mask.detach().clone()).requires_grad_(requires_grad)
 
     def __init__(self, data, mask, requires_grad=False):
-        """Nothing is left to do: __new__ has made the tensor."""
+        """Does nothing, because __new__ has created the tensor."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         with DisableTorchFunctionSubclass():
             return _functions.call(func, args, kwargs or {})
 
-    # ---- What it is made of ------------------------------------------------------------------------------------------------------
+    # ---- Data and mask -----------------------------------------------------------------------------------------------------------
 
     def get_data(self):
-        """Returns all elements, the masked ones included: a view, whose gradient does not count at masked elements."""
+        """Returns a view of all elements, including the masked ones. The gradient of the view is ignored at masked elements."""
         with DisableTorchFunctionSubclass():
             return _gradient.data_of(self)
 
     def get_mask(self):
-        """True for the elements that count."""
+        """Returns the mask, a bool tensor that is True for unmasked elements."""
         return self._mask
 
     def to_tensor(self, value):
-        """Returns the data with value in place of the masked elements."""
+        """Returns a tensor with the data, in which masked elements are replaced by `value`."""
         return self.get_data().masked_fill(~self._mask, value)
 
     def is_sparse_coo(self):
-        """False: masked tensors of sparse layouts are not part of Gradus."""
+        """Returns False, because sparse masked tensors are not supported."""
         return False
 
     def is_sparse_csr(self):
-        """False: masked tensors of sparse layouts are not part of Gradus."""
+        """Returns False, because sparse masked tensors are not supported."""
         return False
 
     def to_dense(self, dtype=None):
-        """This tensor: it is not sparse."""
+        """Returns this tensor, which is never sparse, converted to `dtype` if that is given."""
         return self if dtype is None else self.to(dtype)
 
     def to_sparse(self, *args, **kwargs):
-        """NotImplementedError: masked tensors of sparse layouts are not part of Gradus."""
+        """Raises NotImplementedError, because sparse masked tensors are not supported."""
         raise NotImplementedError("to_sparse(): masked tensors of sparse layouts are not supported")
 
     to_sparse_coo = to_sparse_csr = to_sparse
 
     @classmethod
     def unary(cls, fn, data, mask):
-        """fn of the data, masked as they are."""
+        """Returns a masked tensor of fn(data) with the mask `mask`."""
         return MaskedTensor(fn(data), mask)
 
-    # ---- Methods that Tensor does not hand over -----------------------------------------------------------------------------------
+    # ---- Methods that do not call __torch_function__ ------------------------------------------------------------------------------
 
     def item(self):
-        """Returns the number of a tensor with one element. ValueError: it is masked."""
+        """Returns the only element as a number. ValueError: the element is masked."""
         if self.numel() == 1 and not self._mask.item():
             raise ValueError("item(): the element is masked")
         return Tensor.item(self)
@@ -100,19 +101,19 @@ class MaskedTensor(Tensor):
         return self.flip(0)
 
     def type(self, dtype=None, non_blocking=False):
-        """Returns the name of the type, or the tensor with elements of dtype."""
+        """Returns the name of the type or, if `dtype` is given, the tensor converted to it."""
         return Tensor.type(self) if dtype is None else self.to(dtype, non_blocking=non_blocking)
 
     def tolist(self):
-        """RuntimeError: take the list of to_tensor(value)."""
+        """Raises RuntimeError, because masked elements have no value. Use to_tensor(value).tolist()."""
         raise RuntimeError(".tolist() is not supported for tensor subclasses, got MaskedTensor")
 
     def numpy(self, *, force=False):
-        """RuntimeError: take the array of to_tensor(value)."""
+        """Raises RuntimeError, because masked elements have no value. Use to_tensor(value).numpy()."""
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
 
     def register_hook(self, hook):
-        """Registers a hook, which gets the gradient as a masked tensor."""
+        """Registers a hook that receives the gradient as a masked tensor. Returns the hook's handle."""
         mask = self._mask
         return Tensor.register_hook(self, lambda grad: hook(_gradient.as_masked(grad, mask)))
 
@@ -139,14 +140,14 @@ class MaskedTensor(Tensor):
 
 
 def masked(data, mask):
-    """Makes `data`, of which there is no other reference, a masked tensor."""
+    """Turns `data`, to which there must be no other reference, into a masked tensor and returns it."""
     data.__class__ = MaskedTensor
     data._mask, data._grad_mask = mask, _gradient.GradMask()
     return data
 
 
 def check_dtype(dtype):
-    """TypeError: a masked tensor cannot have elements of dtype."""
+    """Raises TypeError if a masked tensor cannot have this dtype."""
     if dtype not in _DTYPES:
         raise TypeError(f"{dtype} is not supported in MaskedTensor.")
 
@@ -167,10 +168,11 @@ def _check(data, mask):
 
 
 def masked_tensor(data, mask, requires_grad=False):
-    """Returns a new masked tensor, a leaf, of copies of data and of mask, a tensor of bool with the sizes of data, which is True for the elements
-    that count.
+    """Returns a new masked tensor, a leaf, with copies of `data` and `mask`. The mask is a bool tensor with the sizes of the data and is True for
+    unmasked elements.
 
-    TypeError: one of them is no Tensor or a subclass, or has a dtype that is not supported: bfloat16, complex, unsigned. ValueError: the sizes differ.
+    TypeError: `data` or `mask` is not a Tensor, is of a subclass, or has a dtype that is not supported (bfloat16, complex, unsigned). ValueError: the
+    sizes differ.
 
     >>> gradus.masked.masked_tensor(gradus.tensor([[1.0, 2.0], [3.0, 4.0]]), gradus.tensor([[True, False], [True, True]])).mean(1)
     MaskedTensor(
@@ -184,7 +186,8 @@ def masked_tensor(data, mask, requires_grad=False):
 
 
 def as_masked_tensor(data, mask):
-    """masked_tensor with the history of `data`, whose gradient is masked.
+    """Returns a masked tensor with a copy of `data` and the bool tensor `mask`, which is True for unmasked elements. It has the autograd history of
+    `data`, so the gradient of `data` becomes a masked tensor.
 
     >>> x = gradus.tensor([1.0, 2.0], requires_grad=True)
     >>> (gradus.masked.as_masked_tensor(x, gradus.tensor([True, False])) * 3).sum().backward()

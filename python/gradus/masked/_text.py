@@ -1,9 +1,9 @@
-"""How masked tensors are printed, as PyTorch prints them: numbers with four decimals in eight columns, -- for masked elements."""
+"""Prints masked tensors as PyTorch does: numbers with four decimals in eight columns, and -- for masked elements."""
 __all__ = ["text_of"]
 
 
 def text_of(data, mask):
-    """Returns the text of a masked tensor with the data and mask."""
+    """Returns the repr of a masked tensor with the given data and mask."""
     is_float = data.is_floating_point()
     if data.dim() == 0:
         return f"MaskedTensor({_number(data.item(), is_float)}, True)" if mask.item() else "MaskedTensor(--, False)"
@@ -16,7 +16,8 @@ def _number(value, is_float):
 
 
 def _nested(texts, sizes, indent):
-    """Returns the texts, taken one after the other, as nested lists of the sizes; None, a masked element, is as wide as the widest of its line."""
+    """Returns the next texts of the iterator as nested lists with the given sizes. A masked element is None and gets the width of the widest text
+    in its row."""
     if len(sizes) == 1:
         line = [next(texts) for _ in range(sizes[0])]
         hidden = "--".rjust(max([8, *(len(text) for text in line if text is not None)]))

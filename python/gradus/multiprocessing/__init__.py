@@ -1,10 +1,11 @@
-"""Python's ``multiprocessing``, with tensors in memory that processes share.
+"""Python's ``multiprocessing``, with tensors in shared memory.
 
-A tensor that is sent through a Queue, a Pipe or a Pool, or given to a Process that is spawned, is moved to shared memory, and the receiver has a tensor over the same bytes. A
-tensor that something else than tensors uses (a graph that saved it, a NumPy array over it) is sent as a copy.
+A tensor that is sent through a Queue, a Pipe or a Pool, or passed to a spawned Process, is moved to shared memory, and the receiver gets a tensor
+over the same memory. If the memory is also used by something other than tensors (a graph that saved it, a NumPy array), a copy is sent.
 
-Two strategies: ``file_descriptor``, the default, gives the memory no name and sends its descriptor; it goes when its last user goes, however that
-ends. ``file_system`` gives it a name below /dev/shm and keeps no descriptor open; what killed processes leave goes with the main process.
+There are two sharing strategies. With ``file_descriptor``, the default, the memory has no name and its file descriptor is sent. The operating system
+frees the memory when the last process closes it, even if a process is killed. With ``file_system`` the memory has a name below /dev/shm and no
+descriptor stays open. Memory that killed processes leave behind is removed when the main process ends.
 
 >>> import multiprocessing
 >>> get_context("spawn") is multiprocessing.get_context("spawn")
@@ -34,33 +35,34 @@ __all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_stra
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
-_swept = None  # The id of the process that removes the remaining names of shared memory when it ends.
+_swept = None  # id of the process that will remove, when it ends, the remaining names of shared memory; None before the first name is made
 
 
 def get_all_sharing_strategies():
-    """Returns the names of the ways in which memory is shared."""
+    """Returns the set of names of the sharing strategies."""
     return _STRATEGIES
 
 
 def get_sharing_strategy():
-    """Returns the way in which memory that is shared from now on is found: 'file_descriptor' or 'file_system'."""
+    """Returns the current sharing strategy, 'file_descriptor' or 'file_system'."""
     return _strategy
 
 
 def set_sharing_strategy(new_strategy):
-    """Chooses how memory that is shared from now on is found; AssertionError for other words."""
+    """Sets the sharing strategy for memory that is shared from now on. AssertionError: unknown strategy."""
     global _strategy
     assert new_strategy in _STRATEGIES, f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}"
     _strategy = new_strategy
 
 
 def new_name():
-    """Returns the name of new shared memory; None with the strategy that needs none."""
+    """Returns a new, random name for shared memory, or None if the strategy uses no names."""
     return _prefix() + secrets.token_hex(8) if _strategy == "file_system" else None
 
 
 def _prefix():
-    """Returns the prefix of the names that a main process and its children use. The main process removes the remaining names when it ends."""
+    """Returns the prefix of the names of shared memory that a main process and its children use. The main process removes the remaining names when
+    it ends."""
     global _swept
     prefix = "/gradus_" + hashlib.sha256(multiprocessing.current_process().authkey).hexdigest()[:16] + "_"
     if _swept != os.getpid() and multiprocessing.parent_process() is None:
@@ -74,7 +76,7 @@ def _sweep(prefix):
         try:
             os.unlink(path)
         except FileNotFoundError:
-            pass  # the last process that used it has removed it meanwhile
+            pass  # the last process that used the memory has removed its name meanwhile
 
 
 init_reductions()

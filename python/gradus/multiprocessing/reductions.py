@@ -1,7 +1,7 @@
-"""How tensors and storages go to other processes: as the place of memory that both share.
+"""Sends tensors and storages to other processes, by a reference to shared memory.
 
-A descriptor goes by multiprocessing's own server, which the receiver asks for it. That takes several messages to and fro; ``send`` and ``receive``, for a pipe of
-one's own, pass it right behind the message.
+By default a file descriptor is passed by multiprocessing's own server, from which the receiver requests it. That takes several messages in each
+direction. ``send`` and ``receive``, for a private pipe, instead pass the descriptors right after the message.
 """
 import os
 import socket
@@ -16,7 +16,7 @@ __all__ = ["init_reductions", "receive", "reduce_storage", "reduce_tensor", "sen
 
 
 def _share(storage, tensor=None):
-    """Returns the storage in shared memory. A storage whose memory cannot be moved is copied there."""
+    """Moves a storage to shared memory and returns it. If the memory cannot be moved, returns a copy in shared memory."""
     from gradus.multiprocessing import new_name
 
     try:
@@ -28,7 +28,7 @@ def _share(storage, tensor=None):
 
 
 def reduce_storage(storage):
-    """Returns a function and its arguments that make the storage again in another process, over the same bytes."""
+    """Returns (function, arguments) that recreate the storage over the same memory in another process."""
     if storage.device.type != "cpu" or len(storage) == 0:
         return storage.__reduce_ex__(2)
     storage = _share(storage)
@@ -48,7 +48,8 @@ def _open_descriptor(duplicate, nbytes):
 
 
 def reduce_tensor(tensor):
-    """Returns a function and its arguments that make the tensor again in another process, over the same bytes."""
+    """Returns (function, arguments) that recreate the tensor over the same memory in another process. RuntimeError: the tensor requires a gradient
+    and is not a leaf."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
                            "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it "
@@ -64,14 +65,14 @@ def _rebuild_tensor(kind, storage, offset, size, stride, dtype, requires_grad):
     return tensor.requires_grad_(requires_grad) if kind is Tensor else kind(tensor, requires_grad)
 
 
-# ---- Through a socket, with descriptors -------------------------------------------------------------------------------------------------------
+# ---- Sending descriptors through a socket -----------------------------------------------------------------------------------------------------
 
-_AT_ONCE = 200  # Linux passes at most 253 descriptors with a message.
-_message = threading.local()  # storages: storages that are sent by descriptors; descriptors: those that were received.
+_AT_ONCE = 200  # below Linux's limit of 253 descriptors for each message
+_message = threading.local()  # .storages: the storages of the message that is being sent; .descriptors: {number: descriptor} that were received
 
 
 class _Passed:
-    """A descriptor that is sent after the message; the pickle has its number."""
+    """Placeholder in a pickle for a descriptor that is sent after the message. `number` is its position among these descriptors."""
 
     def __init__(self, number):
         self.number = number
@@ -89,7 +90,7 @@ def _duplicate(storage, descriptor):
 
 
 def send(pipe, obj):
-    """Sends an object through a connection that is a socket; the other end calls receive."""
+    """Sends an object through a connection that is a socket. The other end must call receive."""
     _message.storages = sent = []
     try:
         content = ForkingPickler.dumps(obj)
@@ -103,7 +104,7 @@ def send(pipe, obj):
 
 
 def receive(pipe):
-    """Returns the object that the other end of a connection has sent. EOFError when there is none, and no more."""
+    """Returns the next object that the other end of a connection has sent. EOFError: the other end has closed the connection."""
     count, content, received = int.from_bytes(pipe.recv_bytes(), "little"), pipe.recv_bytes(), []
     try:
         with socket.socket(fileno=os.dup(pipe.fileno())) as connection:
@@ -118,7 +119,7 @@ def receive(pipe):
 
 
 def init_reductions():
-    """Tells multiprocessing how tensors are sent."""
+    """Registers the functions by which multiprocessing sends tensors."""
     ForkingPickler.register(Tensor, reduce_tensor)
     ForkingPickler.register(gradus.nn.Parameter, reduce_tensor)
     ForkingPickler.register(UntypedStorage, reduce_storage)

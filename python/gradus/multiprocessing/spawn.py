@@ -1,4 +1,4 @@
-"""Processes that run one function, and raise in the parent what it raises in them."""
+"""Starts processes that run one function. An exception in a process is raised in the parent."""
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -13,7 +13,7 @@ __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "Proc
 
 
 class ProcessException(Exception):
-    """A process ended before its function returned."""
+    """Raised if a process ended before its function returned."""
 
     def __init__(self, msg, error_index, pid):
         super().__init__(msg)
@@ -26,11 +26,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised an exception, whose traceback is the text."""
+    """Raised if the function raised an exception in a process. The text is the traceback of that exception."""
 
 
 class ProcessExitedException(ProcessException):
-    """The process exited, or a signal ended it."""
+    """Raised if a process exited or was ended by a signal."""
 
     def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
         super().__init__(msg, error_index, error_pid)
@@ -45,7 +45,7 @@ def _run(fn, index, args, error_file):
     try:
         fn(index, *args)
     except KeyboardInterrupt:
-        pass  # The parent is interrupted, too, and reports it.
+        pass  # The parent is also interrupted and reports the interrupt.
     except Exception:
         with open(error_file, "wb") as file:
             pickle.dump(traceback.format_exc(), file)
@@ -53,7 +53,7 @@ def _run(fn, index, args, error_file):
 
 
 class ProcessContext:
-    """The processes that one call has started."""
+    """The processes that one call of start_processes has started."""
 
     def __init__(self, processes, error_files):
         self.processes = processes
@@ -61,14 +61,14 @@ class ProcessContext:
         self.sentinels = {process.sentinel: index for index, process in enumerate(processes)}
 
     def pids(self):
-        """Returns the numbers of the processes."""
+        """Returns the list of process ids."""
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None):
-        """Waits until one or more processes have ended. True if all of them have.
+        """Waits until at least one process has ended, or `timeout` seconds have passed. Returns True if all processes have ended.
 
-        When one has failed the others are terminated, and killed after grace_period seconds, and its failure is raised: ProcessRaisedException or
-        ProcessExitedException.
+        If a process has failed, the others are terminated, and killed after `grace_period` seconds. Then ProcessRaisedException or
+        ProcessExitedException is raised for the failed process.
         """
         if not self.sentinels:
             return True
@@ -115,9 +115,9 @@ SpawnContext = ProcessContext
 
 
 def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Starts processes that call ``fn(i, *args)`` with their numbers i, and waits for them unless join is False.
+    """Starts `nprocs` processes, of which process i calls ``fn(i, *args)``, and waits for them unless `join` is False.
 
-    Returns None, or the ProcessContext to join. Raises what ProcessContext.join raises.
+    Returns None, or a ProcessContext if `join` is False. Raises the exceptions of ProcessContext.join.
     """
     context = multiprocessing.get_context(start_method)
     processes, error_files = [], []
@@ -138,9 +138,9 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Calls start_processes with new interpreters.
+    """Calls start_processes with new interpreters (start_method="spawn").
 
-    Example (not run here, since it needs a file for the new interpreters to import)::
+    Example (not run here, because the new interpreters need a file to import)::
 
         def work(rank, shared):
             shared[rank] += 1

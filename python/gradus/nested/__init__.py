@@ -1,4 +1,4 @@
-"""Nested tensors: sequences of different lengths as one tensor, of layout gradus.jagged.
+"""Nested tensors, which hold sequences of different lengths as one tensor of layout gradus.jagged.
 
     >>> import gradus as torch
     >>> nt = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)], layout=torch.jagged)
@@ -7,7 +7,7 @@
     >>> torch.nn.functional.linear(nt, torch.ones(6, 4)).to_padded_tensor(0.0).shape
     torch.Size([2, 3, 6])
 
-The layout of PyTorch's default, strided, is not part of Gradus: say layout=torch.jagged.
+PyTorch's default layout for nested tensors, strided, is not supported, so pass layout=torch.jagged.
 """
 import gradus
 from gradus._C import Tensor
@@ -26,7 +26,8 @@ def _check_layout(function, layout):
 
 
 def _from_list(tensors, dtype, device):
-    """Returns a nested tensor with copies of the tensors as its sequences."""
+    """Returns a nested tensor whose sequences are copies of the given tensors. RuntimeError: the list is empty, or dtypes, devices or numbers of
+    dimensions differ."""
     if not tensors:
         raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
     for what, facts in (("have the same dtype", {t.dtype for t in tensors}), ("be on the same device", {t.device for t in tensors}), ("have the same dim", {t.dim() for t in tensors})):
@@ -45,11 +46,11 @@ def _from_list(tensors, dtype, device):
 
 
 def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Returns a new nested tensor, a leaf, of copies of tensors with the same dtype and number of dimensions, whose sizes differ in one dimension at
-    most.
+    """Returns a new nested tensor, a leaf, with copies of the given tensors as sequences. They must have equal dtypes and numbers of dimensions, and
+    their sizes may differ in at most one dimension.
 
-    What is no tensor is made one. layout must be torch.jagged, NotImplementedError: it is absent, or torch.strided. RuntimeError: no tensors, or such that do not
-    fit together.
+    Items that are not tensors are converted. NotImplementedError: `layout` is missing or torch.strided; it must be torch.jagged. RuntimeError: the
+    list is empty, or the tensors do not fit together.
 
     >>> gradus.nested.nested_tensor([gradus.ones(1), gradus.ones(2)], layout=gradus.jagged).offsets()
     tensor([0, 1, 3])
@@ -61,9 +62,11 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
 
 
 def as_nested_tensor(ts, dtype=None, device=None, layout=None):
-    """Returns a nested tensor with the history of what it is made of: a list of tensors, which are copied, or a tensor (B, L, …) as B sequences of equal length.
+    """Returns a nested tensor with the autograd history of `ts`. `ts` is a list of tensors, which are copied, or a tensor of shape (B, L, ...), which
+    becomes B sequences of equal length.
 
-    A nested tensor is converted to dtype and device. TypeError: something else. Otherwise as nested_tensor.
+    If `ts` is a nested tensor it is only converted to `dtype` and `device`. TypeError: `ts` is anything else. RuntimeError: the list is empty, or its
+    tensors do not fit together. NotImplementedError: `layout` is missing or torch.strided.
 
     >>> a, b = gradus.ones(2, requires_grad=True), gradus.ones(3, requires_grad=True)
     >>> (gradus.nested.as_nested_tensor([a, b], layout=gradus.jagged) * 2).sum().backward()
@@ -89,11 +92,12 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
 
 
 def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None):
-    """Returns a view of values as a nested tensor: sequence b is values[offsets[b]:offsets[b + 1]] along dimension jagged_dim - 1 of values.
+    """Returns a view of `values` as a nested tensor. Sequence b is values[offsets[b]:offsets[b + 1]] along dimension jagged_dim - 1 of `values`.
 
-    offsets None: what the lengths sum to. Both: sequence b is lengths[b] rows from offsets[b] on, and there may be rows that belong to none. jagged_dim, 1 by default: the
-    ragged dimension of the result. min_seqlen, max_seqlen: the least and greatest length, where they are known. RuntimeError: neither offsets nor lengths. AssertionError:
-    offsets that are no vector, another number of lengths, other devices. ValueError: jagged_dim < 1.
+    `offsets` defaults to the cumulative sums of `lengths`, starting with 0. If both are given, sequence b consists of lengths[b] rows from row
+    offsets[b], and some rows may belong to no sequence. `jagged_dim` is the ragged dimension of the result and defaults to 1. `min_seqlen` and
+    `max_seqlen` are the smallest and largest length, if known. RuntimeError: neither offsets nor lengths are given. AssertionError: `offsets` is not
+    a vector, the number of lengths is wrong, or devices differ. ValueError: jagged_dim < 1.
 
     >>> nt = gradus.nested.nested_tensor_from_jagged(gradus.arange(6.0), gradus.tensor([0, 2, 6]))
     >>> [t.tolist() for t in nt.unbind()]
@@ -117,10 +121,11 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
 
 
 def narrow(tensor, dim, start, length, layout=gradus.strided):
-    """Returns the rows start[b] to start[b] + length[b] of every tensor[b]: a view as a nested tensor with rows between the sequences.
+    """Returns rows start[b] to start[b] + length[b] of every tensor[b], as a view that is a nested tensor. Rows between the sequences belong to none
+    of them.
 
-    dim must be 1 and layout torch.jagged. start and length: ints, or tensors that broadcast to the B rows of tensor (B, L, …). RuntimeError: they are neither, or do not
-    broadcast, or dim is another.
+    `dim` must be 1 and `layout` torch.jagged. `start` and `length` are ints, or tensors that broadcast to the B rows of `tensor`, which has the shape
+    (B, L, ...). RuntimeError: `start` or `length` is neither an int nor a tensor or does not broadcast, or `dim` is not 1.
 
     >>> nt = gradus.nested.narrow(gradus.arange(8.0).reshape(2, 4), 1, gradus.tensor([0, 1]), gradus.tensor([1, 3]), layout=gradus.jagged)
     >>> [t.tolist() for t in nt.unbind()]
@@ -144,7 +149,8 @@ def narrow(tensor, dim, start, length, layout=gradus.strided):
 
 
 def masked_select(tensor, mask):
-    """Returns the elements of every row of tensor for which mask, which broadcasts to it, is set: a nested tensor with a sequence for each row of the last dimension.
+    """Returns a nested tensor with a sequence for each row of the last dimension of `tensor`. The sequence contains the elements of that row for
+    which `mask`, which broadcasts to `tensor`, is True.
 
     >>> nt = gradus.nested.masked_select(gradus.tensor([[1, 2], [3, 4]]), gradus.tensor([[True, False], [True, True]]))
     >>> [t.tolist() for t in nt.unbind()]
@@ -155,10 +161,11 @@ def masked_select(tensor, mask):
 
 
 def to_padded_tensor(input, padding, output_size=None, out=None):
-    """Returns a nested tensor as a tensor whose sequences are all as long as the longest, filled up with padding.
+    """Returns the sequences of a nested tensor as an ordinary tensor, padded with `padding` to the length of the longest sequence.
 
-    output_size: the sizes of the result, which may differ along the ragged dimension; what is longer is cut. out: not supported. RuntimeError: there are rows between the
-    sequences, or other sizes. NotImplementedError: the tensor is not nested.
+    `output_size` gives the sizes of the result. Along the ragged dimension they may differ from the default, and longer sequences are truncated. Raises
+    RuntimeError if the tensor was made with `lengths` that leave gaps between sequences, or if `output_size` differs from the default in another
+    dimension, and NotImplementedError if the tensor is not nested or `out` is given.
 
     >>> nt = gradus.nested.nested_tensor([gradus.ones(1), gradus.ones(2)], layout=gradus.jagged)
     >>> gradus.nested.to_padded_tensor(nt, -1.0)

@@ -1,7 +1,8 @@
-"""Functions and methods of tensors, for nested tensors.
+"""Implements functions and methods of tensors for nested tensors.
 
-Every function here runs with overrides off: a nested tensor is the tensor of its values, whose dimension d - 1 is dimension d of the nested one. `func` is the function
-of the library that was called; what it needs besides is where sequences begin and end. Dimension 0, of the sequences, is not one of the values.
+All functions here run with __torch_function__ disabled for nested tensors, so that a nested tensor behaves as the tensor of its values. Dimension d
+of the nested tensor is dimension d - 1 of the values; dimension 0, which counts the sequences, does not exist there. `func` is the library's function
+that was called.
 """
 import gradus
 from gradus import _C
@@ -15,7 +16,8 @@ __all__ = ["call", "to_padded_tensor", "view"]
 
 
 def call(func, args, kwargs):
-    """Returns the result of a function of the library that got nested tensors. NotImplementedError: it has no meaning for them here."""
+    """Returns the result of the library's function `func`, which was called with nested tensors. NotImplementedError: the function does not
+    support them."""
     func, args = by_name(func, args)
     name = func.__name__
     if name in ("__get__", "__set__"):
@@ -43,7 +45,7 @@ def _ndim(nt):
 
 
 def _shape(nt):
-    """Returns the sizes of a tensor, nested or not."""
+    """Returns the sizes of a tensor, which may be nested."""
     if not isinstance(nt, NestedTensor):
         return nt.shape
     inner, ragged = nt.shape, nt._ragged_idx - 1
@@ -63,7 +65,7 @@ def _dim(dim, ndim):
 
 
 def _dense_dim(func, nt, dim, ndim=None):
-    """Returns a dimension counted from 0. Refuses the dimension of the sequences and the ragged one."""
+    """Returns `dim` as a non-negative dimension. RuntimeError: it is dimension 0, which counts the sequences, or the ragged dimension."""
     dim = _dim(dim, ndim or _ndim(nt))
     if dim in (0, nt._ragged_idx):
         raise RuntimeError(f"{func.__name__}(): not supported for NestedTensor on {'ragged dim' if dim else 'dim=0'}")
@@ -74,7 +76,7 @@ def _dense_dim(func, nt, dim, ndim=None):
 
 
 def _wrapped(result, like, ragged_idx=None):
-    """Makes the tensors of a result nested tensors with the sequences of `like`, and returns the result."""
+    """Turns the tensors in `result` into nested tensors with the sequences of `like`, and returns `result`."""
     for t in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(t, Tensor):
             nested(t, like._jagged.to(t.device), ragged_idx or like._ragged_idx)
@@ -82,7 +84,7 @@ def _wrapped(result, like, ragged_idx=None):
 
 
 def _sequences(nt):
-    """Returns the sequences as views of the values."""
+    """Returns a tuple of the sequences, which are views of the values."""
     dim, spans = nt._ragged_idx - 1, nt._jagged.spans
     if nt._jagged.lengths is None and sum(length for _, length in spans) == nt.shape[dim] and min((length for _, length in spans), default=0) >= 0:
         return nt.split([length for _, length in spans], dim) if spans else ()
@@ -90,39 +92,42 @@ def _sequences(nt):
 
 
 def _joined(sequences, like, ragged_idx=None):
-    """Returns a nested tensor of sequences that have the lengths of those of `like`. Its values begin with the first sequence."""
+    """Returns a nested tensor of the given sequences, which must have the same lengths as the sequences of `like`. There are no rows between the
+    sequences."""
     ragged_idx = ragged_idx or like._ragged_idx
     return nested(gradus.cat(sequences, ragged_idx - 1), _compact(like._jagged), ragged_idx)
 
 
 def _compact(jagged):
-    """Returns the Jagged of the same lengths without rows between the sequences."""
+    """Returns a Jagged that describes sequences of the same lengths as `jagged` does. They follow one another without rows between them."""
     return jagged if jagged.lengths is None else Jagged(gradus.nn.functional.pad(jagged.lengths.cumsum(0), (1, 0)))
 
 
 def _padded(nt, padding, length=None):
-    """Returns the padded tensor (sequences, …, length, …), in which shorter sequences are filled up with `padding`. `length` is that of the longest sequence by default."""
+    """Returns a tensor of sizes (sequences, ..., length, ...) in which shorter sequences are padded with `padding`. `length` defaults to that of
+    the longest sequence. RuntimeError: some rows belong to no sequence."""
     if nt._jagged.lengths is not None:
         raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
     length, ragged = nt._jagged.longest if length is None else length, nt._ragged_idx
     values = nt.movedim(ragged - 1, 0)
     exact = float(padding) == padding or padding != padding
     padded = _C._jagged_to_padded_dense_forward(values, [nt._jagged.offsets], [length], float(padding) if exact else 0.0)
-    if not exact:  # an integer that float64 cannot represent
+    if not exact:  # `padding` is an integer that float64 cannot represent
         inside = gradus.arange(length, device=nt.device) < nt._jagged.offsets.diff().unsqueeze(1)
         padded = padded.masked_fill(inside.logical_not().reshape(*inside.shape, *[1] * (padded.ndim - 2)), padding)
     return padded.movedim(1, ragged)
 
 
 def _unpadded(dense, like):
-    """Returns the nested tensor with the sequences of another whose padded tensor is given."""
+    """Returns a nested tensor with the lengths of `like`, from its padded form `dense`."""
     ragged = like._ragged_idx
     values = _C._padded_dense_to_jagged_forward(dense.movedim(ragged, 1), [like._jagged.offsets], like.shape[ragged - 1])
     return nested(values.movedim(0, ragged - 1), like._jagged, ragged)
 
 
 def to_padded_tensor(nt, padding, output_size=None):
-    """See gradus.nested.to_padded_tensor."""
+    """Returns the sequences of `nt` as an ordinary tensor, padded with `padding` to the length of the longest sequence or to the ragged size in
+    `output_size`."""
     sizes, ragged = nt.shape, nt._ragged_idx
     if output_size is not None and (len(output_size) != len(sizes) or any(d != ragged and output_size[d] != sizes[d] for d in range(len(sizes)))):
         raise RuntimeError(f"to_padded_tensor(): output_size {tuple(output_size)} may differ from {tuple(sizes)} along the ragged dimension only")
@@ -139,7 +144,8 @@ def _mismatch(func, *tensors):
 
 
 def _spread(func, dense, nt, order):
-    """Returns a dense tensor in a form that broadcasts to the values of a nested tensor."""
+    """Returns `dense`, an ordinary tensor that broadcasts with the nested tensor `nt`, in a form that broadcasts with the values of `nt`. These do
+    not have dimension 0, which counts the sequences."""
     if dense.ndim == 0:
         return dense
     if dense.ndim > _ndim(nt):
@@ -158,7 +164,8 @@ def _spread(func, dense, nt, order):
 
 
 def _pointwise(func, *args, **kwargs):
-    """Calls an elementwise function: nested tensors must have the same sequences, others broadcast to them."""
+    """Returns the result of an elementwise function as a nested tensor. All nested arguments must have the same offsets, and other tensors
+    broadcast."""
     tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
     like = next(t for t in tensors if isinstance(t, NestedTensor))
     if func.__name__.endswith("_") and args[0] is not like:
@@ -194,7 +201,7 @@ _IDENTITIES = {"sum": lambda dtype: 0, "mean": lambda dtype: 0, "any": lambda dt
 
 
 def _reduction(func, nt, dim=None, keepdim=False, **options):
-    if isinstance(dim, Tensor):  # max and min of two tensors
+    if isinstance(dim, Tensor):  # max or min of two tensors
         return _pointwise(func, nt, dim)
     ndim, ragged, name = _ndim(nt), nt._ragged_idx, func.__name__
     if dim is None or dim == () or dim == []:
@@ -220,7 +227,7 @@ def _reduction(func, nt, dim=None, keepdim=False, **options):
 
 
 def _softmax(func, nt, dim=None, *args, **kwargs):
-    """Calls softmax along a dimension of the elements, or along the sequences."""
+    """Returns the softmax along an ordinary dimension or along the ragged dimension, as a nested tensor."""
     if dim is None:
         raise RuntimeError(f"{func.__name__}(): a NestedTensor needs a dim")
     dim = _dim(dim, _ndim(nt))
@@ -234,7 +241,7 @@ def _softmax(func, nt, dim=None, *args, **kwargs):
 
 
 def _along(func, nt, dim, *args, **kwargs):
-    """Calls a function along one dimension of the elements."""
+    """Returns the result of a function along `dim`, an ordinary dimension, i.e. neither dimension 0 nor the ragged one."""
     return _wrapped(func(nt, _dense_dim(func, nt, dim) - 1, *args, **kwargs), nt)
 
 
@@ -245,7 +252,7 @@ def _diff(func, nt, n=1, dim=-1, prepend=None, append=None):
     return _wrapped(func(nt, n, _dense_dim(func, nt, dim) - 1, **pieces), nt)
 
 
-# ---- Networks ---------------------------------------------------------------------------------------------------------------------
+# ---- Functions of neural networks -------------------------------------------------------------------------------------------------
 
 
 def _linear(func, input, weight, bias=None):
@@ -255,12 +262,13 @@ def _linear(func, input, weight, bias=None):
 
 
 def _matmul(func, self, other):
-    """Multiplies by a matrix for all sequences or by one for each of them, or returns the products of the sequences of two tensors along their ragged dimension."""
+    """Implements matmul. Returns the products of the sequences with one matrix, or with a matrix for each sequence. For two nested tensors, returns
+    the matrix products of their sequences, summed over the ragged dimension."""
     left = tuple(_shape(self)) if isinstance(self, NestedTensor) else self.shape
     wrong = RuntimeError(f"{func.__name__}(): not supported between inputs of shapes {left} and {_shape(other)}")
     if not isinstance(self, NestedTensor):
         raise wrong
-    last = self.ndim  # of the nested tensor
+    last = self.ndim
     if isinstance(other, NestedTensor):
         if self._jagged.size != other._jagged.size or self.ndim != other.ndim or (self._ragged_idx, other._ragged_idx) not in {(last, last - 1), (last - 2, last - 2)}:
             raise wrong
@@ -286,7 +294,7 @@ def _embedding(func, weight, indices, *args, **kwargs):
 
 
 def _attention(func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **kwargs):
-    """Computes attention in which each sequence attends to itself, or to the sequence of `key` with the same number."""
+    """Computes scaled_dot_product_attention, in which sequence b of `query` attends only to sequence b of `key` and `value`."""
     if not all(isinstance(t, NestedTensor) for t in (query, key, value)):
         raise ValueError("Expected query, key, and value to be nested tensors, but got "
                          f"query.is_nested: {isinstance(query, NestedTensor)}, key.is_nested: {isinstance(key, NestedTensor)}, "
@@ -307,7 +315,7 @@ def _sizes(args):
 
 
 def view(func, nt, *sizes):
-    """view, reshape and expand: the sequences and the ragged dimension stay where they are; -1 stands for each of them."""
+    """Implements view, reshape and expand. Sizes up to the ragged dimension must stay unchanged or be -1."""
     given, old, end = _sizes(sizes), _shape(nt), nt._ragged_idx + 1
     if len(given) < 2 or len(given) < end or any(new not in (size, -1) for new, size in zip(given[:end], old)):
         raise RuntimeError(f"view(): cannot view shape {tuple(old)} as {list(given)}")
@@ -315,7 +323,7 @@ def view(func, nt, *sizes):
 
 
 def _like_other(func, nt, other):
-    """Calls view_as, expand_as or reshape_as."""
+    """Implements view_as, expand_as and reshape_as: returns `nt` viewed, expanded or reshaped to the sizes of `other`."""
     return view(getattr(Tensor, func.__name__.removesuffix("_as")), nt, *_shape(other))
 
 
@@ -362,7 +370,7 @@ def _permute(func, nt, *dims, **named):
 
 
 def _movedim(func, nt, source, destination):
-    """movedim: the dimensions that are not moved stay in their order."""
+    """Implements movedim. Dimensions that are not moved stay in their order."""
     ndim = _ndim(nt)
     sources, destinations = ([_dim(d, ndim) for d in (dims if isinstance(dims, (tuple, list)) else (dims,))] for dims in (source, destination))
     if len(sources) != len(destinations) or len(set(sources)) != len(sources) or len(set(destinations)) != len(destinations):
@@ -407,7 +415,7 @@ def _split(func, nt, sizes, dim=0):
 
 
 def _chunk(func, nt, chunks, dim=0):
-    """Splits the elements along a dimension, or the sequences into groups."""
+    """Implements chunk. Splits along an ordinary dimension, or divides the sequences into groups if `dim` is 0."""
     if _dim(dim, _ndim(nt)) != 0 or nt._jagged.lengths is not None:
         return _split(func, nt, chunks, dim)
     offsets, step = nt._jagged.offsets, -(-len(nt._jagged) // chunks)
@@ -422,7 +430,8 @@ def _narrow(func, nt, dim, start, length):
 
 
 def _getitem(func, nt, index):
-    """Returns a sequence, or a part of it; otherwise integers, slices and None for the dimensions of the elements."""
+    """Implements indexing. If the first index is an int, returns that sequence, indexed by the remaining indices. Otherwise integers, slices and
+    None apply to the ordinary dimensions."""
     index = index if isinstance(index, tuple) else (index,)
     if any(isinstance(i, (Tensor, list)) for i in index):
         raise NotImplementedError("__getitem__(): a NestedTensor is indexed by integers, slices, None and ... only")
@@ -446,7 +455,7 @@ def _getitem(func, nt, index):
 
 
 def _join(func, tensors, dim=0):
-    """cat and stack along a dimension of the elements."""
+    """Implements cat and stack along an ordinary dimension."""
     name, like = func.__name__, next(t for t in tensors if isinstance(t, NestedTensor))
     if not all(isinstance(t, NestedTensor) for t in tensors):
         raise RuntimeError(f"{name}(): expected all nested tensors inputs")
@@ -461,7 +470,7 @@ def _join(func, tensors, dim=0):
 
 
 def _grad(func, outputs, inputs, *args, **kwargs):
-    """Returns autograd.grad: gradients of nested tensors are nested."""
+    """Implements autograd.grad, where gradients of nested tensors are nested tensors."""
     grads = func(outputs, inputs, *args, **kwargs)
     for grad, t in zip(grads, inputs if isinstance(inputs, (tuple, list)) else (inputs,)):
         if isinstance(t, NestedTensor):
@@ -493,7 +502,8 @@ def _no_permutation(nt):
 _PROPERTIES = {"shape": _shape, "ndim": _ndim, "is_nested": lambda nt: True, "layout": lambda nt: gradus.jagged, "mT": lambda nt: _transpose(None, nt, -2, -1),
                "T": _no_permutation, "H": _no_permutation}
 
-# Functions, also in place, whose results have the sequences of their argument.
+# Names of elementwise functions. The sequences of their result have the same lengths as those of the nested argument. In-place forms are supported as
+# well.
 _POINTWISE = frozenset("""
 abs absolute acos acosh add addcdiv addcmul alpha_dropout angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh bernoulli bfloat16 bitwise_and
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool byte ceil celu char clamp clamp_max clamp_min clip clone conj conj_physical copy_ copysign cos cosh cpu

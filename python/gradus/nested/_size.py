@@ -1,4 +1,4 @@
-"""The size of a dimension whose length differs from sequence to sequence."""
+"""Implements SymInt, the size of the ragged dimension of a nested tensor."""
 import itertools
 import weakref
 
@@ -6,10 +6,11 @@ __all__ = ["SymInt", "ragged_size"]
 
 
 class SymInt:
-    """The size of the ragged dimension of a nested tensor, which no single number says.
+    """The size of the ragged dimension of a nested tensor, whose length differs between sequences.
 
-    It prints as ``j1``, ``j2``, …; two are equal if they are of the same offsets, the same tensor and not another with equal elements. A multiple by an
-    int, as in strides, prints as ``4*j1``. Of the order it is known that it is at least 2, as PyTorch has it, and which of two multiples is greater; ValueError for all else.
+    It prints as ``j1``, ``j2`` and so on. Two sizes are equal if they belong to the same offsets tensor; another tensor with equal elements does not
+    count. A multiple by an int, as in strides, prints as ``4*j1``. As in PyTorch, a size compares as at least 2, and two multiples of one size
+    compare by their factors. ValueError: any other comparison.
 
     >>> nt = gradus.nested.as_nested_tensor([gradus.ones(2), gradus.ones(3)], layout=gradus.jagged)
     >>> isinstance(nt.size(1), gradus.SymInt), nt.size(1) == (nt + 1).size(1)
@@ -19,7 +20,7 @@ class SymInt:
     __slots__ = ("_source", "_number", "_factor", "__weakref__")
 
     def __init__(self, source, number, factor=1):
-        self._source, self._number, self._factor = source, number, factor  # The reference keeps the source alive, so that no other tensor gets its id.
+        self._source, self._number, self._factor = source, number, factor  # the reference keeps `source` alive, so that no other tensor gets its id
 
     def __repr__(self):
         return f"j{self._number}" if self._factor == 1 else f"{self._factor}*j{self._number}"
@@ -52,12 +53,12 @@ class SymInt:
     __rmul__ = __mul__
 
 
-_sizes = weakref.WeakValueDictionary()  # keys: ids of the sources
+_sizes = weakref.WeakValueDictionary()  # maps id(t) to the SymInt of t, a tensor of offsets or lengths
 _numbers = itertools.count(1)
 
 
 def ragged_size(source):
-    """Returns the SymInt of a tensor of offsets or lengths: always the same while anyone has it."""
+    """Returns the SymInt for a tensor of offsets or lengths. As long as that SymInt exists, all calls with the tensor return it."""
     size = _sizes.get(id(source))
     if size is None:
         size = _sizes[id(source)] = SymInt(source, next(_numbers))

@@ -1,7 +1,8 @@
-"""NestedTensor: sequences of different lengths as one tensor.
+"""Implements NestedTensor, which holds sequences of different lengths as one tensor.
 
-A subclass of Tensor, not a layout of the library in C: its sizes have one that is no number. Its elements are the packed values, so that gradients, hooks and
-kernels see an ordinary tensor; __torch_function__ gives every call that takes one to gradus.nested._functions, inside of which it is the tensor of its values.
+The class is a subclass of Tensor and not a layout of the C library, because one of its sizes is not a number. Its elements are the values of all
+sequences, one after another, so that gradients, hooks and kernels see an ordinary tensor. __torch_function__ passes every call with a nested tensor
+to gradus.nested._functions, where the nested tensor is treated as the tensor of its values.
 """
 import math
 
@@ -15,7 +16,8 @@ __all__ = ["Jagged", "NestedTensor", "nested"]
 
 
 class Jagged:
-    """How a dimension is divided into sequences: sequence b is lengths[b] rows from offsets[b] on, without lengths those up to offsets[b + 1]."""
+    """Describes how a dimension is divided into sequences. Sequence b consists of lengths[b] rows from row offsets[b] or, without lengths, of the
+    rows from offsets[b] to offsets[b + 1]."""
 
     __slots__ = ("offsets", "lengths", "size", "_shortest", "_longest", "_spans")
 
@@ -33,7 +35,7 @@ class Jagged:
 
     @property
     def spans(self):
-        """(first row, length) of every sequence."""
+        """Returns a list with (first row, length) of every sequence."""
         if self._spans is None:
             starts = self.offsets.tolist()
             lengths = [end - start for start, end in zip(starts, starts[1:])] if self.lengths is None else self.lengths.tolist()
@@ -53,14 +55,14 @@ class Jagged:
         return self._shortest
 
     def to(self, device):
-        """Returns the description with its tensors on a device."""
+        """Returns a Jagged on `device` with the same offsets and lengths."""
         if self.offsets.device == device:
             return self
         return Jagged(self.offsets.to(device), None if self.lengths is None else self.lengths.to(device), self._shortest, self._longest)
 
 
 class NestedTensor(Tensor):
-    """Sequences of different lengths, one after the other, as a tensor of layout gradus.jagged: see gradus.nested.
+    """Sequences of different lengths as one tensor of layout gradus.jagged. nested_tensor() and other functions in gradus.nested create one.
 
     >>> nt = gradus.nested.nested_tensor([gradus.ones(2, 4), gradus.ones(3, 4)], layout=gradus.jagged)
     >>> nt.is_nested, nt.dim(), nt.values().shape, nt.sum().item()
@@ -72,18 +74,19 @@ class NestedTensor(Tensor):
         with DisableTorchFunctionSubclass():
             return _functions.call(func, args, kwargs or {})
 
-    # ---- What it is made of ------------------------------------------------------------------------------------------------------
+    # ---- Values, offsets and lengths ---------------------------------------------------------------------------------------------
 
     def values(self):
-        """Returns the packed elements, a view: sequence after sequence along the dimension that was ragged."""
+        """Returns a view of the elements as an ordinary tensor, in which the sequences follow one another along the ragged dimension."""
         return self.as_subclass(Tensor)
 
     def offsets(self):
-        """Returns the places at which the sequences begin in values(), and where the last one ends."""
+        """Returns an int tensor of B + 1 offsets for B sequences. offsets[b] is the first row of sequence b in values(), and offsets[B] the end of
+        the last one."""
         return self._jagged.offsets
 
     def lengths(self):
-        """Returns the lengths of the sequences where there may be rows between them, which belong to none; otherwise None."""
+        """Returns a tensor of the lengths of the sequences if some rows of values() may belong to no sequence, otherwise None."""
         return self._jagged.lengths
 
     def _get_max_seqlen(self):
@@ -92,16 +95,16 @@ class NestedTensor(Tensor):
     def _get_min_seqlen(self):
         return self._jagged.shortest
 
-    # ---- Methods that Tensor does not hand over -----------------------------------------------------------------------------------
+    # ---- Methods that do not call __torch_function__ ------------------------------------------------------------------------------
 
     def dim(self):
-        """Returns how many dimensions there are: that of the sequences, the ragged one and those of the elements."""
+        """Returns the number of dimensions, including dimension 0, which counts the sequences, and the ragged dimension."""
         return Tensor.dim(self) + 1
 
     ndimension = dim
 
     def numel(self):
-        """Returns how many elements the sequences have."""
+        """Returns the number of elements of all sequences."""
         if self._jagged.lengths is None:
             return Tensor.numel(self)
         rows = sum(length for _, length in self._jagged.spans)
@@ -113,15 +116,16 @@ class NestedTensor(Tensor):
         return len(self._jagged)
 
     def view(self, *size):
-        """Returns a view whose elements have other dimensions. Sizes up to the ragged one must be those of the tensor, or -1."""
+        """Returns a view with other sizes. Sizes up to the ragged dimension must stay unchanged or be -1."""
         return self._reshaped(Tensor.view, *size)
 
     def reshape(self, *shape):
-        """Returns what view returns, or a copy if the strides need one."""
+        """Returns a view with other sizes, or a copy if the strides do not allow a view. Sizes up to the ragged dimension must stay unchanged or be
+        -1."""
         return self._reshaped(Tensor.reshape, *shape)
 
     def expand(self, *sizes):
-        """Returns a view in which dimensions of the elements of size 1 are repeated."""
+        """Returns a view in which ordinary dimensions of size 1 are expanded. Sizes up to the ragged dimension must stay unchanged or be -1."""
         return self._reshaped(Tensor.expand, *sizes)
 
     def _reshaped(self, function, *sizes):
@@ -132,19 +136,19 @@ class NestedTensor(Tensor):
         return reversed(self.unbind())
 
     def tolist(self):
-        """RuntimeError: take the list of each sequence of unbind()."""
+        """Raises RuntimeError. Call tolist() of each tensor that unbind() returns instead."""
         raise RuntimeError(".tolist() is not supported for tensor subclasses, got NestedTensor")
 
     def numpy(self, *, force=False):
-        """RuntimeError: take the array of values()."""
+        """Raises RuntimeError. Call values().numpy() instead."""
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
 
     def to_padded_tensor(self, padding, output_size=None):
-        """See gradus.nested.to_padded_tensor."""
+        """Returns gradus.nested.to_padded_tensor(self, padding, output_size)."""
         return _functions.to_padded_tensor(self, padding, output_size)
 
     def register_hook(self, hook):
-        """Registers a hook, which gets the gradient as a nested tensor."""
+        """Registers a hook that receives the gradient as a nested tensor. Returns the hook's handle."""
         jagged, ragged_idx = self._jagged, self._ragged_idx
         return Tensor.register_hook(self, lambda grad: hook(nested(grad, jagged, ragged_idx)))
 
@@ -173,7 +177,7 @@ class NestedTensor(Tensor):
 
 
 def nested(values, jagged, ragged_idx):
-    """Makes `values`, of which there is no other reference, a nested tensor; returns a nested tensor as it is."""
+    """Turns `values`, to which there must be no other reference, into a nested tensor and returns it. A nested tensor is returned unchanged."""
     if type(values) is Tensor:
         values.__class__ = NestedTensor
         values._jagged, values._ragged_idx = jagged, ragged_idx
@@ -181,7 +185,7 @@ def nested(values, jagged, ragged_idx):
 
 
 def _rebuild_njt(facts):
-    """Returns the nested tensor that a file describes by a dictionary with PyTorch's keys."""
+    """Returns the nested tensor that was saved in a file as the dict `facts`, whose keys are those that PyTorch uses for nested tensors."""
     nt = gradus.nested.nested_tensor_from_jagged(facts["values"], facts["offsets"], facts["lengths"], facts["_ragged_idx"])
     return nt.detach().requires_grad_(facts["requires_grad"])
 

@@ -1,4 +1,4 @@
-"""Neural networks: modules, parameters, losses, initialization. The names and their meaning are those of torch.nn."""
+"""Neural networks: modules, parameters, losses and initialization, with the names and semantics of torch.nn."""
 from . import attention as attention
 from . import common_types as common_types
 from . import functional as functional
@@ -17,9 +17,9 @@ from .parameter import UninitializedParameter as UninitializedParameter
 
 
 def factory_kwargs(kwargs):
-    """Returns the options of a factory function among keyword arguments: device, dtype and memory_format, each also accepted in a dictionary "factory_kwargs".
+    """Returns the arguments device, dtype and memory_format that occur in `kwargs` or in the dictionary `kwargs["factory_kwargs"]`.
 
-    Raises TypeError for other names, and for one that is given in both places.
+    Raises TypeError for other names, and for a name that is given both directly and in "factory_kwargs".
 
     >>> nn.factory_kwargs({"dtype": torch.float64, "factory_kwargs": {"device": "cpu"}})
     {'device': 'cpu', 'dtype': torch.float64}

@@ -1,4 +1,4 @@
-"""Names for the types of arguments that are one value for every dimension, or a value for each."""
+"""Type aliases for arguments that are either one value for all dimensions or a tuple with one value for each dimension."""
 from typing import TypeVar, Union
 
 from gradus import Tensor
@@ -20,7 +20,7 @@ _size_4_t = _scalar_or_tuple_4_t[int]
 _size_5_t = _scalar_or_tuple_5_t[int]
 _size_6_t = _scalar_or_tuple_6_t[int]
 
-# None keeps the size of the input.
+# Types of output sizes. A size that is None means the size of the input in that dimension.
 _size_any_opt_t = _scalar_or_tuple_any_t[int | None]
 _size_2_opt_t = _scalar_or_tuple_2_t[int | None]
 _size_3_opt_t = _scalar_or_tuple_3_t[int | None]

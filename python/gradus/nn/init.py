@@ -1,6 +1,6 @@
-"""Initial values of parameters. Each function fills a tensor in place, without recording, and returns it.
+"""Initialization of parameters. Each function fills a tensor in place, without recording it for autograd, and returns the tensor.
 
-With the same seed they draw the same numbers as PyTorch's.
+With the same seed these functions draw the same numbers as PyTorch.
 """
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from gradus import _C
 
 
 def calculate_gain(nonlinearity, param=None):
-    """Returns the factor by which a layer before this activation is scaled, so that variances stay. param: leaky_relu's slope, 0.01 when None.
+    """Returns the gain of an activation, a factor for the standard deviation of weights that preserves the variance through the activation.
+
+    param: the negative slope of leaky_relu, 0.01 when None; ignored for other activations. Raises ValueError for an unknown activation.
 
     >>> nn.init.calculate_gain("tanh")
     1.6666666666666667
@@ -32,11 +34,11 @@ _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4, "sigmoid": 1
           "conv_transpose1d": 1, "conv_transpose2d": 1, "conv_transpose3d": 1}
 
 
-# ---- Constants --------------------------------------------------------------------------------------------------------------
+# ---- Constant values --------------------------------------------------------------------------------------------------------
 
 
 def constant_(tensor, val):
-    """Sets every element to val."""
+    """Sets every element to `val`."""
     with gradus.no_grad():
         return tensor.fill_(val)
 
@@ -53,7 +55,7 @@ def zeros_(tensor):
 
 
 def eye_(tensor):
-    """Writes the identity matrix. ValueError: not two dimensions.
+    """Fills a matrix with the identity matrix. Raises ValueError if the tensor does not have two dimensions.
 
     >>> nn.init.eye_(gradus.empty(2, 2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -66,9 +68,10 @@ def eye_(tensor):
 
 
 def dirac_(tensor, groups=1):
-    """Writes the weight of a convolution that keeps as many channels as it can: 1 in the middle of the kernels for output channel i and input channel i, otherwise 0.
+    """Fills the weight of a convolution with the Dirac delta, so that the convolution copies input channel i to output channel i of each group.
 
-    ValueError: not three to five dimensions, or the first is not divisible by groups.
+    Element [i, i] of a group is 1 in the middle of the kernel; all other elements are 0. Raises ValueError if the tensor does not have three to five
+    dimensions, or if its first size is not divisible by `groups`.
     """
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -85,33 +88,35 @@ def dirac_(tensor, groups=1):
     return tensor
 
 
-# ---- Random numbers ---------------------------------------------------------------------------------------------------------
+# ---- Random values ----------------------------------------------------------------------------------------------------------
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Fills the tensor with uniform numbers in [a, b)."""
+    """Fills the tensor with numbers drawn uniformly from [a, b)."""
     with gradus.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Fills the tensor with normal numbers of this mean and standard deviation."""
+    """Fills the tensor with numbers drawn from the normal distribution with the given mean and standard deviation."""
     with gradus.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Fills the tensor with normal numbers of this mean and standard deviation, cut off outside [a, b]."""
+    """Fills the tensor with numbers drawn from the normal distribution with the given mean and standard deviation, restricted to [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
                       stacklevel=2)
     inside = math.erf((b - mean) / std / math.sqrt(2)) / 2 - math.erf((a - mean) / std / math.sqrt(2)) / 2
+    # `inside` is the probability that a normal number falls into [a, b]. Above 0.3, numbers outside [a, b] are drawn again. Below, that would take
+    # many draws, so numbers uniform in [a, b] are drawn and accepted in proportion to the normal density.
     with gradus.no_grad():
         return tensor.copy_(_C._truncated_normal(tensor, mean, std, a, b, inside > 0.3, generator=generator))
 
 
 def _calculate_fan_in_and_fan_out(tensor):
-    """Returns how many inputs an output is made of, and how many outputs an input goes into."""
+    """Returns (fan_in, fan_out): the number of inputs of each output, and the number of outputs that each input contributes to."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -119,6 +124,7 @@ def _calculate_fan_in_and_fan_out(tensor):
 
 
 def _calculate_correct_fan(tensor, mode):
+    """Returns fan_in or fan_out of the tensor, as `mode` names it. Raises ValueError for another mode."""
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
@@ -126,22 +132,27 @@ def _calculate_correct_fan(tensor, mode):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Fills the tensor with uniform numbers in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+    """Fills the tensor with numbers drawn uniformly from [-b, b), where b = gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Fills the tensor with normal numbers of the standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+    """Fills the tensor with normal numbers of standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
 def _xavier_std(tensor, gain):
+    """Returns gain sqrt(2 / (fan_in + fan_out)), the standard deviation of Glorot and Bengio's initialization."""
     return gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
 
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Fills the tensor with uniform numbers in +-gain sqrt(3 / fan) (He et al., 2015). a: leaky_relu's slope. mode: "fan_in" or "fan_out"."""
+    """Fills the tensor with numbers drawn uniformly from [-b, b), where b = gain sqrt(3 / fan) and fan is fan_in or fan_out, as `mode` says (He et
+    al., 2015).
+
+    a: the negative slope of leaky_relu. mode: "fan_in" or "fan_out". nonlinearity: the activation that determines the gain, see calculate_gain.
+    """
     if tensor.numel() == 0:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -150,7 +161,10 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Fills the tensor with normal numbers of the standard deviation gain / sqrt(fan) (He et al., 2015). a: leaky_relu's slope. mode: "fan_in" or "fan_out"."""
+    """Fills the tensor with normal numbers of standard deviation gain / sqrt(fan), where fan is fan_in or fan_out, as `mode` says (He et al., 2015).
+
+    a: the negative slope of leaky_relu. mode: "fan_in" or "fan_out". nonlinearity: the activation that determines the gain, see calculate_gain.
+    """
     if tensor.numel() == 0:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -158,11 +172,16 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
 
 
 def _kaiming_std(tensor, a, mode, nonlinearity):
+    """Returns gain / sqrt(fan), the standard deviation of He's initialization. `mode` selects fan_in or fan_out, `nonlinearity` and `a` the gain."""
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
 def orthogonal_(tensor, gain=1, generator=None):
-    """Returns a (semi) orthogonal matrix times gain; the last dimensions count as one (Saxe et al., 2013). ValueError: less than two dimensions."""
+    """Fills the tensor with a random (semi-)orthogonal matrix times `gain` (Saxe et al., 2013). The matrix is the tensor with all dimensions after
+    the first flattened.
+
+    Raises ValueError if the tensor has less than two dimensions.
+    """
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -177,7 +196,10 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Fills the tensor with normal numbers of mean 0, and in each column the share `sparsity` of zeros (Martens, 2010). ValueError: not two dimensions."""
+    """Fills a matrix with normal numbers of standard deviation `std`, and sets the fraction `sparsity` of each column to 0 (Martens, 2010).
+
+    Raises ValueError if the tensor does not have two dimensions.
+    """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with gradus.no_grad():
@@ -186,7 +208,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 
 
 def _make_deprecate(meth):
-    """Returns the function under its old name, without the underscore; it warns."""
+    """Returns a function with the deprecated name of `meth`, which lacks the underscore at the end. The function warns and calls `meth`."""
     old = meth.__name__[:-1]
 
     def deprecated_init(*args, **kwargs):

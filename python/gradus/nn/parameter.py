@@ -1,4 +1,4 @@
-"""Parameter and Buffer: tensors that a Module registers when they are assigned to it; and those whose sizes are not known yet."""
+"""Parameter and Buffer, the tensors that a Module registers when they are assigned to it, and their uninitialized forms for lazy modules."""
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -10,7 +10,7 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
 
 
 class _ParameterType(type(Tensor)):
-    """Tensors of other subclasses count as parameters when Parameter() has marked them."""
+    """Makes isinstance(t, Parameter) true for tensors of custom subclasses that Parameter() has marked with `_is_param`."""
 
     def __instancecheck__(self, instance):
         if type.__instancecheck__(self, instance):
@@ -19,10 +19,11 @@ class _ParameterType(type(Tensor)):
 
 
 class Parameter(Tensor, metaclass=_ParameterType):
-    """A tensor that is a parameter of the module it is assigned to: it appears in Module.parameters() and in state_dict().
+    """A tensor that becomes a parameter of the module to which it is assigned as an attribute. It is then in Module.parameters() and in state_dict().
 
-    data: the values, shared and not copied; None makes an empty one. requires_grad: whether operations on it are recorded, also when it is
-    made inside no_grad. An instance of another Tensor subclass keeps its type and is marked as a parameter.
+    data: the values, which are shared with the parameter; None makes an empty parameter. requires_grad: True if autograd records operations on the
+    parameter, even if the parameter is created inside no_grad. If `data` is of another Tensor subclass, that type is preserved and the result is
+    marked as a parameter.
 
     >>> weight = nn.Parameter(gradus.ones(2))
     >>> weight.requires_grad, weight.is_leaf
@@ -59,18 +60,21 @@ class Parameter(Tensor, metaclass=_ParameterType):
     __torch_function__ = _disabled_torch_function_impl
 
 
-# Rebuilds a pickled parameter. Hooks are not pickled; their argument is PyTorch's.
+# Rebuilds a pickled parameter. `backward_hooks` is in the signature for PyTorch's pickle format; it is empty because hooks are not pickled.
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     return Parameter(data, requires_grad)
 
 
 def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    """Rebuilds a pickled parameter that had attributes, which are in the dictionary `state`."""
     parameter = Parameter(data, requires_grad)
     parameter.__dict__.update(state)
     return parameter
 
 
 class _BufferType(type(Tensor)):
+    """Makes isinstance(t, Buffer) true for tensors that Buffer() has marked with `_is_buffer`."""
+
     def __instancecheck__(self, instance):
         if type.__instancecheck__(self, instance):
             return True
@@ -78,9 +82,9 @@ class _BufferType(type(Tensor)):
 
 
 class Buffer(Tensor, metaclass=_BufferType):
-    """A tensor that is a buffer of the module it is assigned to: state that is not trained.
+    """A tensor that becomes a buffer, which is state that is not trained, of the module to which it is assigned as an attribute.
 
-    persistent: whether it is part of state_dict(). What is returned has the type of data and is marked as a buffer.
+    persistent: True if the buffer is in state_dict(). The result has the type of `data` and is marked as a buffer.
 
     >>> module = nn.Module()
     >>> module.mean = nn.Buffer(gradus.zeros(3))
@@ -99,29 +103,29 @@ class Buffer(Tensor, metaclass=_BufferType):
     __torch_function__ = _disabled_torch_function_impl
 
 
-# ---- Sizes not known yet ------------------------------------------------------------------------------------------------------
+# ---- Uninitialized parameters and buffers -------------------------------------------------------------------------------------
 
 
 class UninitializedTensorMixin:
-    """A parameter or buffer without data: it has a dtype and a device, and materialize() gives it sizes. Any other use is an error."""
+    """Base of parameters and buffers that have a dtype and a device but no shape. Most uses raise ValueError until materialize() is called."""
 
     cls_to_become: type
     _allowed_methods = frozenset({Tensor.__hash__, Tensor.size, Tensor.copy_, Tensor.is_complex, Tensor.is_floating_point, Tensor.half, Tensor.float, Tensor.double,
                                   Tensor.char, Tensor.short, Tensor.int, Tensor.long, Tensor.cuda, Tensor.cpu, Tensor.to, Tensor.get_device})
 
     def materialize(self, shape, device=None, dtype=None):
-        """Makes this object an ordinary parameter or tensor of that shape, with uninitialised memory."""
+        """Turns this object into an ordinary parameter or tensor of shape `shape`, with uninitialized memory."""
         self.data = gradus.empty(shape, device=self.data.device if device is None else device, dtype=self.data.dtype if dtype is None else dtype)
         self.__class__ = self.cls_to_become
 
     @property
     def shape(self):
-        """RuntimeError: there is none yet."""
+        """Raises RuntimeError, because the tensor has no shape yet."""
         raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to load an "
                            "uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their attributes.")
 
     def share_memory_(self):
-        """RuntimeError: there is no memory to share."""
+        """Raises RuntimeError, because the tensor has no memory yet."""
         raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
                            "`module.share_memory()`.")
 
@@ -133,7 +137,7 @@ class UninitializedTensorMixin:
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":  # the reading of a property
+        if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":  # properties are read through method wrappers
             return super().__torch_function__(func, types, args, kwargs or {})
         raise ValueError(f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or explicitly manipulating "
                          f"`{gradus.__name__}.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` with a dummy batch to initialize the "
@@ -141,12 +145,12 @@ class UninitializedTensorMixin:
 
 
 def is_lazy(param):
-    """True for an UninitializedParameter or UninitializedBuffer."""
+    """Returns True if `param` is an UninitializedParameter or UninitializedBuffer."""
     return isinstance(param, UninitializedTensorMixin)
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter of no sizes yet, which lazy modules have until their first call.
+    """A parameter without a shape. Lazy modules have such parameters until their first forward call.
 
     >>> weight = nn.UninitializedParameter()
     >>> weight
@@ -168,7 +172,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
-    """A buffer of no sizes yet, which lazy modules have until their first call."""
+    """A buffer without a shape. Lazy modules have such buffers until their first forward call."""
 
     cls_to_become = Tensor
 

@@ -1,4 +1,4 @@
-"""Optimizers, and schedules of their learning rates.
+"""Optimizers and learning rate schedules.
 
 >>> import gradus
 >>> weight = gradus.ones(2, requires_grad=True)
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from gradus.optim.rprop import Rprop
     from gradus.optim.sparse_adam import SparseAdam
 
-# Loaded when asked for: a program uses one or two of them. A name whose module is None is a module.
+# Modules that are imported when one of their names is first used, because a program needs only few of them. Maps a name to the module that defines
+# it, or to None if the name is that of a module.
 _LAZY = {"ASGD": "asgd", "Adadelta": "adadelta", "Adafactor": "_adafactor", "Adagrad": "adagrad", "Adamax": "adamax", "LBFGS": "lbfgs", "Muon": "_muon",
          "NAdam": "nadam", "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop", "SparseAdam": "sparse_adam", "lr_scheduler": None, "swa_utils": None,
          **dict.fromkeys(["_functional", "adadelta", "adagrad", "adamax", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop", "sparse_adam"])}

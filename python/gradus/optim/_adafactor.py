@@ -1,4 +1,4 @@
-"""Adafactor: steps whose running squares are kept as rows and columns."""
+"""Adafactor, an optimizer that stores running means of squared gradients per row and per column."""
 from __future__ import annotations
 
 import gradus
@@ -10,17 +10,19 @@ __all__ = ["Adafactor"]
 
 
 class Adafactor(StepByGroup):
-    """Adafactor: a matrix keeps the running means of ``grad ** 2`` along rows and along columns, instead of one for each element.
+    """Adafactor (Shazeer and Stern, 2018): for a matrix it stores running means of ``grad ** 2`` along rows and columns instead of per element.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups. Real ones.
-        lr (float or Tensor): the largest rate; in step t it is ``min(lr, 1 / sqrt(t))``, relative to the parameter's size.
-        beta2_decay (float): the new squares count ``t ** beta2_decay`` in step t.
-        eps (tuple): the least squares (None: the epsilon of the dtype), and the least size of a parameter.
-        d (float): the size to which updates are cut down.
-        weight_decay (float): the parameter is first multiplied by ``1 - lr * weight_decay``.
-        foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): maximizes the objective.
+        params: real tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
+        lr (float or Tensor): the largest relative step size; in step t the relative step size is ``min(lr, 1 / sqrt(t))``. The step size is the
+            relative step size times the root mean square of the parameter.
+        beta2_decay (float): the weight of ``grad ** 2`` in the running means is ``t ** beta2_decay`` in step t.
+        eps (tuple): ``(eps1, eps2)``. ``eps1 ** 2`` is the lower bound of the running means; eps1 is the epsilon of the dtype when None. eps2 is the
+            lower bound of the parameter's root mean square.
+        d (float): updates are scaled down so that their root mean square is at most d.
+        weight_decay (float): first multiplies the parameter by ``1 - lr * weight_decay``.
+        foreach (bool, optional): accepted, without effect.
+        maximize (bool): maximizes the objective instead of minimizing it.
 
     Raises ValueError for values out of range, RuntimeError for complex parameters.
 
@@ -65,6 +67,7 @@ class Adafactor(StepByGroup):
 
     @staticmethod
     def _start(grad, state):
+        """Creates the state of a parameter: the step count and running means of zeros."""
         state["step"] = gradus.tensor(0.0, dtype=scalar_dtype())
         if grad.dim() > 1:
             state["row_var"] = grad.new_zeros((*grad.shape[:-1], 1))

@@ -1,4 +1,4 @@
-"""The steps of the optimizers as functions of lists, together: some programs import them from here."""
+"""The functional forms of the optimizers, e.g. adam(params, grads, ...), in one module, from which some programs import them."""
 from gradus.optim.adadelta import adadelta  # noqa: F401
 from gradus.optim.adagrad import adagrad  # noqa: F401
 from gradus.optim.adam import adam  # noqa: F401

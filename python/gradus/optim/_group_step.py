@@ -1,4 +1,4 @@
-"""Optimizers that step group by group. Most of them call one operator for all parameters of a group."""
+"""Base classes of optimizers that step one parameter group at a time. Most optimizers call one operator for all parameters of a group."""
 import gradus
 from gradus import _C
 from gradus.optim._options import check_step_options, complete, loss_of, number, scalar_dtype, with_gradients
@@ -8,43 +8,51 @@ __all__ = ["GroupStep", "StepByGroup", "begin_of_lists", "check_at_least_zero", 
 
 
 def check_lr(lr):
+    """Raises ValueError unless lr is one number of at least 0."""
     if isinstance(lr, gradus.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     check_at_least_zero("learning rate", lr)
 
 
 def check_at_least_zero(name, value):
+    """Raises ValueError unless value >= 0."""
     if not 0.0 <= value:
         raise ValueError(f"Invalid {name}: {value}")
 
 
 def check_betas(betas):
+    """Raises ValueError unless both betas are in [0, 1)."""
     for index in (0, 1):
         if not 0.0 <= betas[index] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
 
 
 def zeros_of(param):
+    """Returns zeros with the shape, dtype and device of `param`."""
     return gradus.zeros_like(param, requires_grad=False)
 
 
-# Options that states of older versions lack.
+# Options, with default values, that pickled optimizers of older versions lack.
 _ADDED_OPTIONS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
 
-# States of one number; and the option that a state depends on, for states that not all groups have.
+# _NUMBERS: names of the states that are one number per parameter. _OPTION_OF_STATE: maps the name of a state that exists only if a certain option is
+# set to the name of that option.
 _NUMBERS = ("step", "eta", "mu", "mu_product")
 _OPTION_OF_STATE = {"max_exp_avg_sq": "amsgrad", "momentum_buffer": "momentum", "grad_avg": "centered"}
 
 
 class StepByGroup(Optimizer):
-    """A subclass writes ``_step_group(group, params, grads)``, the step of the parameters of a group that have a gradient."""
+    """Base of optimizers that update one parameter group at a time.
+
+    A subclass defines ``_step_group(group, params, grads)``, where params are the parameters of the group with a gradient and grads their gradients.
+    """
 
     def step(self, closure=None):
-        """Change the parameters that have a gradient once.
+        """Updates the parameters that have a gradient.
 
         Args:
-            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
+            closure (callable, optional): recomputes the loss and its gradients and returns the loss, which ``step`` then returns.
         """
         loss = loss_of(closure)
         for group in self.param_groups:
@@ -54,20 +62,22 @@ class StepByGroup(Optimizer):
         return loss
 
     def _states_of(self, params):
+        """Returns a list with the state dictionary of each parameter."""
         return list(map(self.state.__getitem__, params))
 
 
 class GroupStep(StepByGroup):
-    """A subclass says what its operator (schema/optim.toml) takes:
+    """Base of optimizers whose step is one operator (see schema/optim.toml) for all parameters of a group. A subclass defines:
 
     ``_operator``
-        the operator; its arguments are parameters, gradients, a list for each of ``_states``, and what ``_numbers(group)`` returns.
+        the operator. Its arguments are the parameters, the gradients, one list for each name in ``_states``, and the results of ``_numbers(group)``.
     ``_states``
-        the names of the state, in the operator's order. A list is empty where the parameters have no such state.
+        the names of the states in the order of the operator's arguments. The list of a state that the parameters lack is empty.
     ``_start(param, state, group)``
-        makes the state of a parameter, except for its ``"step"``: zeros, unless the subclass says otherwise.
+        creates the states of a parameter except ``"step"``. The default is zeros.
     ``_recorded_numbers(group, state, step)``
-        the numbers that the operator ``_recorded_step`` takes for the optimizer in step number `step`, for ``differentiable=True``.
+        the numbers that the operator ``_recorded_step``, which does steps with ``differentiable=True``, takes for step number `step` of this
+        optimizer.
     """
 
     def __init__(self, params, defaults):
@@ -89,20 +99,21 @@ class GroupStep(StepByGroup):
             self._operator(params, grads, *lists, *map(number, self._numbers(group)))
 
     def _start_all(self, params, states, group):
+        """Creates the state tensors of each parameter whose dictionary in `states` is empty, i.e. before its first step."""
         for param, state in zip(params, states):
             if not state:
                 state["step"] = gradus.tensor(0.0, dtype=scalar_dtype())
                 self._start(param, state, group)
 
     def _tensor_states(self, group):
-        """Returns the names of the states that have a parameter's shape, with the group's options."""
+        """Returns the names of the states that have the parameter's shape and exist with the options of `group`."""
         return [name for name in self._states if name not in _NUMBERS and (name not in _OPTION_OF_STATE or group[_OPTION_OF_STATE[name]])]
 
     def _start(self, param, state, group):
         state.update((name, zeros_of(param)) for name in self._tensor_states(group))
 
     def _record(self, params, grads, states, group):
-        """Does the step by the operator ``_recorded_step``, which is recorded if the caller records gradients."""
+        """Does the step for differentiable=True, by the operator ``_recorded_step``, through which gradients can flow."""
         optimizer, decoupled = self._operator.__name__.removeprefix("_").removesuffix("_step"), group.get("decoupled_weight_decay", False)
         for param, grad, state in zip(params, grads, states):
             step = state["step"].add_(1).item()
@@ -110,13 +121,14 @@ class GroupStep(StepByGroup):
             self._after_recorded(group, state, step)
 
     def _after_recorded(self, group, state, step):
-        """Updates the state from which the numbers of the next recorded step are computed."""
+        """Updates states that `_recorded_numbers` reads in the next step: the step size and averaging weight of ASGD. Other optimizers have none."""
 
 
 def step_of_lists(kind, params, grads, lists, group, *, differentiable=False, fused=False, grad_scale=None, found_inf=None):
-    """The step of the class `kind` without an optimizer: `lists` has a list for each name of ``_states``, and `group` the options of a parameter group.
+    """Does the step of the optimizer class `kind` without an optimizer object. It implements the functional forms such as adam().
 
-    With `fused`, gradients are divided by `grad_scale` first, and nothing is done where `found_inf` is 1.
+    lists: maps each name in ``_states`` to a list with the states of all parameters. group: the options of a parameter group. If `fused`, gradients
+    are first divided by grad_scale, and nothing is updated if found_inf is 1.
     """
     if not all(isinstance(step, gradus.Tensor) for step in lists["step"]):
         raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
@@ -130,7 +142,10 @@ def step_of_lists(kind, params, grads, lists, group, *, differentiable=False, fu
 
 
 def begin_of_lists(grads, fused, grad_scale, found_inf):
-    """Divides gradients by the scale of a GradScaler, for the functions that take it; False if there is no step to do."""
+    """Divides gradients in place by grad_scale, the scale of a GradScaler, unless it is None.
+
+    Returns False if the step must be skipped because found_inf is 1. Raises AssertionError if grad_scale or found_inf is given without `fused`.
+    """
     if not fused and not (grad_scale is None and found_inf is None):
         raise AssertionError("Expected grad_scale and found_inf to be None")
     if found_inf is not None and found_inf.item() == 1:
@@ -141,7 +156,11 @@ def begin_of_lists(grads, fused, grad_scale, found_inf):
 
 
 def record_step(optimizer, param, grad, states, group, decoupled, numbers):
-    """Changes a parameter and its states by the operator ``_recorded_step``. Returns the states that it made beyond those given."""
+    """Updates a parameter and its states in place by the operator ``_recorded_step``. Returns new states that the operator created.
+
+    optimizer: the optimizer's name, e.g. "adam". decoupled: multiplies the parameter by 1 - lr * weight_decay instead of adding weight_decay * param
+    to the gradient. numbers: the numbers that the operator takes for this optimizer, e.g. the betas of "adam".
+    """
     rate, decay = (value if isinstance(value, gradus.Tensor) else None for value in (group.get("lr", 0), group.get("weight_decay", 0)))
     lr, weight_decay = 0 if rate is not None else group.get("lr", 0), 0 if decay is not None else group.get("weight_decay", 0)
     if param.is_complex():

@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrix is made orthogonal."""
+"""Muon, an optimizer that orthogonalizes the momentum of matrices."""
 from __future__ import annotations
 
 import gradus
@@ -10,21 +10,23 @@ __all__ = ["Muon"]
 
 
 class Muon(StepByGroup):
-    """Muon: steps along the running mean of the gradient, with all its singular values brought near 1 by Newton-Schulz iterations in bfloat16.
+    """Muon (Jordan et al., 2024): steps along the orthogonalized running mean of the gradient.
+
+    Newton-Schulz iterations in bfloat16 bring all singular values of the mean close to 1.
 
     Args:
-        params: matrices, ``(name, tensor)`` pairs or dictionaries of groups. Other parameters are given to another optimizer.
+        params: matrices, ``(name, tensor)`` pairs, or dictionaries of parameter groups. Use another optimizer for other parameters.
         lr (float or Tensor): the learning rate.
-        weight_decay (float): the parameter is first multiplied by ``1 - lr * weight_decay``.
-        momentum (float): how much of the mean stays.
-        nesterov (bool): goes along a mean that is one gradient ahead.
-        ns_coefficients (tuple of float): those of x, x^3 and x^5 in an iteration.
-        eps (float): the least norm that is divided by.
+        weight_decay (float): first multiplies the parameter by ``1 - lr * weight_decay``.
+        momentum (float): the decay factor of the running mean.
+        nesterov (bool): uses Nesterov momentum: steps along the mean after one more update with the same gradient.
+        ns_coefficients (tuple of float): the coefficients of x, x^3 and x^5 in a Newton-Schulz iteration.
+        eps (float): the lower bound of the norm by which the matrix is divided before the iterations.
         ns_steps (int): the number of iterations.
-        adjust_lr_fn (str, optional): ``"original"``, also where it is None, multiplies the rate by ``sqrt(max(1, rows / columns))``;
+        adjust_lr_fn (str, optional): ``"original"`` (also None) multiplies the learning rate by ``sqrt(max(1, rows / columns))``,
             ``"match_rms_adamw"`` by ``0.2 * sqrt(max(rows, columns))``.
 
-    Raises ValueError for values out of range, and for parameters that are no matrices.
+    Raises ValueError for values out of range and for parameters that are not matrices.
 
     >>> import gradus
     >>> w = gradus.eye(2, requires_grad=True)

@@ -1,10 +1,13 @@
-"""Functions that optimizers share: checks of options that change nothing here, states of older versions, closures, numbers that may be tensors, parameters that have a gradient."""
+"""Functions that optimizers share: checks of options, completion of old states, closures, options given as tensors, and selection of parameters."""
 import gradus
 
 
 def check_step_options(options):
-    """Refuse options that contradict each other. ``foreach``, ``fused`` and ``capturable`` change nothing: each step is one call of C, and there is no graph of a
-    device to capture it in."""
+    """Raises RuntimeError for options that contradict each other.
+
+    ``foreach``, ``fused`` and ``capturable`` have no effect, because each step is one fused call and there are no device graphs that could capture
+    the step.
+    """
     if options["fused"]:
         if options["differentiable"]:
             raise RuntimeError("`fused` does not support `differentiable`")
@@ -13,19 +16,19 @@ def check_step_options(options):
 
 
 def scalar_dtype():
-    """Returns the dtype of states that are one number, as the count of steps."""
+    """Returns the dtype of states that are one number, such as the step count: float64 if that is the default dtype, otherwise float32."""
     return gradus.float64 if gradus.get_default_dtype() == gradus.float64 else gradus.float32
 
 
 def number(value):
-    """Returns an option as a Python number; it may be given as a tensor of one element."""
-    if type(value) is float:  # the usual case
+    """Returns an option as a Python number. The option may be a tensor of one element."""
+    if type(value) is float:  # a shortcut for the most frequent case
         return value
     return value.item() if isinstance(value, gradus.Tensor) else value
 
 
 def with_gradients(params):
-    """Returns the parameters that have a gradient, and their gradients."""
+    """Returns (params, grads): the parameters that have a gradient, and their gradients."""
     grads = [param.grad for param in params]
     for grad in grads:
         if grad is None:
@@ -34,7 +37,8 @@ def with_gradients(params):
 
 
 def complete(optimizer, **options):
-    """Give the groups of a restored optimizer the options they lack, and make its steps tensors: older versions saved neither."""
+    """Completes an optimizer that was restored from the state of an older version, which has fewer options and step counts that are numbers. Adds
+    each option in `options` that a group lacks, with the given value, and converts step counts to tensors."""
     for group in optimizer.param_groups:
         for option, default in options.items():
             group.setdefault(option, default)
@@ -44,7 +48,7 @@ def complete(optimizer, **options):
 
 
 def loss_of(closure):
-    """Returns the result of a closure, called with gradients enabled; None without a closure."""
+    """Returns the result of `closure`, called with gradients enabled, or None if closure is None."""
     if closure is None:
         return None
     with gradus.enable_grad():

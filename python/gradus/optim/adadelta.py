@@ -1,4 +1,4 @@
-"""Adadelta: the gradient times the ratio of the running sizes of steps and gradients."""
+"""Adadelta, an optimizer whose step size is the ratio of running means of steps and gradients."""
 from __future__ import annotations
 
 import gradus
@@ -9,18 +9,20 @@ __all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(GroupStep):
-    """``p -= lr * d`` with ``d = sqrt(u + eps) / sqrt(v + eps) * grad``, where v and u are running means of ``grad ** 2`` and ``d ** 2``.
+    """Adadelta (Zeiler, 2012): ``p -= lr * d``, where ``d = sqrt(u + eps) / sqrt(v + eps) * grad``.
+
+    v and u are running means of ``grad ** 2`` and ``d ** 2``.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
-        rho (float): how much of the means stays.
-        eps (float): see above.
-        weight_decay (float): this times the parameter is added to its gradient.
-        foreach (bool, optional): accepted; every step is one call of C.
-        capturable (bool): accepted, of no effect.
-        differentiable (bool): records the step, so that gradients flow through it.
-        maximize (bool): maximizes the objective.
+        rho (float): the decay factor of the running means.
+        eps (float): added to both running means, so that the first steps are not 0 and the divisor is not 0.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        foreach (bool, optional): accepted, without effect.
+        capturable (bool): accepted, without effect.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
+        maximize (bool): maximizes the objective instead of minimizing it.
 
     Raises ValueError for values out of range.
 
@@ -48,16 +50,18 @@ class Adadelta(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return group["lr"], group["rho"], group["eps"], group["weight_decay"], group["maximize"]
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         return group["rho"], group["eps"]
 
 
 def adadelta(params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None, differentiable=False, has_complex=False, *, lr, rho,
              eps, weight_decay, maximize):
-    """Does the step of :class:`Adadelta` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adadelta` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"square_avg": square_avgs, "acc_delta": acc_deltas, "step": state_steps}
     group = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(Adadelta, params, grads, lists, group, differentiable=differentiable)

@@ -1,4 +1,4 @@
-"""Adagrad: the gradient divided by the root of the sum of all its squares."""
+"""Adagrad, an optimizer that divides the gradient by the root of the sum of all squared gradients."""
 from __future__ import annotations
 
 import gradus
@@ -9,18 +9,18 @@ __all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(GroupStep):
-    """``p -= lr / (1 + (t - 1) * lr_decay) * grad / (sqrt(sum) + eps)`` in step t, with ``sum += grad ** 2``.
+    """Adagrad (Duchi et al., 2011): ``p -= lr / (1 + (t - 1) * lr_decay) * grad / (sqrt(sum) + eps)`` in step t, with ``sum += grad ** 2``.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
-        lr_decay (float): makes it smaller from step to step.
-        weight_decay (float): this times the parameter is added to its gradient.
-        initial_accumulator_value (float): where ``sum`` begins.
+        lr_decay (float): step t divides the learning rate by ``1 + (t - 1) * lr_decay``.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        initial_accumulator_value (float): the initial value of ``sum``.
         eps (float): added to the divisor.
-        foreach, fused (bool, optional): accepted; every step is one call of C.
-        maximize (bool): maximizes the objective.
-        differentiable (bool): records the step, so that gradients flow through it.
+        foreach, fused (bool, optional): accepted, without effect, because every step is one fused call.
+        maximize (bool): maximizes the objective instead of minimizing it.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
 
     Raises ValueError for values out of range.
 
@@ -50,7 +50,7 @@ class Adagrad(GroupStep):
             self._start_all(group["params"], [self.state[param] for param in group["params"]], group)
 
     def share_memory(self):
-        """Moves the sums to memory that processes share, for training by several at once."""
+        """Moves the states ``sum`` to shared memory, for training by several processes."""
         for group in self.param_groups:
             for param in group["params"]:
                 self.state[param]["sum"].share_memory_()
@@ -61,16 +61,18 @@ class Adagrad(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return group["lr"], group["lr_decay"], group["eps"], group["weight_decay"], group["maximize"]
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         return group["eps"], 1 + (step - 1) * group["lr_decay"]
 
 
 def adagrad(params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False, foreach=None,
             differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize):
-    """Does the step of :class:`Adagrad` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adagrad` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"sum": state_sums, "step": state_steps}
     group = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(Adagrad, params, grads, lists, group, differentiable=differentiable, fused=fused, grad_scale=grad_scale, found_inf=found_inf)

@@ -1,4 +1,4 @@
-"""Adam, and the step it shares with AdamW: one call of C per group and step."""
+"""Adam, and the functional form of its step."""
 from __future__ import annotations
 
 import gradus
@@ -10,23 +10,24 @@ __all__ = ["Adam", "adam"]
 
 
 class Adam(GroupStep):
-    """Adam: steps along the running mean of the gradient, divided by the root of the running mean of its square.
+    """Adam (Kingma and Ba, 2015): steps along the running mean of the gradient divided by the root of the running mean of its square.
 
     With ``m = beta1 * m + (1 - beta1) * grad`` and ``v = beta2 * v + (1 - beta2) * grad ** 2``, step number t is
     ``p -= lr * m / (1 - beta1 ** t) / (sqrt(v / (1 - beta2 ** t)) + eps)``.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
         betas (tuple of float): ``(beta1, beta2)``.
         eps (float): added to the divisor.
-        weight_decay (float): this times the parameter is added to its gradient.
-        amsgrad (bool): divides by the root of the largest ``v`` so far.
-        maximize (bool): maximizes the objective.
-        foreach, fused (bool, optional): accepted; every step is one fused call here.
-        capturable (bool): accepted, of no effect.
-        differentiable (bool): records the step, so that gradients flow through it.
-        decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead, as AdamW does.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        amsgrad (bool): divides by the root of the largest ``v`` so far (Reddi et al., 2018).
+        maximize (bool): maximizes the objective instead of minimizing it.
+        foreach, fused (bool, optional): accepted, without effect, because every step is one fused call.
+        capturable (bool): accepted, without effect.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
+        decoupled_weight_decay (bool): applies weight_decay as AdamW does: multiplies the parameter by ``1 - lr * weight_decay`` and leaves the
+            gradient unchanged.
 
     Raises ValueError for values out of range.
 
@@ -76,17 +77,19 @@ class Adam(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return (group["lr"], *group["betas"], group["weight_decay"], group["eps"], group["amsgrad"], group["maximize"], group["decoupled_weight_decay"])
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         beta1, beta2 = group["betas"]
         return beta1, beta2, group["eps"], 1 - beta1**step, (1 - beta2**step) ** 0.5
 
 
 def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False, differentiable=False, fused=None,
          grad_scale=None, found_inf=None, has_complex=False, decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize):
-    """Does the step of :class:`Adam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adam` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "max_exp_avg_sq": max_exp_avg_sqs if amsgrad else [], "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

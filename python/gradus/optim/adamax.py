@@ -1,4 +1,4 @@
-"""Adamax: Adam with the largest recent gradient in place of the root of the mean square."""
+"""Adamax, a variant of Adam that divides by a decaying maximum of absolute gradients."""
 from __future__ import annotations
 
 import gradus
@@ -9,17 +9,20 @@ __all__ = ["Adamax", "adamax"]
 
 
 class Adamax(GroupStep):
-    """``p -= lr / (1 - beta1 ** t) * m / u`` in step t, with Adam's ``m`` and ``u = max(beta2 * u, abs(grad) + eps)``.
+    """Adamax (Kingma and Ba, 2015): ``p -= lr / (1 - beta1 ** t) * m / u`` in step t.
+
+    ``m`` is the running mean of the gradient, as in Adam, and ``u = max(beta2 * u, abs(grad) + eps)``.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
         betas (tuple of float): ``(beta1, beta2)``.
-        eps (float): see above.
-        weight_decay (float): this times the parameter is added to its gradient.
-        foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): maximizes the objective.
-        differentiable, capturable (bool): only False.
+        eps (float): added to the absolute gradient, so that ``u`` is not 0.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        foreach (bool, optional): accepted, without effect.
+        maximize (bool): maximizes the objective instead of minimizing it.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
+        capturable (bool): accepted, without effect.
 
     Raises ValueError for values out of range.
 
@@ -46,16 +49,18 @@ class Adamax(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"]
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         return *group["betas"], group["eps"], 1 - group["betas"][0] ** step
 
 
 def adamax(params, grads, exp_avgs, exp_infs, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,
            eps, beta1, beta2, lr, weight_decay):
-    """Does the step of :class:`Adamax` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Adamax` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"exp_avg": exp_avgs, "exp_inf": exp_infs, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(Adamax, params, grads, lists, group, differentiable=differentiable)

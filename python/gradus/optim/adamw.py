@@ -1,4 +1,4 @@
-"""AdamW: Adam whose weight decay does not go through the running means."""
+"""AdamW, Adam with decoupled weight decay: the decay is not part of the gradient and so not of the running means."""
 from __future__ import annotations
 
 import gradus
@@ -9,9 +9,9 @@ __all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: each step first multiplies the parameter by ``1 - lr * weight_decay``.
+    """AdamW (Loshchilov and Hutter, 2019): Adam that first multiplies the parameter by ``1 - lr * weight_decay`` in each step.
 
-    Arguments, errors and the rest of the step are those of :class:`Adam`; ``weight_decay`` is 0.01 unless given.
+    The arguments, errors and further computation are those of :class:`Adam`; the default of ``weight_decay`` is 0.01.
 
     >>> import gradus
     >>> w = gradus.ones(1, requires_grad=True)
@@ -36,6 +36,6 @@ class AdamW(Adam):
 
 def adamw(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False, differentiable=False, fused=None,
           grad_scale=None, found_inf=None, has_complex=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize):
-    """Does the step of :class:`AdamW` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`AdamW` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach, capturable, differentiable, fused, grad_scale, found_inf,
          has_complex, True, amsgrad=amsgrad, beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay, eps=eps, maximize=maximize)

@@ -1,4 +1,4 @@
-"""ASGD: descent with a running mean of the parameters beside them."""
+"""ASGD, gradient descent that also computes the mean of the parameters over the steps."""
 from __future__ import annotations
 
 import gradus
@@ -10,19 +10,21 @@ __all__ = ["ASGD", "asgd"]
 
 
 class ASGD(GroupStep):
-    """``p = (1 - lambd * eta) * p - eta * grad``, where ``eta = lr / (1 + lambd * lr * t) ** alpha``; after ``t0`` steps ``state["ax"]`` is the mean of p.
+    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992): ``p = (1 - lambd * eta) * p - eta * grad``.
+
+    The step size is ``eta = lr / (1 + lambd * lr * t) ** alpha``. From step ``t0`` on, ``state["ax"]`` is the mean of p over the steps.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
-        lambd (float): how fast the parameters decay.
-        alpha (float): how fast the rate falls.
-        t0 (float): the step from which on the mean is taken.
-        weight_decay (float): this times the parameter is added to its gradient.
-        foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): maximizes the objective.
-        differentiable (bool): records the step, so that gradients flow through it.
-        capturable (bool): accepted, of no effect.
+        lambd (float): the weight decay: each step multiplies the parameter by ``1 - lambd * eta``.
+        alpha (float): the exponent with which the step size decreases.
+        t0 (float): the step at which averaging starts.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        foreach (bool, optional): accepted, without effect.
+        maximize (bool): maximizes the objective instead of minimizing it.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
+        capturable (bool): accepted, without effect.
 
     Raises ValueError for values out of range.
 
@@ -52,10 +54,12 @@ class ASGD(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"], group["maximize"]
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         return group["lambd"], state["eta"].item(), state["mu"].item()
 
     def _after_recorded(self, group, state, step):
@@ -66,7 +70,7 @@ class ASGD(GroupStep):
 
 def asgd(params, grads, axs, mus, etas, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *,
          lambd, lr, t0, alpha, weight_decay):
-    """Does the step of :class:`ASGD` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`ASGD` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"ax": axs, "eta": etas, "mu": mus, "step": state_steps}
     group = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize}
     step_of_lists(ASGD, params, grads, lists, group, differentiable=differentiable)

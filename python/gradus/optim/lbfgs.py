@@ -1,6 +1,6 @@
-"""L-BFGS: steps along an approximation of Newton's direction, from the last changes of gradients and parameters.
+"""L-BFGS, a quasi-Newton method that approximates the inverse Hessian from the last changes of gradients and parameters.
 
-All parameters are one vector here. A step takes its numbers out of tensors in few places: each needs a decision in Python.
+All parameters are treated as one vector. Numbers stay in tensors, and are read from them only where Python needs a number for a decision.
 """
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gradus.optim.optimizer import Optimizer
 
 __all__ = ["LBFGS"]
 
-_SUFFICIENT_DECREASE, _CURVATURE = 1e-4, 0.9  # The constants of the strong Wolfe conditions.
+_SUFFICIENT_DECREASE, _CURVATURE = 1e-4, 0.9  # the constants c1 and c2 of the strong Wolfe conditions (Nocedal and Wright, 2006)
 
 
 class _Point:
-    """The loss along the line: its value, gradient and slope at a step t."""
+    """A point on the search line: the step length t, and the loss, its gradient and its slope (derivative by t) there."""
 
     __slots__ = ("grad", "loss", "slope", "t")
 
@@ -25,7 +25,11 @@ class _Point:
 
 
 def _minimum_of_cubic(a, b, bounds=None):
-    """Returns the minimum of the cubic through two points with their slopes, inside of the bounds; their middle if it has no minimum."""
+    """Returns the step length at the minimum of the cubic that interpolates the losses and slopes at points `a` and `b`, clamped to `bounds`.
+
+    bounds: (least, greatest). When None, the bounds are the step lengths of `a` and `b`. Returns the middle of the interval if the cubic has no
+    minimum.
+    """
     least, greatest = bounds or sorted((a.t, b.t))
     if b.t < a.t:
         a, b = b, a
@@ -40,7 +44,10 @@ def _minimum_of_cubic(a, b, bounds=None):
 
 
 def _bracket(evaluate, start, t, most):
-    """Increases the step until it satisfies the Wolfe conditions, or until an interval contains a step that does. Returns the ends, and how many steps were tried."""
+    """Increases the step length until a point satisfies the Wolfe conditions, or until an interval contains such a point.
+
+    Returns ([point], tries), or ([first end, second end], tries) for an interval. most: the largest number of tries.
+    """
     previous, point = start, evaluate(t)
     for taken in range(most):
         if point.loss > start.loss + _SUFFICIENT_DECREASE * point.t * start.slope or (taken > 1 and point.loss >= previous.loss):
@@ -55,7 +62,13 @@ def _bracket(evaluate, start, t, most):
 
 
 def _away_from_ends(t, points, stuck):
-    """Returns a step inside of the bracket: one near an end is accepted once, and then moved by a tenth of the bracket. Returns it, and whether it is near."""
+    """Keeps the trial step length `t` away from the ends of the bracket, as otherwise the bracket may shrink only slowly.
+
+    Returns (t, True if t is near an end but accepted).
+
+    The first time that t is within a tenth of the bracket's length from an end, t is accepted. If that happens again (`stuck`), or t is outside the
+    bracket, t is moved to a tenth of the bracket's length from the nearer end.
+    """
     least, greatest = sorted(point.t for point in points)
     margin = 0.1 * (greatest - least)
     if min(greatest - t, t - least) >= margin:
@@ -66,10 +79,14 @@ def _away_from_ends(t, points, stuck):
 
 
 def _strong_wolfe(evaluate, start, t, longest, most, tolerance_change=1e-9):
-    """Returns a point that fulfils the strong Wolfe conditions, or the best found; and how often the loss was computed."""
+    """Returns (point, evaluations): a point that satisfies the strong Wolfe conditions, or the best found, and the number of loss evaluations.
+
+    evaluate(t) returns the _Point at step length t. start: the point at t = 0. longest: the largest absolute element of the direction. most: the
+    largest number of tries.
+    """
     points, taken = _bracket(evaluate, start, t, most)
     evaluations, stuck, done = taken + 1, False, len(points) == 1
-    points.sort(key=lambda point: point.loss)  # The better point comes first.
+    points.sort(key=lambda point: point.loss)  # points[0] is the point with the smaller loss
     while not done and taken < most and abs(points[1].t - points[0].t) * longest >= tolerance_change:
         t, stuck = _away_from_ends(_minimum_of_cubic(*points), points, stuck)
         point = evaluate(t)
@@ -87,19 +104,19 @@ def _strong_wolfe(evaluate, start, t, longest, most, tolerance_change=1e-9):
 
 
 class LBFGS(Optimizer):
-    """L-BFGS, for one group of parameters on one device. A step computes the loss several times, by the closure it is given.
+    """L-BFGS (Nocedal, 1980) for one parameter group on one device. A step calls its closure several times to compute the loss.
 
     Args:
         params: tensors or ``(name, tensor)`` pairs.
-        lr (float or Tensor): the first step along each direction.
-        max_iter (int): how many directions a step takes.
-        max_eval (int, optional): how often it computes the loss; ``max_iter * 5 // 4`` unless given.
-        tolerance_grad (float): a step ends where no element of the gradient is larger.
-        tolerance_change (float): it ends where loss or parameters change less.
-        history_size (int): how many changes are kept.
-        line_search_fn (str, optional): ``"strong_wolfe"`` looks for a step that fulfils these conditions.
+        lr (float or Tensor): the first step length tried along each direction.
+        max_iter (int): the largest number of directions per step.
+        max_eval (int, optional): the largest number of loss evaluations per step; ``max_iter * 5 // 4`` when None.
+        tolerance_grad (float): the step ends if no element of the gradient has a larger absolute value.
+        tolerance_change (float): the step ends if the loss or all parameters change by less.
+        history_size (int): the number of changes from which the inverse Hessian is approximated.
+        line_search_fn (str, optional): ``"strong_wolfe"`` searches a step length that satisfies the strong Wolfe conditions.
 
-    Raises ValueError for a rate below 0 and for several groups; RuntimeError for another line search.
+    Raises ValueError for a negative learning rate and for several groups, RuntimeError for another line_search_fn.
 
     >>> import gradus
     >>> w = gradus.tensor([3.0, 1.0], requires_grad=True)
@@ -132,17 +149,19 @@ class LBFGS(Optimizer):
         return self.param_groups[0]["params"]
 
     def _gradient(self):
-        """Returns the gradients of all parameters as one vector; complex ones as pairs."""
+        """Returns the gradients of all parameters as one vector, with complex numbers as pairs of real numbers."""
         grads = [gradus.zeros_like(param) if param.grad is None else param.grad for param in self._params]
         return gradus.cat([(gradus.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad).reshape(-1) for grad in grads])
 
     def _move(self, t, direction):
+        """Adds t * direction to the parameters."""
         params = [gradus.view_as_real(param) if param.is_complex() else param for param in self._params]
         for param, change in zip(params, direction.split([param.numel() for param in params])):
             param.add_(change.view_as(param), alpha=t)
 
     def _evaluator(self, closure, direction):
-        """Returns a function of a step along the direction, which gives the point there and leaves the parameters as they are."""
+        """Returns a function that moves the parameters by t along `direction`, computes the loss, its gradient and its slope there as a _Point, and
+        restores the parameters."""
         origin = [param.clone() for param in self._params]
 
         def evaluate(t):
@@ -156,7 +175,7 @@ class LBFGS(Optimizer):
 
     @staticmethod
     def _direction(state, grad, history_size):
-        """Returns the quasi-Newton direction from the last changes of parameters and gradient (two-loop recursion). The newest changes are added to the state."""
+        """Returns the quasi-Newton direction by the two-loop recursion of L-BFGS. First adds the latest changes to the history in `state`."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return grad.neg()
@@ -181,15 +200,16 @@ class LBFGS(Optimizer):
         return direction
 
     def step(self, closure):
-        """Change the parameters several times, and return the loss before.
+        """Updates the parameters several times and returns the loss before the first update.
 
         Args:
-            closure (callable): computes the loss, with its gradients, and returns it.
+            closure (callable): computes the loss and its gradients, and returns the loss.
         """
         with gradus.no_grad():
             return self._step(gradus.enable_grad()(closure))
 
     def _step(self, closure):
+        """Does the work of step(), which calls it with autograd disabled. Returns the loss before the first update, as `closure` returned it."""
         group, state = self.param_groups[0], self.state[self._params[0]]
         search = group["line_search_fn"]
         state.setdefault("func_evals", 0)

@@ -1,4 +1,4 @@
-"""NAdam: Adam with Nesterov's momentum."""
+"""NAdam, Adam with Nesterov momentum."""
 from __future__ import annotations
 
 import gradus
@@ -10,23 +10,23 @@ __all__ = ["NAdam", "nadam"]
 
 
 class NAdam(GroupStep):
-    """Adam whose step goes along the next running mean, as far as it is known.
+    """NAdam (Dozat, 2016): Adam whose step anticipates the next running mean of the gradient.
 
-    With ``mu(t) = beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay))`` and M the product of ``mu(1)`` to ``mu(t)``, the place of Adam's
-    mean is taken by ``(1 - mu(t)) / (1 - M) * grad + mu(t + 1) / (1 - M * mu(t + 1)) * m``.
+    With ``mu(t) = beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay))`` and M the product of ``mu(1)`` to ``mu(t)``, step t replaces Adam's
+    bias-corrected mean by ``(1 - mu(t)) / (1 - M) * grad + mu(t + 1) / (1 - M * mu(t + 1)) * m``, where ``m`` is the running mean of the gradient.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
         betas (tuple of float): ``(beta1, beta2)``.
         eps (float): added to the divisor.
-        weight_decay (float): this times the parameter is added to its gradient.
-        momentum_decay (float): see above.
-        decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
-        foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): maximizes the objective.
-        capturable (bool): accepted, of no effect.
-        differentiable (bool): records the step, so that gradients flow through it.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        momentum_decay (float): the speed with which ``mu(t)`` approaches ``beta1``.
+        decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` and leaves the gradient unchanged.
+        foreach (bool, optional): accepted, without effect.
+        maximize (bool): maximizes the objective instead of minimizing it.
+        capturable (bool): accepted, without effect.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
 
     Raises ValueError for values out of range.
 
@@ -60,11 +60,13 @@ class NAdam(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["momentum_decay"], group["maximize"],
                 group["decoupled_weight_decay"])
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         beta1, beta2 = group["betas"]
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         return beta1, beta2, group["eps"], 1 - beta2**step, mu, mu_next, state["mu_product"].mul_(mu).item()
@@ -72,7 +74,7 @@ class NAdam(GroupStep):
 
 def nadam(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None, capturable=False,
           differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, momentum_decay, eps):
-    """Does the step of :class:`NAdam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`NAdam` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

@@ -1,6 +1,6 @@
-"""Optimizer: parameter groups, state and hooks, whatever the rule of the step is.
+"""Optimizer, the base class of all optimizers, with parameter groups, state and hooks.
 
-A subclass gives defaults to ``__init__`` and writes ``step``. Its state lies in ``self.state[parameter]``, a dictionary.
+A subclass passes default options to ``__init__`` and defines ``step``. The state of a parameter is the dictionary ``self.state[parameter]``.
 """
 import contextlib
 import functools
@@ -19,7 +19,7 @@ _global_post_hooks = OrderedDict()
 
 
 class _RequiredParameter:
-    """The default of an option that every parameter group has to give."""
+    """The class of `required`, which stands in `defaults` for an option without default value. Every parameter group must set such an option."""
 
     def __repr__(self):
         return "<required parameter>"
@@ -29,16 +29,17 @@ required = _RequiredParameter()
 
 
 def register_optimizer_step_pre_hook(hook):
-    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer; returns a handle that removes it."""
+    """Registers ``hook(optimizer, args, kwargs)``, called before every step of every optimizer. Returns a handle whose remove() removes the hook."""
     return _register(_global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook):
-    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer; returns a handle that removes it."""
+    """Registers ``hook(optimizer, args, kwargs)``, called after every step of every optimizer. Returns a handle whose remove() removes the hook."""
     return _register(_global_post_hooks, hook)
 
 
 def _register(hooks, hook, prepend=False):
+    """Adds `hook` to the dictionary `hooks`, as the first one if `prepend` is true. Returns a handle whose remove() removes the hook."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if prepend:
@@ -47,6 +48,7 @@ def _register(hooks, hook, prepend=False):
 
 
 def _type_name(value):
+    """Returns the type of a value as PyTorch prints it in error texts."""
     if isinstance(value, gradus.Tensor):
         return value.type()
     kind = type(value)
@@ -54,7 +56,8 @@ def _type_name(value):
 
 
 def _with_hooks(step):
-    """Returns the step of a class with its hooks. If the step of a subclass calls it, the hooks do not run again."""
+    """Returns the method `step` extended by calls of the step hooks. If the step of a subclass calls this one, the hooks are not called a second
+    time."""
 
     @functools.wraps(step)
     def hooked_step(self, *args, **kwargs):
@@ -81,12 +84,12 @@ class Optimizer:
     """Base class of all optimizers.
 
     Args:
-        params: an iterable of tensors, of ``(name, tensor)`` pairs, or of dictionaries that each give a group under ``"params"``
-            together with options for it. The order has to be the same in every run.
-        defaults (dict): the options of groups that do not give their own.
+        params: an iterable of tensors, of ``(name, tensor)`` pairs, or of dictionaries. Each dictionary is a parameter group, with tensors or pairs
+            under ``"params"`` and options for them. The order of the tensors must be the same in every run, because ``state_dict`` numbers them.
+        defaults (dict): the options of groups that do not set them.
 
-    Raises TypeError for a single tensor, a set, or what is no tensor; ValueError for no parameters at all, for a tensor that is not
-    a leaf, and for one that is in two groups.
+    Raises TypeError if `params` is a single tensor or a set, or contains something that is not a tensor; ValueError if there are no parameters, if a
+    tensor is not a leaf, or if a tensor is in two groups.
 
     >>> import gradus
     >>> class Descent(gradus.optim.Optimizer):
@@ -123,6 +126,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def _make_hooks(self):
+        """Creates the dictionaries of hooks that do not exist yet."""
         for name in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
             self.__dict__.setdefault(f"_optimizer_{name}_hooks", OrderedDict())
 
@@ -139,31 +143,35 @@ class Optimizer:
         return f"{type(self).__name__} ({''.join(groups)})"
 
     def register_step_pre_hook(self, hook):
-        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``. Returns a handle."""
+        """Registers ``hook(optimizer, args, kwargs)``, called before each step; it may return new ``(args, kwargs)``. Returns a handle whose remove()
+        removes the hook."""
         return _register(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook):
-        """Call ``hook(optimizer, args, kwargs)`` after each step. Returns a handle."""
+        """Registers ``hook(optimizer, args, kwargs)``, called after each step. Returns a handle whose remove() removes the hook."""
         return _register(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook, prepend=False):
-        """Call ``hook(optimizer)`` before ``state_dict``; ``prepend`` puts it before the others. Returns a handle."""
+        """Registers ``hook(optimizer)``, called before ``state_dict``; with ``prepend`` before other hooks. Returns a handle whose remove() removes
+        the hook."""
         return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook, prepend=False):
-        """Call ``hook(optimizer, state_dict)`` after ``state_dict``; it may return another one. Returns a handle."""
+        """Registers ``hook(optimizer, state_dict)``, called after ``state_dict``; it may return a new dictionary. Returns a handle whose remove()
+        removes the hook."""
         return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook, prepend=False):
-        """Call ``hook(optimizer, state_dict)`` before ``load_state_dict``; it may return another one. Returns a handle."""
+        """Registers ``hook(optimizer, state_dict)``, called before ``load_state_dict``; it may return a new dictionary. Returns a handle whose
+        remove() removes the hook."""
         return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook, prepend=False):
-        """Call ``hook(optimizer)`` after ``load_state_dict``. Returns a handle."""
+        """Registers ``hook(optimizer)``, called after ``load_state_dict``. Returns a handle whose remove() removes the hook."""
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     def state_dict(self):
-        """Returns the state and the groups as dictionaries and lists, with numbers in place of parameters; PyTorch's optimizers load it.
+        """Returns the state and the groups as dictionaries and lists in which numbers replace parameters. PyTorch's optimizers can load it.
 
         >>> import gradus
         >>> w = gradus.ones(1, requires_grad=True)
@@ -189,11 +197,10 @@ class Optimizer:
         return state_dict
 
     def load_state_dict(self, state_dict):
-        """Take over what ``state_dict`` gave, from this optimizer's like or from PyTorch's.
+        """Restores a state that ``state_dict`` of this class or of PyTorch's optimizer returned.
 
-        Tensors of the state are brought to the dtype and device of their parameter, ``"step"`` excepted, and shared where that
-        changes nothing.
-        Raises ValueError if the groups do not have the same lengths; then nothing has changed.
+        Tensors of the state, except ``"step"``, are converted to the dtype and device of their parameter; if that changes nothing, the optimizer and
+        ``state_dict`` share them. Raises ValueError if the groups have different lengths; nothing is changed then.
         """
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
@@ -219,7 +226,7 @@ class Optimizer:
             hook(self)
 
     def zero_grad(self, set_to_none=True):
-        """Set the gradients to None, or, with ``set_to_none=False``, to zero where there is one."""
+        """Sets the gradients to None, or with ``set_to_none=False`` to zero."""
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
@@ -232,16 +239,16 @@ class Optimizer:
                     param.grad.zero_()
 
     def step(self, closure=None):
-        """Change the parameters once. ``closure`` computes the loss again, with its gradients, and returns it; so does ``step``."""
+        """Updates the parameters. ``closure`` recomputes the loss and its gradients and returns the loss, which ``step`` then returns."""
         raise NotImplementedError
 
     def add_param_group(self, param_group):
-        """Add a group, for instance layers that are no longer frozen.
+        """Adds a parameter group, e.g. layers that are no longer frozen.
 
         Args:
             param_group (dict): tensors or ``(name, tensor)`` pairs under ``"params"``, and options for them.
 
-        Raises as the constructor does; then nothing has been added.
+        Raises the errors of the constructor; nothing is added then.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -274,12 +281,12 @@ class Optimizer:
 
 @contextlib.contextmanager
 def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_optim_state):
-    """Inside, an optimizer steps other parameters with another state; afterwards it has its own again, and the groups their options.
+    """Returns a context manager in which the optimizer steps other parameters with another state. Both are restored at the end.
 
     Args:
-        optimizer (Optimizer): has its state already.
-        swapin_parameters (dict): the tensors, in the order of the optimizer's parameters.
-        swapin_optim_state (dict): what ``state_dict`` gives; its tensors are changed in place, and new ones are not kept.
+        optimizer (Optimizer): an optimizer with a state.
+        swapin_parameters (dict): the other tensors, in the order of the optimizer's parameters.
+        swapin_optim_state (dict): a result of ``state_dict``. Its tensors are changed in place; tensors that a step adds to the state are discarded.
 
     >>> import gradus
     >>> w, other = gradus.ones(1, requires_grad=True), gradus.zeros(1, requires_grad=True)
@@ -308,7 +315,7 @@ def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_opti
 
 
 def _params_and_names(params):
-    """Returns the tensors and the names of a group, as lists; either each has a name or none has."""
+    """Returns the tensors and the names of a group as two lists. Raises ValueError if only some tensors have a name, TypeError for a set."""
     if isinstance(params, gradus.Tensor):
         return [params], []
     if isinstance(params, set):
@@ -322,7 +329,10 @@ def _params_and_names(params):
 
 
 def _cast_state(param, value, key=None):
-    """Returns a copy of the containers of a parameter's state, with tensors cast to the parameter's dtype and device."""
+    """Returns a copy of the containers in a parameter's state, with tensors converted to the parameter's dtype and device.
+
+    key: the name of `value` in the state. The step count is converted to float32 instead.
+    """
     if isinstance(value, gradus.Tensor):
         if key == "step":
             return value if value.dtype == gradus.float32 else value.to(dtype=gradus.float32)

@@ -1,4 +1,4 @@
-"""RAdam: Adam that divides by the root of the mean square only from the step on in which its variance is known well enough."""
+"""RAdam, Adam with a correction for the large variance of its divisor in the first steps."""
 from __future__ import annotations
 
 import gradus
@@ -9,22 +9,22 @@ __all__ = ["RAdam", "radam"]
 
 
 class RAdam(GroupStep):
-    """Adam whose division by the root of the mean square is scaled by how sure that is, and left out in the first steps.
+    """RAdam (Liu et al., 2020): Adam whose divisor, the root of the mean square, is corrected for its variance and omitted in the first steps.
 
-    With ``rho_inf = 2 / (1 - beta2) - 1`` and ``rho = rho_inf - 2 * t * beta2 ** t / (1 - beta2 ** t)``, step t divides from rho = 5 on,
-    times ``sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))``.
+    With ``rho_inf = 2 / (1 - beta2) - 1`` and ``rho = rho_inf - 2 * t * beta2 ** t / (1 - beta2 ** t)``, step t uses the divisor only if rho > 5, and
+    then multiplies the step by ``sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))``.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
         betas (tuple of float): ``(beta1, beta2)``.
         eps (float): added to the divisor.
-        weight_decay (float): this times the parameter is added to its gradient.
-        decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
-        foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): maximizes the objective.
-        capturable (bool): accepted, of no effect.
-        differentiable (bool): records the step, so that gradients flow through it.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` and leaves the gradient unchanged.
+        foreach (bool, optional): accepted, without effect.
+        maximize (bool): maximizes the objective instead of minimizing it.
+        capturable (bool): accepted, without effect.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
 
     Raises ValueError for values out of range.
 
@@ -53,10 +53,12 @@ class RAdam(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"], group["decoupled_weight_decay"])
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         beta1, beta2 = group["betas"]
         correction, rho_inf = 1 - beta2**step, 2 / (1 - beta2) - 1
         rho = rho_inf - 2 * step * beta2**step / correction
@@ -66,7 +68,7 @@ class RAdam(GroupStep):
 
 def radam(params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None, differentiable=False, capturable=False,
           has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, eps):
-    """Does the step of :class:`RAdam` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`RAdam` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "step": state_steps}
     group = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
              "decoupled_weight_decay": decoupled_weight_decay}

@@ -1,4 +1,4 @@
-"""RMSprop: the gradient divided by the root of the running mean of its square."""
+"""RMSprop, an optimizer that divides the gradient by the root of the running mean of its square."""
 from __future__ import annotations
 
 import gradus
@@ -9,20 +9,20 @@ __all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(GroupStep):
-    """``p -= lr * grad / (sqrt(v) + eps)`` with ``v = alpha * v + (1 - alpha) * grad ** 2``.
+    """RMSprop (Tieleman and Hinton, 2012): ``p -= lr * grad / (sqrt(v) + eps)``, where ``v = alpha * v + (1 - alpha) * grad ** 2``.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
-        alpha (float): how much of ``v`` stays.
+        alpha (float): the decay factor of ``v``.
         eps (float): added to the divisor.
-        weight_decay (float): this times the parameter is added to its gradient.
-        momentum (float): the step goes along ``b = momentum * b + grad / (sqrt(v) + eps)``.
-        centered (bool): the square of the running mean of the gradient is taken from ``v``.
-        capturable (bool): accepted, of no effect.
-        differentiable (bool): records the step, so that gradients flow through it.
-        foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): maximizes the objective.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        momentum (float): if positive, ``p -= lr * b`` with ``b = momentum * b + grad / (sqrt(v) + eps)``.
+        centered (bool): subtracts the square of the running mean of the gradient from ``v`` (Graves, 2013).
+        capturable (bool): accepted, without effect.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
+        foreach (bool, optional): accepted, without effect.
+        maximize (bool): maximizes the objective instead of minimizing it.
 
     Raises ValueError for values out of range.
 
@@ -50,16 +50,18 @@ class RMSprop(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return group["lr"], group["alpha"], group["eps"], group["weight_decay"], group["momentum"], group["maximize"]
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         return group["alpha"], group["eps"], group["momentum"]
 
 
 def rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, foreach=None, maximize=False, differentiable=False,
             capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum, centered):
-    """Does the step of :class:`RMSprop` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`RMSprop` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"square_avg": square_avgs, "momentum_buffer": momentum_buffer_list if momentum > 0 else [], "grad_avg": grad_avgs if centered else [],
              "step": state_steps}
     group = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered, "maximize": maximize}

@@ -1,4 +1,4 @@
-"""Rprop: steps of their own size for each element, by the signs of its gradients alone."""
+"""Rprop, an optimizer with a step size for each element, adapted from the signs of successive gradients."""
 from __future__ import annotations
 
 import gradus
@@ -10,17 +10,19 @@ __all__ = ["Rprop", "rprop"]
 
 
 class Rprop(GroupStep):
-    """``p -= sign(grad) * size``: where a gradient keeps its sign the size grows, where it changes it shrinks and the step is left out.
+    """Rprop (Riedmiller and Braun, 1993): ``p -= sign(grad) * size``, with a size for each element.
+
+    The size grows while the gradient's sign stays the same. If the sign changes, the size shrinks and the element is not changed in this step.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
-        lr (float or Tensor): the first size.
-        etas (tuple of float): what sizes are multiplied by when they shrink and grow.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
+        lr (float or Tensor): the initial size.
+        etas (tuple of float): the factors by which a size shrinks and grows.
         step_sizes (tuple of float): the least and the greatest size.
-        capturable (bool): accepted, of no effect.
-        differentiable (bool): records the step, so that gradients flow through it.
-        foreach (bool, optional): accepted; every step is one call of C.
-        maximize (bool): maximizes the objective.
+        capturable (bool): accepted, without effect.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
+        foreach (bool, optional): accepted, without effect.
+        maximize (bool): maximizes the objective instead of minimizing it.
 
     Raises ValueError for values out of range.
 
@@ -51,16 +53,18 @@ class Rprop(GroupStep):
 
     @staticmethod
     def _numbers(group):
+        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
         return *group["etas"], *group["step_sizes"], group["maximize"]
 
     @staticmethod
     def _recorded_numbers(group, state, step):
+        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
         return *group["etas"], *group["step_sizes"]
 
 
 def rprop(params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False, differentiable=False, has_complex=False, *,
           step_size_min, step_size_max, etaminus, etaplus):
-    """Does the step of :class:`Rprop` for lists of parameters, gradients and states, which are changed in place."""
+    """Does the step of :class:`Rprop` for lists of parameters, gradients and states. Parameters and states are updated in place."""
     lists = {"prev": prevs, "step_size": step_sizes, "step": state_steps}
     group = {"etas": (etaminus, etaplus), "step_sizes": (step_size_min, step_size_max), "maximize": maximize}
     step_of_lists(Rprop, params, grads, lists, group, differentiable=differentiable)

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent: one call of C per group and step."""
+"""Stochastic gradient descent, one call of an operator per group and step."""
 from __future__ import annotations
 
 import gradus
@@ -10,20 +10,20 @@ __all__ = ["SGD", "sgd"]
 
 
 class SGD(StepByGroup):
-    """Stochastic gradient descent, with momentum if asked for: ``p -= lr * b`` where ``b = momentum * b + (1 - dampening) * grad``.
+    """Stochastic gradient descent, optionally with momentum: ``p -= lr * b``, where ``b = momentum * b + (1 - dampening) * grad``.
 
     The first ``b`` is the gradient itself.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
-        momentum (float): how much of ``b`` stays; 0 keeps none.
-        dampening (float): how much of the gradient is left out of ``b``.
-        weight_decay (float): this times the parameter is added to its gradient.
-        nesterov (bool): goes along ``grad + momentum * b`` instead of ``b``.
-        maximize (bool): maximizes the objective.
-        foreach, fused (bool, optional): accepted; every step is one fused call here.
-        differentiable (bool): records the step, so that gradients flow through it.
+        momentum (float): the decay factor of ``b``; with 0 no ``b`` is stored and the step is ``p -= lr * grad``.
+        dampening (float): the gradient is multiplied by ``1 - dampening`` when it is added to ``b``.
+        weight_decay (float): adds ``weight_decay * p`` to the gradient.
+        nesterov (bool): steps along ``grad + momentum * b`` instead of ``b`` (Sutskever et al., 2013).
+        maximize (bool): maximizes the objective instead of minimizing it.
+        foreach, fused (bool, optional): accepted, without effect, because every step is one fused call.
+        differentiable (bool): records the step for autograd, so that gradients flow through it.
 
     Raises ValueError for values out of range.
 
@@ -72,7 +72,7 @@ class SGD(StepByGroup):
             states[i]["momentum_buffer"] = buffers[i]
 
     def _record(self, params, grads, group):
-        """Does the step by the operator ``_recorded_step``, which is recorded if the caller records gradients."""
+        """Does the step for differentiable=True, by the operator ``_recorded_step``, through which gradients can flow."""
         momentum = group["momentum"]
         numbers = number(momentum), number(group["dampening"]), group["nesterov"]
         for param, grad in zip(params, grads):
@@ -82,7 +82,7 @@ class SGD(StepByGroup):
 
 
 def _step_with_buffers(params, grads, buffers, options):
-    """Does a step with momentum. Creates buffers that are None, and returns their indices."""
+    """Does a step with momentum. Replaces buffers that are None by new tensors in the list `buffers`, and returns their indices."""
     fresh = [i for i, buffer in enumerate(buffers) if buffer is None]
     if not fresh:
         _sgd_step(params, grads, buffers, *options, False)
@@ -98,7 +98,10 @@ def _step_with_buffers(params, grads, buffers, options):
 
 def sgd(params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None, found_inf=None, *,
         weight_decay, momentum, lr, dampening, nesterov, maximize):
-    """Does the step of :class:`SGD` for lists of parameters, gradients and momentum buffers, which are changed in place; a buffer that is None is put there."""
+    """Does the step of :class:`SGD` for lists of parameters, gradients and momentum buffers.
+
+    Parameters and buffers are updated in place. A buffer that is None is replaced in the list by a new tensor.
+    """
     if not begin_of_lists(d_p_list, fused, grad_scale, found_inf) or not params:
         return
     options = (number(lr), number(momentum), number(dampening), number(weight_decay), nesterov, maximize)

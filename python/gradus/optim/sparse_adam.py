@@ -1,4 +1,4 @@
-"""SparseAdam, whose gradients come with the sparse layout."""
+"""SparseAdam, an optimizer for sparse gradients."""
 from __future__ import annotations
 
 import gradus
@@ -9,16 +9,16 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients, which change the state only where they have elements. Gradients are dense so far, and a step refuses them, as in PyTorch.
+    """Adam for sparse gradients. Gradients are always dense here, and a step raises an error for dense gradients, as in PyTorch.
 
     Args:
-        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
         lr (float or Tensor): the learning rate.
         betas (tuple of float): ``(beta1, beta2)``.
         eps (float): added to the divisor.
-        maximize (bool): maximizes the objective.
+        maximize (bool): maximizes the objective instead of minimizing it.
 
-    Raises ValueError for values out of range and for complex parameters; RuntimeError in a step with dense gradients.
+    Raises ValueError for values out of range and for complex parameters; ``step`` raises RuntimeError for dense gradients.
 
     >>> import gradus
     >>> optimizer = gradus.optim.SparseAdam([gradus.ones(2, requires_grad=True)])
@@ -41,7 +41,8 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Complex params at indices {complex_params}: SparseAdam does not support complex parameters")
 
     def step(self, closure=None):
-        """Refuse dense gradients; without any gradient, return the closure's loss."""
+        """Returns the closure's loss. Raises RuntimeError if a parameter has a gradient, because Gradus has only dense gradients and SparseAdam, as
+        in PyTorch, accepts only sparse ones."""
         loss = loss_of(closure)
         if any(param.grad is not None for group in self.param_groups for param in group["params"]):
             raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")

@@ -1,4 +1,4 @@
-"""Averages of weights over the steps of a training: stochastic weight averaging (SWA) and exponential moving averages (EMA)."""
+"""Averages of weights over training steps: stochastic weight averaging (SWA, Izmailov et al., 2018) and exponential moving averages (EMA)."""
 from __future__ import annotations
 
 import itertools
@@ -15,12 +15,13 @@ __all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "
 
 
 def _check_decay(decay):
+    """Raises ValueError unless `decay` is in [0, 1]."""
     if not 0.0 <= decay <= 1.0:
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
 def get_ema_avg_fn(decay=0.999):
-    """Returns an ``avg_fn`` of :class:`AveragedModel`: ``decay * averaged + (1 - decay) * current``."""
+    """Returns an ``avg_fn`` for :class:`AveragedModel` that computes ``decay * averaged + (1 - decay) * current``."""
     _check_decay(decay)
 
     @gradus.no_grad()
@@ -31,7 +32,7 @@ def get_ema_avg_fn(decay=0.999):
 
 
 def get_swa_avg_fn():
-    """Returns an ``avg_fn`` of :class:`AveragedModel`: the mean of all models so far."""
+    """Returns an ``avg_fn`` for :class:`AveragedModel` that computes the mean over all calls of update_parameters so far."""
 
     @gradus.no_grad()
     def swa_update(averaged_param, current_param, num_averaged):
@@ -41,11 +42,13 @@ def get_swa_avg_fn():
 
 
 def _is_inexact(tensor):
+    """Returns True if the tensor is floating-point or complex, so that averages of it can be computed in place."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 
 def get_ema_multi_avg_fn(decay=0.999):
-    """Returns a ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_ema_avg_fn`, for lists of tensors in place."""
+    """Returns a ``multi_avg_fn`` for :class:`AveragedModel` that updates a list of averages in place to ``decay * averaged + (1 - decay) *
+    current``."""
     _check_decay(decay)
 
     @gradus.no_grad()
@@ -60,7 +63,8 @@ def get_ema_multi_avg_fn(decay=0.999):
 
 
 def get_swa_multi_avg_fn():
-    """Returns a ``multi_avg_fn`` of :class:`AveragedModel`: as :func:`get_swa_avg_fn`, for lists of tensors in place."""
+    """Returns a ``multi_avg_fn`` for :class:`AveragedModel` that updates a list of averages in place: each is the mean over all calls of
+    update_parameters so far."""
 
     @gradus.no_grad()
     def swa_update(averaged_param_list, current_param_list, num_averaged):
@@ -74,14 +78,14 @@ def get_swa_multi_avg_fn():
 
 
 class AveragedModel(Module):
-    """A copy of a model, under ``module``, whose parameters are averages of the model's.
+    """A copy of a model, in the attribute ``module``, whose parameters are averages of the model's parameters over time.
 
     Args:
         model (Module): the model, which is copied.
-        device (device, optional): where the copy is.
-        avg_fn (callable, optional): gives an average from ``(averaged, current, num_averaged)``; the mean of all models unless given.
-        multi_avg_fn (callable, optional): does that for lists of tensors in place.
-        use_buffers (bool): averages buffers, too; otherwise they are copied.
+        device (device, optional): the device of the copy.
+        avg_fn (callable, optional): returns the new average for ``(averaged, current, num_averaged)``. The default is the mean over all updates.
+        multi_avg_fn (callable, optional): updates a list of averages in place, instead of avg_fn.
+        use_buffers (bool): True if buffers are averaged too, False if the model's buffers are copied.
 
     >>> model = gradus.nn.Linear(1, 1)
     >>> averaged = AveragedModel(model)
@@ -103,11 +107,11 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args, **kwargs):
-        """Computes the result of the averaged model."""
+        """Returns the result of the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model):
-        """Take the model's parameters into the averages; the first ones are copied."""
+        """Updates the averages with the current parameters of `model`. The first call copies the parameters."""
         averaged, current = self._averaged_of(self.module), self._averaged_of(model)
         current = [tensor.to(average.device) for tensor, average in zip(current, averaged)]
         count = self.n_averaged.item()
@@ -125,18 +129,19 @@ class AveragedModel(Module):
         self.n_averaged += 1
 
     def _averaged_of(self, module):
+        """Returns the detached parameters of `module`, and its buffers if they are averaged too."""
         tensors = itertools.chain(module.parameters(), module.buffers()) if self.use_buffers else module.parameters()
         return [tensor.detach() for tensor in tensors]
 
 
 @gradus.no_grad()
 def update_bn(loader, model, device=None):
-    """Compute the running statistics of all batch norms of a model anew, by one pass over the data.
+    """Recomputes the running statistics of all batch norms of a model by one pass over the data.
 
     Args:
-        loader (iterable): batches: tensors, or lists or tuples whose first element is the model's input.
+        loader (iterable): batches, which are tensors, or lists or tuples whose first element is the model's input.
         model (Module): the model.
-        device (device, optional): where the inputs are brought.
+        device (device, optional): the device to which inputs are moved; None leaves them where they are.
     """
     momenta = {}
     for module in model.modules():
@@ -158,16 +163,16 @@ def update_bn(loader, model, device=None):
 
 
 class SWALR(LRScheduler):
-    """Brings the learning rates to ``swa_lr`` in some epochs, and leaves them there.
+    """Moves the learning rates to ``swa_lr`` in anneal_epochs epochs, and leaves them there.
 
     Args:
-        optimizer (Optimizer): whose rates change.
-        swa_lr (float or list): the last rate, one for all groups or one for each.
-        anneal_epochs (int): how many epochs it takes.
+        optimizer (Optimizer): the optimizer whose learning rates are set.
+        swa_lr (float or list): the final learning rate, for all groups or for each.
+        anneal_epochs (int): the number of epochs until the final rate is reached.
         anneal_strategy (str): ``"cos"`` or ``"linear"``.
-        last_epoch (int): the epoch to go on from; -1 begins.
+        last_epoch (int): the last epoch when resuming, otherwise -1.
 
-    Raises ValueError for another strategy, a negative number of epochs, and a list of another length than that of the groups.
+    Raises ValueError for another strategy, a negative number of epochs, and a list of another length than the groups.
     """
 
     def __init__(self, optimizer, swa_lr: float, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
@@ -183,7 +188,8 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, t):
-        """Returns how far the rates have come at the fraction t of the epochs."""
+        """Returns the weight of ``swa_lr`` in the learning rate after the fraction t of the annealing epochs. The initial rate has the remaining
+        weight."""
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
     def _compute_lr(self):

@@ -1,4 +1,4 @@
-"""Signal processing under PyTorch's names: the module windows."""
+"""The module torch.signal, which consists of the module windows."""
 from gradus.signal import windows
 
 __all__ = ["windows"]

@@ -1,4 +1,4 @@
-"""Helpers for tests: comparisons with tolerances that fit the dtype, and tensors of random numbers."""
+"""The functions of torch.testing: comparisons with tolerances that depend on the dtype, and tensors of random numbers."""
 from gradus import _stand_ins
 from ._comparison import assert_allclose as assert_allclose
 from ._comparison import assert_close as assert_close

@@ -1,4 +1,5 @@
-"""assert_close. Nested values are split into pairs of leaves, all before the first comparison; the error names the first pair that differs."""
+"""Implements assert_close. Nested sequences and mappings are first split into pairs of leaves (values that contain no other values), which are then
+compared one by one. The error names the first pair that differs."""
 from __future__ import annotations
 
 import cmath
@@ -15,7 +16,7 @@ from gradus._C import Tensor
 __all__ = ["assert_allclose", "assert_close", "default_tolerances"]
 
 _EXACT = 0.0, 0.0
-# dtype -> (rtol, atol); what is not here is compared exactly
+# Maps a dtype to (rtol, atol). Other dtypes are compared exactly.
 _TOLERANCES = {gradus.float16: (1e-3, 1e-5), gradus.bfloat16: (1.6e-2, 1e-5), gradus.float32: (1.3e-6, 1e-5), gradus.float64: (1e-7, 1e-7),
                gradus.complex32: (1e-3, 1e-5), gradus.complex64: (1.3e-6, 1e-5), gradus.complex128: (1e-7, 1e-7)}
 _OLD_TOLERANCES = {gradus.float16: (1e-3, 1e-3), gradus.float32: (1e-4, 1e-5), gradus.float64: (1e-5, 1e-8)}
@@ -24,14 +25,15 @@ _UNSIGNED = {gradus.uint16, gradus.uint32, gradus.uint64}
 
 
 class _Mismatch(Exception):
-    """Carries an error to the caller: its class, its text, and the keys and indices that lead to the item."""
+    """An error that a comparison has found: the class of the exception for the user, its text, and the keys and indices that lead to the item that
+    differs."""
 
     def __init__(self, kind, text, path):
         super().__init__(text)
         self.kind, self.text, self.path = kind, text, path
 
     def error(self, msg):
-        """Returns the exception for the user. msg: its text, or a function that makes it from the generated one; None for that itself."""
+        """Returns the exception for the user. `msg` is its text, a function that converts the generated text, or None for the generated text."""
         if isinstance(msg, str):
             return self.kind(msg)
         text = self.text
@@ -54,14 +56,14 @@ class _Options:
     check_stride: bool = False
 
     def tolerances(self, path, *dtypes):
-        """rtol and atol as given, or else the larger ones of the two dtypes."""
+        """Returns (rtol, atol) as given, or else the larger tolerances of the given dtypes. Raises _Mismatch if only one of the two is given."""
         if (self.rtol is None) != (self.atol is None):
             raise _Mismatch(ValueError, f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if self.rtol is None else 'atol'}.", path)
         return default_tolerances(*dtypes) if self.rtol is None else (self.rtol, self.atol)
 
 
 def default_tolerances(*inputs, dtype_precisions=None):
-    """Returns the larger rtol and atol of the dtypes, which may be given as tensors.
+    """Returns (rtol, atol), each the maximum over the given dtypes or tensors. TypeError: an argument is neither a dtype nor a tensor.
 
     >>> default_tolerances(gradus.float32, gradus.float64)
     (1.3e-06, 1e-05)
@@ -74,11 +76,11 @@ def default_tolerances(*inputs, dtype_precisions=None):
     return max(rtol for rtol, _ in found), max(atol for _, atol in found)
 
 
-# ---- Texts --------------------------------------------------------------------------------------------------------------------
+# ---- Error texts --------------------------------------------------------------------------------------------------------------
 
 
 def _difference_text(what, extra, rtol, atol, differences):
-    """Returns the text of a mismatch. `differences` maps "absolute" and "relative" to the largest difference and its index or None."""
+    """Returns the error text for a mismatch. `differences` maps "absolute" and "relative" to (the largest difference, its index or None)."""
     exact = rtol == 0 and atol == 0
     lines = [f"{what} are not {'equal' if exact else 'close'}!", "", extra]
     for name, tolerance in (("absolute", atol), ("relative", rtol)):
@@ -111,7 +113,7 @@ def _tensor_text(actual, expected, matches, rtol, atol):
 
 
 def _greatest(differences):
-    """Returns the largest element and its index; the first NaN where there is one."""
+    """Returns (the largest element, its index). If there is a NaN, returns the first NaN."""
     value, place = gradus.max(differences.flatten(), 0)
     return value.item(), tuple(int(i) for i in numpy.unravel_index(int(place), differences.shape))
 
@@ -166,7 +168,7 @@ def _tensor_pair(actual, expected, options, path):
         return None
     try:
         actual, expected = (value if isinstance(value, Tensor) else gradus.as_tensor(value) for value in (actual, expected))
-    except Exception:  # As in PyTorch, values that as_tensor refuses cannot be compared.
+    except Exception:  # as in PyTorch, values that as_tensor cannot convert cannot be compared
         return None
     rtol, atol = options.tolerances(path, actual, expected)
 
@@ -211,7 +213,8 @@ def _compare_values(actual, expected, rtol, atol, equal_nan, path):
 
 
 def _pairs(actual, expected, options, path=()):
-    """Returns the comparisons of all leaves, in order: functions that raise _Mismatch. Raises it where the structures differ."""
+    """Returns a list of functions, one for each pair of leaves, that compare the pair and raise _Mismatch if it differs. Raises _Mismatch if the
+    structures differ."""
     if all(isinstance(value, collections.abc.Sequence) and not isinstance(value, str) for value in (actual, expected)):
         if len(actual) != len(expected):
             raise _Mismatch(AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path)
@@ -231,7 +234,7 @@ def _common_keys(actual, expected, path):
     if ours != theirs:
         raise _Mismatch(AssertionError, f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {sorted(theirs - ours)}\n"
                         f"Additional keys in the actual mapping: {sorted(ours - theirs)}", path)
-    with contextlib.suppress(TypeError):  # keys without an order
+    with contextlib.suppress(TypeError):  # the keys may have no order
         return sorted(ours)
     return list(actual)
 
@@ -240,8 +243,8 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
                  check_stride=False, msg=None):
     """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| for all elements, and attributes are equal.
 
-    actual and expected are tensors or what as_tensor takes, numbers, None, and nested sequences and mappings of these. rtol and atol: both or none; without them
-    they follow from the dtypes. msg: another text, or a function that makes one from the generated text.
+    `actual` and `expected` are tensors or objects that as_tensor accepts, numbers, None, and nested sequences and mappings of these. `rtol` and
+    `atol` must be given together; by default they depend on the dtypes. `msg` is another error text, or a function that converts the generated text.
 
     >>> assert_close(gradus.tensor([1.0, 2.0]), gradus.tensor([1.0, 2.0 + 1e-6]))
     >>> assert_close([gradus.tensor([1.0, 2.0])], [gradus.tensor([1.0, 2.5])])
@@ -256,7 +259,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     """
     __tracebackhide__ = True
     options = _Options(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride)
-    used = None  # msg replaces only texts of mismatches, not of values that cannot be compared
+    used = None  # msg replaces only the texts of mismatches, not the texts for values that cannot be compared
     try:
         pairs = _pairs(actual, expected, options)
         used = msg
@@ -270,7 +273,8 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
-    """assert_close with wider tolerances, for any dtypes and with NaN equal to NaN; it warns."""
+    """Raises AssertionError unless the tensors are close. Differs from assert_close in that the default tolerances are larger, the dtypes may differ,
+    and NaN equals NaN. Deprecated; gives a FutureWarning."""
     warnings.warn("`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use `torch.testing.assert_close()` instead. "
                   "You can find detailed upgrade instructions in https://github.com/pytorch/pytorch/issues/61844.", FutureWarning, stacklevel=2)
     actual = actual if isinstance(actual, Tensor) else gradus.tensor(actual)

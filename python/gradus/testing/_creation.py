@@ -1,4 +1,4 @@
-"""make_tensor: random numbers for tests, the same for a seed as PyTorch's."""
+"""Implements make_tensor, which creates random tensors for tests. The numbers equal those of PyTorch for equal seeds."""
 from __future__ import annotations
 
 import collections.abc
@@ -16,18 +16,20 @@ _COMPLEX = {gradus.complex32, gradus.complex64, gradus.complex128}
 
 
 def _limits(dtype):
-    """Returns the least number of a dtype, the end of its range, and the default of low and high."""
+    """Returns (smallest value of the dtype, end of its range, default of `low`, default of `high`). For an integer dtype the end is one more than
+    the largest value."""
     if dtype is gradus.bool:
         return 0, 2, 0, 2
     if dtype in _INTEGERS:
         info = gradus.iinfo(dtype)
-        return info.min, info.max + (dtype is not gradus.int64), -9, 10  # randint takes no bound beyond int64
+        # the maximum of int64 itself is the end, because randint takes no bound beyond int64
+        return info.min, info.max + (dtype is not gradus.int64), -9, 10
     info = gradus.finfo(dtype)
     return info.min, info.max, -9, 9
 
 
 def _range(dtype, low, high):
-    """Returns low and high, clamped to the range of the dtype. ValueError: there is no number between them, or one of them is NaN."""
+    """Returns (low, high), clamped to the range of the dtype. ValueError: the interval is empty, or a bound is NaN."""
     lowest, end, default_low, default_high = _limits(dtype)
     low, high = default_low if low is None else low, default_high if high is None else high
     if any(isinstance(value, float) and math.isnan(value) for value in (low, high)):
@@ -44,7 +46,7 @@ def _range(dtype, low, high):
 
 
 def _uniform(tensor, low, high):
-    """Fills the tensor with uniform random numbers from low to high, also if high - low is greater than the dtype's largest number."""
+    """Fills the tensor with uniform random numbers in [low, high), even if high - low exceeds the largest number of the dtype."""
     if high - low >= gradus.finfo(tensor.dtype).max:
         return tensor.uniform_(low / 2, high / 2).mul_(2)
     return tensor.uniform_(low, high)
@@ -61,8 +63,9 @@ def _drawn(shape, dtype, device, low, high):
 
 
 def make_tensor(*shape, dtype, device, low=None, high=None, requires_grad=False, noncontiguous=False, exclude_zero=False, memory_format=None):
-    """Random numbers in [low, high), which is [-9, 9] for integers and [-9, 9) otherwise. noncontiguous: every other element of twice as many. exclude_zero: zeros
-    become 1, or the least positive number.
+    """Returns a tensor of the given shape with random numbers in [low, high). The default is [-9, 9] for integers and [-9, 9) for all other dtypes.
+    If `noncontiguous` is true, the tensor is every second element of a larger one. If `exclude_zero` is true, zeros are replaced by 1 or by the
+    smallest positive number. ValueError: arguments contradict each other.
 
     >>> tuple(make_tensor(2, 3, dtype=gradus.float32, device="cpu", noncontiguous=True).stride())
     (6, 2)

@@ -1,4 +1,4 @@
-"""Helpers that belong to no other package: handles of hooks, data loading, checkpointing, DLPack, measuring, logs for TensorBoard."""
+"""Utilities: hook handles, data loading, checkpointing, DLPack, benchmarks and TensorBoard logs."""
 import importlib
 
 from gradus import _stand_ins
@@ -7,14 +7,16 @@ __all__ = ["benchmark", "checkpoint", "data", "deterministic", "dlpack", "hooks"
 
 
 def set_module(obj, mod):
-    """Says that an object belongs to a module, by its name."""
+    """Sets obj.__module__ to the module name `mod`. Raises TypeError if `mod` is not a string."""
     if not isinstance(mod, str):
         raise TypeError("The mod argument should be a string")
     obj.__module__ = mod
 
 
 def swap_tensors(t1, t2):
-    """Exchanges the values, classes and attributes of two tensors, of which each keeps its identity. RuntimeError: they are not leaves.
+    """Exchanges the values, classes and attributes of two tensors; references to each tensor then see the other's content.
+
+    Raises RuntimeError if a tensor is not a leaf.
 
     >>> import gradus
     >>> a, b = gradus.zeros(1), gradus.nn.Parameter(gradus.ones(2))
@@ -30,10 +32,12 @@ def swap_tensors(t1, t2):
 
 
 def _parts(t):
+    """Returns what swap_tensors exchanges: the data, requires_grad, grad, class and attributes of the tensor `t`."""
     return t.data, t.requires_grad, t.grad, type(t), dict(getattr(t, "__dict__", {}))
 
 
 def _become(t, data, requires_grad, grad, kind, attributes):
+    """Gives the tensor `t` the data, class and attributes of another tensor."""
     t.grad = None
     t.requires_grad_(False)
     t.data = data

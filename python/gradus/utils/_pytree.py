@@ -1,4 +1,4 @@
-"""Nested tuples, lists and dicts as trees, whose leaves are everything else.
+"""Operations on trees: nested containers such as tuples, lists and dicts. All other objects are leaves.
 
     >>> from gradus.utils import _pytree
     >>> leaves, spec = _pytree.tree_flatten({"a": [1, 2], "b": (3,)})
@@ -23,24 +23,27 @@ __all__ = ["Context", "FlattenFn", "GetAttrKey", "KeyPath", "LeafSpec", "Mapping
            "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
            "treespec_dict", "treespec_leaf", "treespec_pprint", "treespec_tuple"]
 
-# These names are for annotations only.
+# Types that are used only in annotations.
 PyTree = Context = object
 KeyPath = tuple
 FlattenFn = UnflattenFn = Callable
 
 
 class NodeDef(NamedTuple):
-    """The two functions for a class of containers: flatten(tree) returns its children and a context, and unflatten(children, context) rebuilds it."""
+    """The functions for a class of containers. flatten_fn(tree) returns (children, context), where context is the data besides the children, e.g. the
+    keys of a dict. unflatten_fn(children, context) rebuilds the tree."""
 
     flatten_fn: object
     unflatten_fn: object
 
 
 def _of_names(make):
+    """Returns the NodeDef for a class of mappings. Its flatten_fn returns the values as children and the list of keys as context. `make` is its
+    unflatten_fn."""
     return NodeDef(lambda tree: (list(tree.values()), list(tree)), make)
 
 
-# namedtuple stands for all classes of named tuples.
+# Rebuilds a named tuple. The function itself is also the key in SUPPORTED_NODES for all classes of named tuples.
 def namedtuple(children, kind):
     return kind(*children) if hasattr(kind, "_make") else kind(children)
 
@@ -58,16 +61,20 @@ SUPPORTED_NODES = {
 
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None, from_dumpable_context=None, flatten_with_keys_fn=None):
-    """Makes the objects of a class containers."""
+    """Registers a class whose objects are then containers. flatten_fn(obj) returns (children, context); unflatten_fn(children, context) rebuilds obj.
+
+    The other arguments have no effect. Raises ValueError if the class is registered already.
+    """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
 
 
 def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
-    """Makes the objects of a dataclass containers of their fields, but for those dropped, which come back with their defaults.
+    """Registers a dataclass whose objects are then containers of their fields.
 
-    `field_names` is needed for a class that is no dataclass, whose __init__ takes these names. ValueError: it is not given, or not all fields are named.
+    Fields in drop_field_names are not children and get their default values in rebuilt objects. field_names: the names of __init__'s arguments,
+    required if `cls` is not a dataclass. Raises ValueError if field_names is missing, or does not contain all fields of a dataclass.
 
     >>> import dataclasses
     >>> @dataclasses.dataclass
@@ -95,7 +102,7 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
 
 
 def _kind(tree, is_leaf):
-    """Returns the key of SUPPORTED_NODES for a container; None for a leaf."""
+    """Returns the key of SUPPORTED_NODES for a container, or None for a leaf."""
     kind = type(tree)
     if is_leaf is not None and is_leaf(tree):
         return None
@@ -105,7 +112,7 @@ def _kind(tree, is_leaf):
 
 
 class TreeSpec:
-    """The shape of a tree: everything but its leaves. A leaf has type None."""
+    """The structure of a tree without its leaves. The TreeSpec of a leaf has the type None."""
 
     def __init__(self, type, context, children_specs):
         self.type, self.context, self.children_specs = type, context, children_specs
@@ -115,11 +122,11 @@ class TreeSpec:
             self.num_nodes += child.num_nodes
 
     def is_leaf(self):
-        """True for a single leaf."""
+        """Returns True if the tree is a single leaf."""
         return self.type is None
 
     def unflatten(self, leaves):
-        """Returns the tree with these leaves."""
+        """Returns the tree of this structure with the given leaves."""
         return tree_unflatten(leaves, self)
 
     def __eq__(self, other):
@@ -141,7 +148,7 @@ PyTreeSpec = TreeSpec
 
 
 class LeafSpec(TreeSpec):
-    """The shape of a single leaf."""
+    """The TreeSpec of a single leaf."""
 
     def __init__(self):
         super().__init__(None, None, [])
@@ -156,7 +163,7 @@ def treespec_leaf():
 
 
 def treespec_tuple(iterable=(), /):
-    """Returns the TreeSpec of a tuple of trees with these. ValueError: one is no TreeSpec."""
+    """Returns the TreeSpec of a tuple whose items have the given TreeSpecs. Raises ValueError if one is not a TreeSpec."""
     children = list(iterable)
     if not all(isinstance(child, TreeSpec) for child in children):
         raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
@@ -164,7 +171,7 @@ def treespec_tuple(iterable=(), /):
 
 
 def treespec_dict(mapping=(), /, **kwargs):
-    """Returns the TreeSpec of a dictionary of trees with these. ValueError: one is no TreeSpec."""
+    """Returns the TreeSpec of a dictionary whose values have the given TreeSpecs. Raises ValueError if one is not a TreeSpec."""
     children = dict(mapping, **kwargs)
     if not all(isinstance(child, TreeSpec) for child in children.values()):
         raise ValueError(f"Expected a dictionary of TreeSpec values, got: {children!r}.")
@@ -172,6 +179,7 @@ def treespec_dict(mapping=(), /, **kwargs):
 
 
 def _flatten(tree, is_leaf, leaves):
+    """Returns the TreeSpec of `tree` and appends the leaves to `leaves`."""
     kind = _kind(tree, is_leaf)
     if kind is None:
         leaves.append(tree)
@@ -181,14 +189,20 @@ def _flatten(tree, is_leaf, leaves):
 
 
 def tree_flatten(tree, is_leaf=None):
-    """Returns the leaves, and the TreeSpec to put them together again."""
+    """Returns (leaves, treespec): the list of leaves, and the TreeSpec with which tree_unflatten rebuilds the tree.
+
+    is_leaf: a function; containers for which it returns True count as leaves.
+    """
     leaves = []
     spec = _flatten(tree, is_leaf, leaves)
     return leaves, spec
 
 
 def tree_unflatten(leaves, treespec):
-    """Returns the tree of that shape with these leaves."""
+    """Returns the tree of the structure `treespec` with the given leaves.
+
+    Raises ValueError if the number of leaves is wrong, TypeError if treespec is not a TreeSpec.
+    """
     if not isinstance(treespec, TreeSpec):
         raise TypeError(f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type {type(treespec)}.")
     leaves = list(leaves)
@@ -200,46 +214,49 @@ def tree_unflatten(leaves, treespec):
 
 
 def _unflatten(leaves, spec):
+    """Returns the tree of the structure `spec` with the next leaves of the iterator `leaves`."""
     if spec.type is None:
         return next(leaves)
     return SUPPORTED_NODES[spec.type].unflatten_fn([_unflatten(leaves, child) for child in spec.children_specs], spec.context)
 
 
 def tree_leaves(tree, is_leaf=None):
-    """Returns the leaves."""
+    """Returns the list of leaves."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def arg_tree_leaves(*args, **kwargs):
-    """Returns the leaves of all arguments."""
+    """Returns the list of leaves of all arguments."""
     return tree_leaves([*args, *kwargs.values()])
 
 
 def tree_iter(tree, is_leaf=None):
-    """Returns the leaves, one after another."""
+    """Returns an iterator over the leaves."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_structure(tree, is_leaf=None):
-    """Returns the TreeSpec."""
+    """Returns the TreeSpec of the tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func, tree, *rests, is_leaf=None):
-    """Returns the tree of func(leaf, …), of trees that all have the shape of the first."""
+    """Returns a tree of the results func(leaf, leaf of each of `rests`). All trees must have the structure of the first."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [_flatten_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*args) for args in zip(leaves, *others)], spec)
 
 
 def tree_map_(func, tree, *rests, is_leaf=None):
-    """Calls func for each leaf, and returns the tree."""
+    """Calls func for each leaf and returns the original tree."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def map_only(type_or_types_or_pred, /):
-    """Returns a decorator: the function is called for values of a class, or for which a predicate is true; others come back as they are. TypeError: neither.
+    """Returns a decorator for functions of one argument. The decorated function returns an argument unchanged unless the argument is selected.
+
+    type_or_types_or_pred: a type or a tuple of types, whose instances are selected, or a predicate that selects. Raises TypeError for anything else.
 
     >>> map_only(int)(lambda x: x + 1)("a")
     'a'
@@ -260,12 +277,13 @@ def map_only(type_or_types_or_pred, /):
 
 
 def tree_map_only(kind, func, tree, is_leaf=None):
-    """Returns the tree with func(leaf) for the leaves of a class."""
+    """Returns the tree with func(leaf) in place of each leaf of type `kind`."""
     return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, is_leaf=is_leaf)
 
 
 def _flatten_up_to(spec, tree):
-    """Returns the values of a tree at the places where the spec has leaves."""
+    """Returns the subtrees of `tree` at the positions where `spec` has leaves. Raises ValueError if the structures of `tree` and `spec` above these
+    positions differ."""
     if spec.type is None:
         return [tree]
     kind = _kind(tree, None)
@@ -276,7 +294,10 @@ def _flatten_up_to(spec, tree):
 
 
 def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
-    """Returns a value for each leaf of the spec: the values of a tree whose leaves count for all leaves of a branch. None where the shapes differ."""
+    """Returns a list with one value for each leaf of `treespec`: a leaf of `tree` is repeated for all leaves below its position.
+
+    Returns None if the structures do not match.
+    """
     kind = _kind(tree, is_leaf)
     if kind is None:
         return [tree] * treespec.num_leaves
@@ -288,55 +309,57 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
 
 
 def treespec_pprint(treespec):
-    """Returns the tree with * for its leaves."""
+    """Returns repr() of a tree with the structure `treespec` and * for each leaf."""
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
 
 
 class _Star:
+    """A leaf that repr() shows as *."""
+
     def __repr__(self):
         return "*"
 
 
-# ---- Questions about leaves -----------------------------------------------------------------------------------------------------
+# ---- Predicates -----------------------------------------------------------------------------------------------------------------
 
 
 def is_namedtuple_class(cls):
-    """True for a class of named tuples."""
+    """Returns True if `cls` is a class of named tuples."""
     return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple) and hasattr(cls, "_make")
 
 
 def is_namedtuple_instance(obj):
-    """True for a named tuple."""
+    """Returns True if `obj` is a named tuple."""
     return is_namedtuple_class(type(obj))
 
 
 def is_namedtuple(obj):
-    """True for a named tuple, and a class of named tuples."""
+    """Returns True if `obj` is a named tuple or a class of named tuples."""
     return is_namedtuple_class(obj) or is_namedtuple_instance(obj)
 
 
 def is_structseq_class(cls):
-    """True for the class of an operator's named results."""
+    """Returns True if `cls` is a class of tuples with named results of an operator, such as the result of max(dim)."""
     return isinstance(cls, type) and cls.__bases__ == (tuple,) and isinstance(getattr(cls, "n_fields", None), int)
 
 
 def is_structseq_instance(obj):
-    """True for an operator's named results."""
+    """Returns True if `obj` is a tuple with named results of an operator."""
     return is_structseq_class(type(obj))
 
 
 def is_structseq(obj):
-    """True for an operator's named results, and the class of such."""
+    """Returns True if `obj` is a tuple with named results of an operator, or a class of such tuples."""
     return is_structseq_class(obj) or is_structseq_instance(obj)
 
 
 def tree_is_leaf(tree, is_leaf=None):
-    """True for what is no container."""
+    """Returns True if `tree` is not a container."""
     return _kind(tree, is_leaf) is None
 
 
 def tree_all(pred, tree, is_leaf=None):
-    """True if pred is true of all leaves.
+    """Returns True if pred(leaf) is true for all leaves.
 
     >>> tree_all(lambda leaf: leaf > 0, [1, (2, 3)])
     True
@@ -345,22 +368,22 @@ def tree_all(pred, tree, is_leaf=None):
 
 
 def tree_any(pred, tree, is_leaf=None):
-    """True if pred is true of a leaf."""
+    """Returns True if pred(leaf) is true for at least one leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_all_only(kind, pred, tree, is_leaf=None):
-    """True if pred is true of all leaves of a class."""
+    """Returns True if pred(leaf) is true for all leaves of type `kind`."""
     return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
 
 
 def tree_any_only(kind, pred, tree, is_leaf=None):
-    """True if pred is true of a leaf of a class."""
+    """Returns True if pred(leaf) is true for at least one leaf of type `kind`."""
     return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
 
 
 def tree_map_only_(kind, func, tree, is_leaf=None):
-    """Calls func for each leaf of a class, and returns the tree."""
+    """Calls func for each leaf of type `kind` and returns the original tree."""
     tree_map_only(kind, func, tree, is_leaf)
     return tree
 
@@ -369,7 +392,7 @@ def tree_map_only_(kind, func, tree, is_leaf=None):
 
 
 class SequenceKey(NamedTuple):
-    """The way into a sequence."""
+    """An element of a path: an index into a sequence."""
 
     idx: int
 
@@ -377,12 +400,12 @@ class SequenceKey(NamedTuple):
         return f"[{self.idx!r}]"
 
     def get(self, sequence):
-        """Returns the item."""
+        """Returns sequence[idx]."""
         return sequence[self.idx]
 
 
 class MappingKey(NamedTuple):
-    """The way into a mapping."""
+    """An element of a path: a key of a mapping."""
 
     key: object
 
@@ -390,12 +413,12 @@ class MappingKey(NamedTuple):
         return f"[{self.key!r}]"
 
     def get(self, mapping):
-        """Returns the value."""
+        """Returns mapping[key]."""
         return mapping[self.key]
 
 
 class GetAttrKey(NamedTuple):
-    """The way into a named tuple."""
+    """An element of a path: an attribute of a named tuple."""
 
     name: str
 
@@ -403,12 +426,12 @@ class GetAttrKey(NamedTuple):
         return f".{self.name}"
 
     def get(self, obj):
-        """Returns the attribute."""
+        """Returns the attribute `name` of `obj`."""
         return getattr(obj, self.name)
 
 
 def keystr(kp):
-    """Returns a path as it would stand in a program.
+    """Returns a path as Python code.
 
     >>> keystr((MappingKey("a"), SequenceKey(0)))
     "['a'][0]"
@@ -417,13 +440,14 @@ def keystr(kp):
 
 
 def key_get(obj, kp):
-    """Returns the value that a path leads to."""
+    """Returns the value at the path `kp` in `obj`."""
     for key in kp:
         obj = key.get(obj)
     return obj
 
 
 def _with_paths(tree, is_leaf, path):
+    """Yields (path, leaf) for each leaf of `tree`, with `path` as the prefix of all paths."""
     kind = _kind(tree, is_leaf)
     if kind is None:
         yield path, tree
@@ -440,7 +464,7 @@ def _with_paths(tree, is_leaf, path):
 
 
 def tree_leaves_with_path(tree, is_leaf=None):
-    """Returns pairs of a path and a leaf.
+    """Returns a list with a pair (path, leaf) for each leaf.
 
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
     [("['a'][0]", 1), ("['a'][1]", 2)]
@@ -449,12 +473,12 @@ def tree_leaves_with_path(tree, is_leaf=None):
 
 
 def tree_flatten_with_path(tree, is_leaf=None):
-    """Returns pairs of a path and a leaf, and the TreeSpec."""
+    """Returns a list with a pair (path, leaf) for each leaf, and the TreeSpec of the tree."""
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
 def tree_map_with_path(func, tree, *rests, is_leaf=None):
-    """Returns the tree of func(path, leaf, …), of trees that all have the shape of the first."""
+    """Returns a tree of the results func(path, leaf, leaf of each of `rests`). All trees must have the structure of the first."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [_flatten_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*pair, *more) for pair, *more in zip(pairs, *others)], spec)

@@ -1,4 +1,4 @@
-"""Checkpointing: what a part of a network computed on its way forward is thrown away, and computed again on the way back."""
+"""Activation checkpointing: the intermediate results of a part of a network are not stored; they are recomputed in the backward pass."""
 import contextlib
 import warnings
 from enum import Enum
@@ -14,23 +14,23 @@ __all__ = ["CheckpointError", "CheckpointPolicy", "DefaultDeviceType", "check_ba
 
 
 class CheckpointError(RuntimeError):
-    """Never raised."""
+    """PyTorch's exception for a recomputation that differs from the first call. It is never raised here."""
 
 
 class CheckpointPolicy(Enum):
-    """PyTorch's policies of selective checkpoints, of which there are none here."""
+    """PyTorch's policies of selective checkpointing, which is not implemented here."""
 
     MUST_SAVE, PREFER_SAVE, MUST_RECOMPUTE, PREFER_RECOMPUTE, MUST_CPU_OFFLOAD = range(5)
 
 
 class DefaultDeviceType:
-    """The type of device whose random numbers a checkpoint without tensors among its arguments would keep; it is kept, and the cpu's are what counts."""
+    """Stores the device type whose random state PyTorch saves if no argument is a tensor. The device type has no effect here."""
 
     _default_device_type = "cuda"
 
     @staticmethod
     def set_device_type(device="cuda"):
-        """Sets it."""
+        """Sets the device type, which has no effect."""
         DefaultDeviceType._default_device_type = device
 
     @staticmethod
@@ -40,23 +40,23 @@ class DefaultDeviceType:
 
 
 def noop_context_fn():
-    """Returns two context managers that do nothing: for a first call, and for the second."""
+    """Returns two context managers that do nothing, for the first call and for the recomputation."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, preserve_rng_state=True, determinism_check="default", debug=False,
                early_stop=True, **kwargs):
-    """Call ``function(*args, **kwargs)`` and keep its inputs only; ``backward`` calls it again to have what lies between.
+    """Returns ``function(*args, **kwargs)`` and stores only its inputs. ``backward`` calls the function again to recompute intermediate results.
 
-    Gradients reach the tensors among ``args``, and the leaves that the function uses besides, such as parameters. They have no
-    derivatives of their own.
+    Gradients flow to the tensors in ``args`` and to other leaves that the function uses, such as parameters. These gradients cannot be differentiated
+    again.
 
     Args:
-        function: gives a tensor, or a tuple, list or dictionary of tensors and other values; the same each time.
-        *args, **kwargs: its arguments.
-        use_reentrant, determinism_check, debug, early_stop: accepted; there is one way here.
-        context_fn: gives two context managers, around the first call and around the second.
-        preserve_rng_state (bool): the second call draws the same random numbers as the first.
+        function: returns a tensor, or a tuple, list or dictionary of tensors and other values. It must compute the same results in each call.
+        *args, **kwargs: the arguments of the function.
+        use_reentrant, determinism_check, debug, early_stop: accepted, without effect.
+        context_fn: returns two context managers, one for the first call and one for the recomputation.
+        preserve_rng_state (bool): the recomputation draws the same random numbers as the first call.
 
     >>> import gradus
     >>> x = gradus.tensor([3.0], requires_grad=True)
@@ -73,7 +73,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
     with around_first:
         outputs = function(*inputs, **kwargs)
     tensors = _tensors(outputs)
-    # The graph of this first call is used to find its leaves, and is then dropped.
+    # The autograd graph of this first call only serves to find its leaves, and is then released.
     leaves = [leaf for leaf in leaves_of(tensors) if not any(leaf is tensor for tensor in inputs)]
 
     def call_again(*inputs):
@@ -87,7 +87,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
-    """Run functions, or the modules of a ``Sequential``, one after another, in so many checkpointed segments; the last keeps all.
+    """Returns the result of calling the functions, or the modules of a ``Sequential``, one after another on ``input``. They are divided into
+    ``segments`` segments, and all but the last segment are checkpointed, i.e. recomputed in the backward pass.
 
     >>> import gradus
     >>> x = gradus.tensor([2.0], requires_grad=True)
@@ -103,7 +104,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
 
 class _Chain:
-    """Functions one after another, as one function."""
+    """The composition of several functions."""
 
     def __init__(self, functions):
         self._functions = functions
@@ -115,7 +116,10 @@ class _Chain:
 
 
 class _Checkpoint(gradus.autograd.Function):
-    """The node of a checkpoint: forward returns the values of the first call, and backward calls the function again to compute the gradients."""
+    """The autograd node of a checkpoint.
+
+    forward returns the values of the first call. backward calls the function again and computes the gradients.
+    """
 
     @staticmethod
     def forward(ctx, call_again, values, count, *args_and_leaves):
@@ -136,7 +140,8 @@ class _Checkpoint(gradus.autograd.Function):
             tensors = ctx.call_again(*sources[:ctx.count])
         outputs = [(tensor, grad) for tensor, grad in zip(tensors, grads) if tensor.requires_grad and grad is not None]
         wanted = [source for source in sources if isinstance(source, gradus.Tensor) and source.requires_grad]
-        # Hooks on leaves are called once, when the gradients found here reach the leaves.
+        # Hooks of leaves are not called in this inner backward pass. They are called later, when the outer backward pass delivers the gradients to
+        # the leaves.
         found = iter(_C._grad_unhooked([tensor for tensor, _ in outputs], wanted, [grad for _, grad in outputs])
                      if outputs and wanted else [None] * len(wanted))
         found_for = [next(found) if isinstance(source, gradus.Tensor) and source.requires_grad else None for source in sources]
@@ -144,18 +149,18 @@ class _Checkpoint(gradus.autograd.Function):
 
 
 def _detached(arg):
-    """Returns a tensor as the beginning of a graph of its own; anything else as it is."""
+    """Returns `arg` detached from its history, as a leaf with the same requires_grad, if it is a tensor. Returns any other value unchanged."""
     return arg.detach().requires_grad_(arg.requires_grad) if isinstance(arg, gradus.Tensor) else arg
 
 
 def _tensors(outputs):
-    """Returns the tensors of an output, in order."""
+    """Returns the list of the tensors in `outputs`, the result of the checkpointed function."""
     items = outputs.values() if isinstance(outputs, dict) else outputs if isinstance(outputs, (tuple, list)) else [outputs]
     return [item for item in items if isinstance(item, gradus.Tensor)]
 
 
 def _with_tensors(outputs, tensors):
-    """Returns the output with other tensors in the places of its own."""
+    """Returns `outputs` with each tensor replaced by the next tensor of the iterator `tensors`."""
     if isinstance(outputs, dict):
         return {key: _with_tensors(item, tensors) if isinstance(item, gradus.Tensor) else item for key, item in outputs.items()}
     if isinstance(outputs, (tuple, list)):
@@ -164,40 +169,40 @@ def _with_tensors(outputs, tensors):
     return next(tensors) if isinstance(outputs, gradus.Tensor) else outputs
 
 
-# ---- What PyTorch's own checkpoint is made of, and extensions of it use -----------------------------------------------------------
+# ---- Helpers of PyTorch's checkpoint, which other packages import -----------------------------------------------------------------
 
 
 def detach_variable(inputs):
-    """Returns the tensors of a tuple as leaves of a new graph, everything else as it is. RuntimeError: no tuple."""
+    """Returns a tuple with its tensors replaced by detached leaves. Raises RuntimeError if `inputs` is not a tuple."""
     if not isinstance(inputs, tuple):
         raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
     return tuple(map(_detached, inputs))
 
 
 def check_backward_validity(inputs):
-    """Warns unless a tensor requires grad."""
+    """Warns if no tensor in `inputs` requires a gradient."""
     if not any(tensor.requires_grad for tensor in inputs if isinstance(tensor, gradus.Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 def get_device_states(*args):
-    """No devices, and no states of their generators: tensors are on the cpu."""
+    """Returns ([], []), because tensors are on the cpu and there are no random states of other devices."""
     return [], []
 
 
 def set_device_states(devices, states, *, device_type=None):
-    """Nothing: there are no devices."""
+    """Does nothing, because there are no devices other than the cpu."""
 
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable):
-    """A context that changes nothing: the second call always runs to its end."""
+    """Returns a context manager that does nothing, because the recomputation always runs to its end."""
     yield
 
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled):
-    """A context that changes nothing: a second call that differs from the first is not looked into."""
+    """Returns a context manager that does nothing, because differences between the first call and the recomputation are not reported."""
     yield
 
 

@@ -1,4 +1,4 @@
-"""Settings of deterministic algorithms."""
+"""Settings for deterministic algorithms."""
 
-# Accepted; results of gradus.empty are not filled.
+# Accepted for PyTorch, without effect: results of gradus.empty are not filled.
 fill_uninitialized_memory = True

@@ -1,4 +1,4 @@
-"""The handles that registering a hook returns."""
+"""Handles that the registration of a hook returns, and checks of hooks that cannot be pickled."""
 import warnings
 import weakref
 
@@ -6,10 +6,10 @@ __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 class RemovableHandle:
-    """Removes one hook from the dictionary it was registered in; as a context manager, on leaving.
+    """Removes one hook from the dictionary in which it is registered, by remove() or at the end of a ``with`` block.
 
-    The handle does not keep the dictionary alive. ``extra_dict`` is a dictionary, or a list of them, that hold something under the
-    same number and lose it together with the hook.
+    The handle holds only weak references. ``extra_dict`` is a dictionary, or a list of dictionaries, with entries under the same id; remove() deletes
+    these entries too.
 
     >>> from collections import OrderedDict
     >>> hooks = OrderedDict()
@@ -32,7 +32,7 @@ class RemovableHandle:
         self.extra_dict_ref = tuple(map(weakref.ref, extra_dicts))
 
     def remove(self):
-        """Remove the hook; nothing happens if it is gone already."""
+        """Removes the hook. Does nothing if it was removed already."""
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = ref()
             if hooks is not None:
@@ -46,7 +46,7 @@ class RemovableHandle:
         from collections import OrderedDict
 
         hooks, self.id, extra = state
-        # Nothing needs to be removed from a dictionary that is gone: an empty one takes its place.
+        # If the dictionary no longer exists, there is nothing to remove, so an empty dictionary replaces it.
         self._set(OrderedDict() if hooks is None else hooks, extra)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
@@ -58,13 +58,13 @@ class RemovableHandle:
 
 
 def unserializable_hook(f):
-    """Returns the function, marked so that warn_if_has_hooks is silent about it."""
+    """Marks the function `f`, so that warn_if_has_hooks does not warn of `f` as a hook. Returns `f`."""
     f.__torch_unserializable__ = True
     return f
 
 
 def warn_if_has_hooks(tensor):
-    """Warns of each hook of a tensor: hooks are not saved with it."""
+    """Warns of each hook of a tensor, because hooks are not saved with the tensor."""
     for hook in (tensor._backward_hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "

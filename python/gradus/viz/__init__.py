@@ -1,4 +1,4 @@
-"""Pictures of tensors: how one lies in memory."""
+"""Draws pictures that show the position of a tensor's elements in memory."""
 from gradus.viz._strides import Picture, strides
 
 __all__ = ["Picture", "strides"]

@@ -1,11 +1,11 @@
-"""The picture of a tensor's storage and elements, which the library draws."""
+"""Returns the picture of a tensor's storage and elements, which the C library draws."""
 from pathlib import Path
 
 from gradus import _C
 
 
 class Picture:
-    """A picture in SVG. A notebook shows it, `str()` is its text, `save()` writes it to a file.
+    """A picture in SVG format. Notebooks display it, `str()` returns its text, and `save()` writes it to a file.
 
     >>> len(str(gradus.viz.strides(torch.arange(3)))) > 100
     True
@@ -21,22 +21,22 @@ class Picture:
         return self._svg
 
     def save(self, path) -> None:
-        """Writes the text to a file, in UTF-8."""
+        """Writes the SVG text to the file `path`, in UTF-8."""
         Path(path).write_text(self._svg, encoding="utf-8")
 
 
 def strides(t) -> Picture:
-    """Draws the cells of a tensor's storage beside its elements, each in the color of the cell it is read from; the tooltip of an element is the sum
-    offset + Σ index · stride that leads there. The stride page of the documents does the same for views that one types.
+    """Draws the cells of a tensor's storage next to its elements. Each element has the color of the cell from which it is read, and its tooltip shows
+    the sum offset + Σ index · stride that gives the number of the cell. The stride page of the documents draws such pictures interactively.
 
-    As in printing, the middle of each dimension is left out where there are more elements than the threshold of `torch.set_printoptions()`, and of a larger storage
-    the cells that no drawn element is read from. Elements on other devices than the cpu are drawn without values.
+    As in printing, the middle of each dimension is left out if there are more elements than the threshold of `torch.set_printoptions()`. Cells of a
+    large storage are left out if no drawn element is read from them. Elements on devices other than the CPU are drawn without values.
 
     Args:
         t (Tensor): the tensor to draw.
 
     Raises:
-        RuntimeError: more than 4096 elements are left to draw, or `t` is one of a batch (`torch.func.vmap`).
+        RuntimeError: more than 4096 elements would be drawn, or `t` is a batch tensor (`torch.func.vmap`).
 
     >>> picture = gradus.viz.strides(torch.arange(6).view(2, 3).t())
     >>> str(picture).count('class="element"')

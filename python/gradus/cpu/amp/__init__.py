@@ -1,4 +1,4 @@
-"""Mixed precision on the cpu by its older names; ``gradus.amp`` has the newer."""
+"""The older names of mixed precision on the CPU. New programs use ``gradus.amp``."""
 from .autocast_mode import autocast
 from .grad_scaler import GradScaler
 

@@ -1,4 +1,4 @@
-"""autocast by its older name."""
+"""Defines the older name of autocast for the CPU."""
 import warnings
 
 import gradus
@@ -8,7 +8,7 @@ __all__ = ["autocast"]
 
 
 class autocast(amp.autocast):
-    """``gradus.amp.autocast("cpu", ...)``; it warns that it is deprecated."""
+    """Equivalent to ``gradus.amp.autocast("cpu", ...)``. Deprecated; creating one gives a FutureWarning."""
 
     def __init__(self, enabled=True, dtype=gradus.bfloat16, cache_enabled=True):
         warnings.warn("`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` instead.", FutureWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""GradScaler by its older name."""
+"""Defines the older name of GradScaler for the CPU."""
 import warnings
 
 from gradus import amp
@@ -7,7 +7,7 @@ __all__ = ["GradScaler"]
 
 
 class GradScaler(amp.GradScaler):
-    """``gradus.amp.GradScaler("cpu", ...)``; it warns that it is deprecated."""
+    """Equivalent to ``gradus.amp.GradScaler("cpu", ...)``. Deprecated; creating one gives a FutureWarning."""
 
     def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
         warnings.warn("`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cpu', args...)` instead.", FutureWarning, stacklevel=2)

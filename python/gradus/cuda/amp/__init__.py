@@ -1,4 +1,4 @@
-"""Mixed precision by its older names; see :mod:`gradus.amp`."""
+"""The older names of mixed precision on CUDA devices. New programs use :mod:`gradus.amp`."""
 from .autocast_mode import autocast
 from .grad_scaler import GradScaler
 

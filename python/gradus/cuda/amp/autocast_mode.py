@@ -1,11 +1,11 @@
-"""autocast by its older name."""
+"""Defines the older name of autocast for CUDA devices."""
 from gradus import amp
 
 __all__ = ["autocast"]
 
 
 class autocast(amp.autocast):
-    """``gradus.amp.autocast("cuda", ...)``, which is disabled, with a warning."""
+    """Equivalent to ``gradus.amp.autocast("cuda", ...)``, which is disabled with a warning because there is no CUDA device."""
 
     def __init__(self, enabled=True, dtype=None, cache_enabled=True):
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)

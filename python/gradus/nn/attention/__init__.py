@@ -1,6 +1,7 @@
-"""Companions of scaled_dot_product_attention: choice of the implementation, biases with a special shape, and attention with functions of the scores.
+"""Additions to scaled_dot_product_attention: selection of backends, causal biases, and flex_attention in a submodule.
 
-Gradus has one kernel, which serves every backend: a choice is kept, can be asked for in gradus.backends.cuda, and changes no number.
+Gradus has one implementation, which serves every backend. A selection of backends is stored and can be read in gradus.backends.cuda, but does not
+change results.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(enum.IntEnum):
-    """PyTorch's implementations of scaled_dot_product_attention."""
+    """Names of PyTorch's implementations of scaled_dot_product_attention."""
 
     ERROR = -1
     MATH = 0
@@ -37,19 +38,21 @@ _SWITCHES = {SDPBackend.MATH: (cuda.math_sdp_enabled, cuda.enable_math_sdp), SDP
 
 
 def _cur_sdpa_kernel_backends(with_priority=False):
+    """Returns the list of the SDPBackends that are enabled for scaled_dot_product_attention."""
     return [backend for backend, (enabled, _) in _SWITCHES.items() if enabled()]
 
 
 def _enable(chosen):
+    """Enables the SDPBackends in `chosen` for scaled_dot_product_attention and disables all others."""
     for backend, (_, enable) in _SWITCHES.items():
         enable(backend in chosen)
 
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """The backends that scaled_dot_product_attention may take inside a ``with`` block or a decorated function.
+    """Returns a context manager, also usable as a decorator, that enables only the given backends.
 
-    AssertionError: neither a SDPBackend nor a list of them.
+    backends: an SDPBackend or a list of SDPBackends; other types raise AssertionError. set_priority has no effect.
 
     >>> with sdpa_kernel(SDPBackend.MATH):
     ...     gradus.backends.cuda.flash_sdp_enabled()

@@ -1,4 +1,4 @@
-"""BlockMask: which blocks of a matrix of scores are computed, and for which of them a mask function is asked. And what makes masks of functions."""
+"""Defines BlockMask, a mask for flex_attention that lists which blocks of the score matrix are computed, and functions that build masks."""
 from __future__ import annotations
 
 import inspect
@@ -8,27 +8,28 @@ import gradus
 from gradus import _C
 
 _BLOCK = 128
-_CHUNK = 1 << 24  # elements of a mask that are evaluated at a time
+_CHUNK = 1 << 24  # number of mask elements that are evaluated at a time; it bounds memory (2^24 bool elements are 16 MiB)
 
 
 def noop_mask(batch, head, token_q, token_kv):
-    """Returns the mask function that shows every key."""
+    """A mask function that is true for every query and key."""
     return batch.new_ones(size=(), dtype=gradus.bool, device=batch.device)
 
 
 def _sliced_mask_mod_error(batch, head, token_q, token_kv):
-    """The mask_mod of a BlockMask that was indexed: raises an error, because the indices of the part no longer belong to the original mask_mod."""
+    """The mask_mod of a BlockMask that was indexed. Raises RuntimeError, because the original function would receive the wrong indices."""
     raise RuntimeError("Cannot use mask_mod from a sliced BlockMask. When you slice a BlockMask using [], the mask_mod attribute is reset. You must set it from the "
                        "original BlockMask's mask_mod.")
 
 
 def _check_callable(mask_mods):
+    """Raises RuntimeError unless all arguments are callable."""
     if not all(callable(mod) for mod in mask_mods):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
 
 def and_masks(*mask_mods):
-    """Returns the mask function of keys that all of the functions show."""
+    """Returns a mask function that is true where all of the given mask functions are true."""
     _check_callable(mask_mods)
 
     def and_mask(b, h, q_idx, kv_idx):
@@ -40,7 +41,7 @@ def and_masks(*mask_mods):
 
 
 def or_masks(*mask_mods):
-    """Returns the mask function of keys that one of the functions shows."""
+    """Returns a mask function that is true where at least one of the given mask functions is true."""
     _check_callable(mask_mods)
 
     def or_mask(b, h, q_idx, kv_idx):
@@ -52,9 +53,10 @@ def or_masks(*mask_mods):
 
 
 def call_mod(mod, batches, heads, queries, keys, score=None):
-    """mod(b, h, q, kv), or mod(score, b, h, q, kv) of scores (B, H, L, S), for all the given indices: (B, H, L, S).
+    """Returns mod(b, h, q, kv), or mod(score, b, h, q, kv) if `score` is given, for all combinations of indices, as (B, H, L, S).
 
-    The function sees one row: b, h and q are numbers, kv and the score lie along the keys, so that indexing, arithmetic and where mean what they mean for one key.
+    batches, heads, queries, keys: 1-D index tensors of lengths B, H, L and S. score: (B, H, L, S). vmap maps the function over b, h and q, but it is
+    called once for all keys. Therefore kv and score are 1-D tensors inside the function.
     """
     sizes = len(batches), len(heads), len(queries)
     b, h, q = (index.view([-1 if d == place else 1 for d in range(3)]).expand(sizes).reshape(-1) for place, index in enumerate((batches, heads, queries)))
@@ -62,13 +64,15 @@ def call_mod(mod, batches, heads, queries, keys, score=None):
         rows = gradus.vmap(mod, in_dims=(0, 0, 0, None), randomness="different")(b, h, q, keys)
     else:
         rows = gradus.vmap(mod, in_dims=(0, 0, 0, 0, None), randomness="different")(score.reshape(-1, len(keys)), b, h, q, keys)
-    if rows.dim() == 1:  # the same for every key
+    if rows.dim() == 1:  # the result does not depend on the key
         rows = rows.unsqueeze(1)
     return rows.expand(-1, len(keys)).reshape(*sizes, len(keys))
 
 
 def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
-    """Returns the bool mask (B, H, Q_LEN, KV_LEN) of a mask function (b, h, q, kv), or of a score function, true where the score of 0 stays finite; None counts as 1.
+    """Returns the bool mask (B, H, Q_LEN, KV_LEN) of a mask function of (b, h, q, kv), or of a score function of (score, b, h, q, kv).
+
+    For a score function the mask is true where a score of 0 does not become -inf. B and H are 1 if None.
 
     >>> create_mask(lambda b, h, q, kv: q >= kv, None, None, 2, 3)
     tensor([[[[ True, False, False],
@@ -78,6 +82,7 @@ def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
 
 
 def _mask_rows(mod_fn, batch, heads, first, past, keys, device):
+    """Returns the bool mask (batch, heads, past - first, keys) of a mask or score function, for queries `first` to `past` - 1."""
     indices = (gradus.arange(batch, device=device), gradus.arange(heads, device=device), gradus.arange(first, past, device=device), gradus.arange(keys, device=device))
     given = _positional(mod_fn)
     if given not in (4, 5):
@@ -89,6 +94,7 @@ def _mask_rows(mod_fn, batch, heads, first, past, keys, device):
 
 
 def _positional(function):
+    """Returns the number of positional parameters without default values."""
     parameters = inspect.signature(function).parameters.values()
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
 
@@ -98,15 +104,22 @@ def _ceil_div(a, b):
 
 
 def _ordered(dense):
-    """Returns the number of set blocks of each row, and the columns with those of set blocks first."""
+    """Returns (counts, columns) for `dense` (..., rows, columns), which has a nonzero element for each block that is computed.
+
+    counts: the number of nonzero elements in each row. columns: the column indices of each row, first those of the nonzero elements.
+    """
     dense = dense.to(gradus.int32)
     return dense.sum(-1, dtype=gradus.int32), gradus.argsort(dense, dim=-1, descending=True, stable=True).to(gradus.int32)
 
 
 def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BLOCK, _compile=False, separate_full_blocks=True, compute_dq_write_order=False,
                       dq_kv_order=True):
-    """Returns the BlockMask of a mask function (b, h, q, kv), true where the query sees the key. B and H: None if the function does not depend on
-    them.
+    """Returns the BlockMask of a mask function of (b, h, q, kv), which is true if query q may attend to key kv.
+
+    B and H: None if the function does not depend on them. BLOCK_SIZE: the number of queries and of keys in a block, as one number or a pair (queries,
+    keys).
+    separate_full_blocks: lists blocks in which the mask is true everywhere separately (full_kv_indices), so that flex_attention does not call
+    mask_mod for them.
 
     >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256).kv_num_blocks.tolist()
     [[[1, 1]]]
@@ -127,10 +140,12 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BL
 
 
 class BlockMask:
-    """Which blocks of BLOCK_SIZE queries by keys are computed: per batch, head and row of blocks the number of columns and, in front, the columns.
+    """A block-sparse attention mask. For each batch, head and row of blocks it lists the columns of the blocks that are computed.
 
-    kv_num_blocks and kv_indices: blocks for which mask_mod is asked; full_kv_num_blocks and full_kv_indices, which may be None: those all of which is seen.
-    q_num_blocks, q_indices and their like say the same by columns.
+    kv_num_blocks (B, H, rows): the number of blocks in each row to which mask_mod is applied. kv_indices (B, H, rows, columns): the column indices of
+    these blocks, followed by all other column indices. full_kv_num_blocks, full_kv_indices: two tensors of the same form for blocks in which the mask
+    is true everywhere, so that mask_mod is not applied; or None. q_num_blocks, q_indices, full_q_num_blocks, full_q_indices: the four tensors with
+    rows and columns exchanged. BLOCK_SIZE: (queries, keys) in a block. Raises RuntimeError if kv_indices has less than two dimensions.
     """
 
     def __init__(self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, q_num_blocks, q_indices, full_q_num_blocks, full_q_indices,
@@ -153,7 +168,12 @@ class BlockMask:
     @classmethod
     def from_kv_blocks(cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_BLOCK, mask_mod=None, seq_lengths=None,
                        compute_q_blocks=True, *, dq_write_order=None, dq_write_order_full=None, dq_kv_order=None):
-        """Returns the BlockMask for blocks that are listed by rows; the lists by columns follow. seq_lengths: multiples of the block size unless given."""
+        """Returns the BlockMask with the given lists of blocks for each row. Computes the lists of blocks for each column if compute_q_blocks is
+        true.
+
+        seq_lengths: the numbers of queries and keys. When None, they are the numbers of rows and columns of blocks times BLOCK_SIZE. Raises
+        RuntimeError if kv_indices has less than two dimensions.
+        """
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         if (full_kv_num_blocks is None) != (full_kv_indices is None):
@@ -170,34 +190,36 @@ class BlockMask:
                    dq_kv_order=dq_kv_order)
 
     def _tensors(self):
+        """Returns the eight tensors that list blocks (some may be None), in the order of the constructor's arguments."""
         return (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices, self.q_num_blocks, self.q_indices, self.full_q_num_blocks,
                 self.full_q_indices)
 
     def as_tuple(self, flatten=True):
-        """Returns the tensors, sizes and function of the mask; the sizes are single items if `flatten`."""
+        """Returns the mask's attributes as a tuple. If `flatten`, the two sequence lengths and the two block sizes are separate items, otherwise two
+        pairs."""
         sizes, lengths = (self.BLOCK_SIZE, self.seq_lengths) if flatten else ((self.BLOCK_SIZE,), (self.seq_lengths,))
         extra = self.dq_write_order, self.dq_write_order_full, self.dq_kv_order, self.dq_kv_order_spt
         return (*lengths, *self._tensors(), *extra, *sizes, self.mask_mod)
 
     @property
     def shape(self):
-        """(B, H, queries, keys)."""
+        """The shape (B, H, queries, keys) of the score matrix."""
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self):
-        """Returns the number of scores, computed or not."""
+        """Returns the number of elements of the score matrix."""
         count = 1
         for size in self.shape:
             count *= size
         return count
 
     def sparsity(self):
-        """Returns the percentage of scores that are not computed; negative where blocks reach over the ends."""
+        """Returns the percentage of scores that are not computed. The value can be negative, because blocks may extend beyond the score matrix."""
         blocks = self.kv_num_blocks.sum().item() + (0 if self.full_kv_num_blocks is None else self.full_kv_num_blocks.sum().item())
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self):
-        """Returns 1 for each block that is computed: (B, H, rows, columns)."""
+        """Returns an int32 tensor (B, H, rows, columns) with 1 for each block that is computed."""
         return _C._dense_blocks(*self._tensors()[:4])
 
     def __getitem__(self, index):
@@ -208,7 +230,7 @@ class BlockMask:
                                         compute_q_blocks=self.q_indices is not None)
 
     def _adjust(self, new_q_len, new_kv_len):
-        """Returns the mask for other lengths: its upper left part, or the mask extended by empty blocks."""
+        """Returns the mask for other numbers of queries and keys: cropped to its upper left corner, or extended by blocks that are not computed."""
         rows, columns = _ceil_div(new_q_len, self.BLOCK_SIZE[0]), _ceil_div(new_kv_len, self.BLOCK_SIZE[1])
 
         def cropped(counts, indices):
@@ -219,12 +241,15 @@ class BlockMask:
                                         seq_lengths=(new_q_len, new_kv_len), compute_q_blocks=self.q_indices is not None)
 
     def to(self, device):
-        """Returns the mask with its tensors on a device."""
+        """Returns a copy of the mask with its tensors on `device`."""
         moved = [None if t is None else t.to(device) for t in self._tensors()]
         return BlockMask(self.seq_lengths, *moved, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
 
     def to_string(self, grid_size=(20, 20), limit=4):
-        """Returns a picture of at most grid_size cells for each of `limit` batches and heads: full, partly computed, or empty. grid_size -1: a cell for each block."""
+        """Returns a picture of the mask, for up to `limit` batches and heads, with full, partly computed and empty cells.
+
+        grid_size: the largest number of cells (rows, columns), or one number for both; -1 for one cell per block.
+        """
         dense = self.to_dense()
         *outer, rows, columns = dense.shape
         height, width = (rows, columns) if grid_size == -1 else (grid_size, grid_size) if isinstance(grid_size, int) else grid_size

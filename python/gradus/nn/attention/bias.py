@@ -1,4 +1,4 @@
-"""Causal biases of matrices that are not square: aligned with the upper left corner, or with the lower right one."""
+"""Causal attention biases for different numbers of queries and keys, aligned to the upper left or the lower right corner."""
 from __future__ import annotations
 
 import enum
@@ -12,14 +12,14 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(enum.IntEnum):
-    """The corner in which the diagonal ends: the first query sees the first key, or the last query the last key."""
+    """The alignment of the diagonal: UPPER_LEFT lets query 0 attend to key 0 only, LOWER_RIGHT lets the last query attend to all keys."""
 
     UPPER_LEFT = 1
     LOWER_RIGHT = 2
 
 
 class CausalBias(gradus.Tensor):
-    """An attn_mask of scaled_dot_product_attention whose elements exist only when they are needed; it is for nothing else."""
+    """A causal attn_mask for scaled_dot_product_attention. The tensor itself is empty; its elements are computed only when they are needed."""
 
     def __new__(cls, variant, seq_len_q, seq_len_kv):
         return super().__new__(cls, 0)
@@ -34,12 +34,14 @@ class CausalBias(gradus.Tensor):
             warnings.warn("Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!", stacklevel=2)
 
     def _materialize(self, device=None):
-        """Returns the bias as a bool tensor, true where a key is seen."""
+        """Returns the bias as a bool tensor (seq_len_q, seq_len_kv), true where a query may attend to a key."""
         offset = self.seq_len_kv - self.seq_len_q if self.variant == CausalVariant.LOWER_RIGHT else 0
         return gradus.ones(self.seq_len_q, self.seq_len_kv, dtype=gradus.bool, device=device).tril(diagonal=offset)
 
     @staticmethod
     def _dispatch(query, key, value, attn_mask, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+        """Implements scaled_dot_product_attention for a CausalBias as attn_mask. Passes is_causal=True instead of a mask if both select the same
+        keys."""
         if is_causal:
             raise ValueError("CausalBias should not be used with causal=True")
         rest = {"dropout_p": dropout_p, "scale": scale, "enable_gqa": enable_gqa}
@@ -59,7 +61,7 @@ class CausalBias(gradus.Tensor):
 
 
 def causal_upper_left(*size):
-    """Returns the bias (queries, keys) in which query i sees the keys up to i.
+    """Returns a CausalBias (queries, keys) in which query i attends to keys 0 to i. Raises AssertionError unless there are two sizes.
 
     >>> causal_upper_left(2, 3)
     tensor([[ True, False, False],
@@ -71,7 +73,9 @@ def causal_upper_left(*size):
 
 
 def causal_lower_right(*size):
-    """Returns the bias (queries, keys) in which the last query sees all keys, and each one before it a key less.
+    """Returns a CausalBias (queries, keys) in which the last query attends to all keys and each earlier query to one key less.
+
+    Raises AssertionError unless there are two sizes.
 
     >>> causal_lower_right(2, 3)
     tensor([[ True,  True, False],

@@ -1,4 +1,7 @@
-"""Attention whose scores a function changes and whose keys a BlockMask chooses. Blocks that the mask leaves out are not computed, and scores exist for a row of blocks at a time."""
+"""flex_attention: attention with a function that modifies scores and a BlockMask that selects keys.
+
+Blocks outside the mask are not computed. At most one row of blocks of the score matrix is in memory at a time.
+"""
 from __future__ import annotations
 
 import math
@@ -12,28 +15,30 @@ from ._block_mask import BlockMask, and_masks, call_mod, create_block_mask, crea
 
 __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
 
-_ROWS = 128  # queries at a time where there is no BlockMask
+_ROWS = 128  # number of queries whose scores are in memory at a time if there is a score_mod and no BlockMask
 
 
 class FlexKernelOptions(dict):
-    """Options of PyTorch's kernels; they are taken and have no effect."""
+    """Options of PyTorch's kernels. They are accepted and have no effect."""
 
 
 class AuxRequest(NamedTuple):
-    """The request for results of flex_attention besides its output."""
+    """The optional results that flex_attention is to return besides its output."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """The results that an AuxRequest asked for; the others are None."""
+    """The optional results that an AuxRequest selected. Results that were not selected are None."""
 
     lse: Optional[Tensor] = None
     max_scores: Optional[Tensor] = None
 
 
 def _check(query, key, value, enable_gqa):
+    """Raises NotImplementedError unless query, key and value have four dimensions, ValueError if their last sizes or numbers of heads do not
+    match."""
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
     if query.size(-1) != key.size(-1):
@@ -47,6 +52,7 @@ def _check(query, key, value, enable_gqa):
 
 
 def _check_block_mask(block_mask, query, key):
+    """Raises ValueError if the BlockMask was created for other lengths than those of query and key."""
     lengths, given = (query.size(2), key.size(2)), block_mask.seq_lengths
     if tuple(given) == lengths:
         return
@@ -59,7 +65,7 @@ def _check_block_mask(block_mask, query, key):
 
 
 class _Parts(NamedTuple):
-    """The operands of one call. key and value have as many heads as query."""
+    """The operands of one flex_attention call. key and value have as many heads as query; with grouped queries their heads are repeated."""
 
     query: Tensor
     key: Tensor
@@ -70,7 +76,10 @@ class _Parts(NamedTuple):
 
 
 def _slices(columns, size, length):
-    """Returns the ranges of keys of some blocks, in order, as [(first, past)]. Adjacent blocks are merged into one range."""
+    """Returns the ranges of keys [(first, past), ...] that the blocks in `columns` cover. Adjacent blocks are merged into one range.
+
+    size: the number of keys in a block. length: the number of keys, at which the last range ends.
+    """
     found = []
     for column in columns:
         first, past = column * size, min((column + 1) * size, length)
@@ -82,13 +91,16 @@ def _slices(columns, size, length):
 
 
 def _chosen(x, slices):
-    """Returns the rows of dimension 2 in the slices: a view if there is one slice, otherwise a copy."""
+    """Returns the elements of `x` along dimension 2 in the ranges `slices`: a view if there is one range, otherwise a copy."""
     parts = [x[:, :, first:past] for first, past in slices]
     return parts[0] if len(parts) == 1 else gradus.cat(parts, 2)
 
 
 def _attend(parts, batches, heads, rows, slices):
-    """Returns output and logsumexp of the queries in `rows` (a slice), of some batches and heads (slices), over the keys in `slices`; masked by mask_mod if that is not None."""
+    """Returns the output and the log-sum-exp of scores, for the queries in the slice `rows` and the keys in the ranges `slices`.
+
+    batches and heads: slices along dimensions 0 and 1. parts.mask_mod is the function that hides keys, or None if no key in the ranges is hidden.
+    """
     query = parts.query[batches, heads, rows]
     if not slices:
         sizes = query.shape[:-1]
@@ -107,11 +119,13 @@ def _attend(parts, batches, heads, rows, slices):
 
 
 def _lse_dtype(query):
+    """Returns the dtype of the log-sum-exp: float64 for float64 queries, otherwise float32."""
     return gradus.float64 if query.dtype == gradus.float64 else gradus.float32
 
 
 def _columns(block_mask):
-    """Returns for each batch and head of the mask and each row of blocks (columns that are computed, True if mask_mod must be evaluated)."""
+    """Returns a list of lists of lists with a pair for each batch, head and row of blocks. The pair is the list of column indices of the computed
+    blocks, and True if mask_mod must be applied to some of them."""
     dense = block_mask.to_dense().tolist()
     asks = block_mask.kv_num_blocks.tolist()
     return [[[([c for c, there in enumerate(row) if there], ask > 0) for row, ask in zip(rows, counts)] for rows, counts in zip(*head)]
@@ -119,7 +133,10 @@ def _columns(block_mask):
 
 
 def _by_blocks(parts, block_mask):
-    """Returns the output and logsumexp. Each row of blocks is computed separately, at once for batches and heads that share their mask."""
+    """Returns the output and the log-sum-exp of attention with a BlockMask.
+
+    Each row of blocks is computed separately. Batches, and heads, are computed together if they share the mask.
+    """
     rows, columns = block_mask.BLOCK_SIZE
     length, keys = block_mask.seq_lengths
     plan = _columns(block_mask)
@@ -137,7 +154,8 @@ def _by_blocks(parts, block_mask):
 
 
 def _by_rows(parts):
-    """Returns output and logsumexp without a BlockMask."""
+    """Returns the output and the log-sum-exp of attention without a BlockMask. With a score_mod, only the scores of _ROWS queries are in memory at a
+    time."""
     every = slice(None)
     if parts.score_mod is None:
         return _attend(parts, every, every, every, [(0, parts.key.size(2))])
@@ -146,10 +164,12 @@ def _by_rows(parts):
 
 
 def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False, return_lse=False, kernel_options=None, *, return_aux=None):
-    """Returns attention of (B, Hq, L, E) to keys (B, Hkv, S, E) and values (B, Hkv, S, Ev): softmax(score_mod(query @ key^T * scale)) @ value over the keys that are seen.
+    """Returns softmax(score_mod(query @ key^T * scale)) @ value, (B, Hq, L, Ev), over the keys that block_mask selects.
 
-    score_mod(score, b, h, q, kv) changes a score, and may use tensors that take part in gradients. block_mask: a BlockMask; None: all keys are seen. enable_gqa: Hq is a multiple of
-    Hkv. return_lse: the logarithms of the sums of exponentials (B, Hq, L), too; return_aux: an AuxOutput of what an AuxRequest asks for. ValueError: sizes that do not fit.
+    query (B, Hq, L, E), key (B, Hkv, S, E), value (B, Hkv, S, Ev). score_mod(score, b, h, q, kv) returns a changed score; it may use tensors that
+    require gradients. block_mask: a BlockMask, or None for all keys. scale: 1 / sqrt(E) when None. enable_gqa: allows Hq to be a multiple of Hkv.
+    return_lse: also returns the log-sum-exp of scores, (B, Hq, L). return_aux: also returns an AuxOutput with the results that this AuxRequest
+    selects. Raises ValueError for sizes that do not match.
 
     >>> x = gradus.randn(1, 2, 200, 8)
     >>> causal = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 200, 200)

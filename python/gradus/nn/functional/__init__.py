@@ -1,7 +1,7 @@
-"""The functions behind the modules of gradus.nn, without state.
+"""The stateless functions behind the modules of gradus.nn.
 
-One that only forwards to an operator is generated: its entry in schema/ says `python.in = "nn"`, and codegen/python.py explains the rest. The files here have those
-that do more before: deprecated arguments, warnings, checks that are Python's. A file per topic; _embedding.py also has embedding_bag.
+A function that only forwards to an operator is generated from schema/ (an entry with `python.in = "nn"`, see codegen/python.py). The files here
+define the functions that first do work in Python, such as handling deprecated arguments, warnings and checks.
 """
 from gradus._C.nn import *  # noqa: F403
 from gradus.overrides import handle_torch_function, has_torch_function, has_torch_function_unary, has_torch_function_variadic

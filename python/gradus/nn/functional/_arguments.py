@@ -1,4 +1,4 @@
-"""Checks of arguments for functions that are written in Python, with the error texts of operators."""
+"""Argument checks for functions that are written in Python, with the error texts that operators use."""
 from __future__ import annotations
 
 import numbers
@@ -24,14 +24,14 @@ KINDS["int"] = _is_int
 
 
 def require(function, kind, **arguments):
-    """TypeError unless each argument is of the kind: "Tensor", "bool", "int", "float" or "Number"."""
+    """Raises TypeError unless each argument is of the given kind: "Tensor", "bool", "int", "float" or "Number"."""
     for name, value in arguments.items():
         if not KINDS[kind](value):
             raise TypeError(f"{function}(): argument '{name}' must be {kind}, not {type(value).__name__}")
 
 
 def require_ints(function, **arguments):
-    """TypeError unless each argument is a tuple of integers."""
+    """Raises TypeError unless each argument is a tuple of integers."""
     for name, values in arguments.items():
         for i, value in enumerate(values):
             if not _is_int(value):
@@ -39,5 +39,5 @@ def require_ints(function, **arguments):
 
 
 def ntuple(n):
-    """Returns a function that gives what is iterable as a tuple, and another value n times."""
+    """Returns a function that converts an iterable to a tuple and repeats any other value `n` times."""
     return lambda value: tuple(value) if isinstance(value, Iterable) else (value,) * n

@@ -1,4 +1,4 @@
-"""multi_head_attention_forward: projections, masks and shapes around the operator scaled_dot_product_attention."""
+"""The function multi_head_attention_forward: projections, masks and shape checks around the operator scaled_dot_product_attention."""
 from __future__ import annotations
 
 import math
@@ -13,7 +13,11 @@ _nn = _C.nn
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """Returns a mask of numbers that are added to the scores; a bool mask becomes -inf where it is true. UserWarning: its dtype is not that of the other mask."""
+    """Returns a floating-point mask to add to the scores, in which True elements of a bool mask have become -inf. None stays None.
+
+    Warns if the mask's dtype differs from `other_type`, the dtype of the other mask, which is named `other_name`. None means that there is no other
+    mask.
+    """
     if mask is None:
         return None
     floating = mask.is_floating_point()
@@ -29,7 +33,7 @@ def _none_or_dtype(x):
 
 
 def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """True if the operands are batched. AssertionError: their numbers of dimensions do not match."""
+    """Returns True if the operands are batched. Raises AssertionError if their numbers of dimensions do not match."""
     if query.dim() not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
     batched = query.dim() == 3
@@ -48,7 +52,10 @@ def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 def _projected(query, key, value, weights, bias):
-    """Returns the projections of query, key and value; operands that are the same tensor share one product. weights: one matrix of three blocks of rows, or three matrices."""
+    """Returns the linear projections of query, key and value. Operands that are the same tensor share one matrix product.
+
+    weights: a list of one matrix (the three projections stacked along dimension 0) or of three matrices.
+    """
     if len(weights) == 1:
         weight, = weights
         if query is key and key is value:
@@ -64,14 +71,17 @@ def _projected(query, key, value, weights, bias):
 
 
 def _one_more(x, last, dim):
-    """Returns x with `last`, broadcast to the other sizes, appended along the dimension of the sequence."""
+    """Returns `x` with `last` appended along `dim`, the sequence's dimension. `last` is broadcast to the other sizes of `x`."""
     sizes = list(x.shape)
     sizes[dim] = 1
     return gradus.cat([x, last.expand(sizes)], dim)
 
 
 def _joined_mask(attn_mask, key_padding_mask, batch, heads, rows, given, keys):
-    """Returns the mask that is added to the scores (batch, heads, rows, keys), or None. Added keys are visible to all queries."""
+    """Returns the sum of attn_mask and key_padding_mask, to be added to the scores (batch, heads, rows, keys), or None if both masks are None.
+
+    given: the number of keys without bias_k and zeros, which are appended to the keys. The appended keys are visible to all queries.
+    """
     if attn_mask is not None:
         wanted = (rows, given) if attn_mask.dim() == 2 else (batch * heads, rows, given)
         if tuple(attn_mask.shape) != wanted:
@@ -90,15 +100,15 @@ def _joined_mask(attn_mask, key_padding_mask, batch, heads, rows, given, keys):
 
 
 def _attend(q, k, v, mask, dropout_p, is_causal, need_weights):
-    """Returns output and weights (None unless they are needed) of heads (batch, heads, length, width)."""
+    """Returns (output, weights) of attention on heads of shape (batch, heads, length, width); weights is None unless `need_weights`."""
     if not need_weights:
         return _nn.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal), None
-    dropout_p = dropout_p if dropout_p > 0.0 else 0.0  # compared here, so that another type raises PyTorch's TypeError
+    dropout_p = dropout_p if dropout_p > 0.0 else 0.0  # raises PyTorch's TypeError if dropout_p is not a number
     return _C._attention_of_heads(q, k, v, mask, dropout_p, math.sqrt(1.0 / q.size(-1)))
 
 
 def _static(x, batch, heads, width, name):
-    """Returns a key or value that is given as (batch * heads, length, width)."""
+    """Returns static_k or static_v, (batch * heads, length, width), as (batch, heads, length, width). Raises AssertionError for other sizes."""
     if x.size(0) != batch * heads:
         raise AssertionError(f"expecting {name}.size(0) of {batch * heads}, but got {x.size(0)}")
     if x.size(2) != width:
@@ -108,7 +118,10 @@ def _static(x, batch, heads, width, name):
 
 def _of_batches(query, key, value, num_heads, weights, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training,
                 key_padding_mask, need_weights, attn_mask, static_k, static_v, average_attn_weights, is_causal, batch_dim):
-    """multi_head_attention_forward of batched operands whose masks are numbers; batch_dim is 0 or 1, the sequence is along the other."""
+    """Returns (output, weights) of multi_head_attention_forward, for batched operands and floating-point masks.
+
+    batch_dim: 0 if query, key and value are (N, length, width), 1 if they are (length, N, width).
+    """
     along, width = 1 - batch_dim, query.size(-1) // num_heads
     batch, given = query.size(batch_dim), key.size(along)
     q, k, v = _projected(query, key, value, weights, in_proj_bias)
@@ -129,12 +142,13 @@ def _of_batches(query, key, value, num_heads, weights, in_proj_bias, bias_k, bia
     heads, weights = _attend(q, k, v, mask, dropout_p, is_causal, need_weights)
     batch_first = batch_dim == 0 and not training
     output = _nn.linear(heads.permute((0, 2, 1, 3) if batch_first else (2, 0, 1, 3)).flatten(-2), out_proj_weight, out_proj_bias)
-    if batch_dim == 0 and training:  # PyTorch's memory layout, since a following dropout draws in the order of memory
+    if batch_dim == 0 and training:  # A view with PyTorch's memory layout: dropout draws in memory order.
         output = output.transpose(0, 1)
     return output, weights.mean(1) if weights is not None and average_attn_weights else weights
 
 
 def _check_widths(query, key, value, embed_dim, num_heads, separate, in_proj_weight, others):
+    """Raises AssertionError unless the sizes of query, key and value match each other, `embed_dim` and `num_heads`, and the weights are given."""
     if query.shape[-1] != embed_dim:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim}, but got {query.shape[-1]}")
     if embed_dim % num_heads:
@@ -151,7 +165,11 @@ def _check_widths(query, key, value, embed_dim, num_heads, separate, in_proj_wei
 def _multi_head_attention(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight,
                           out_proj_bias, training, key_padding_mask, need_weights, attn_mask, separate, others, static_k, static_v, average_attn_weights, is_causal,
                           batch_dim):
-    """multi_head_attention_forward with the batch in dimension batch_dim; others: the weights of separate projections by name."""
+    """Returns (output, weights) of multi_head_attention_forward, for inputs with the batch in dimension `batch_dim`.
+
+    separate: True if query, key and value have separate projection weights instead of in_proj_weight. `others` maps the names of these weights to
+    them.
+    """
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         same_key, same_value = key is query, value is key
@@ -178,10 +196,13 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                                  out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
                                  use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
                                  average_attn_weights=True, is_causal=False):
-    """Returns the computation of nn.MultiheadAttention with the given parameters: query (L, N, E), key (S, N, kdim), value (S, N, vdim) give (L, N, E), and the weights or None.
+    """Returns (output, weights) of multi-head attention with the given parameters, as nn.MultiheadAttention computes it (Vaswani et al., 2017).
 
-    in_proj_weight: (3 E, E), or with use_separate_proj_weight the three matrices; bias_k, bias_v: one more key and value; static_k, static_v: (N num_heads, S, E / num_heads)
-    in place of projections. Masks are those of nn.MultiheadAttention. AssertionError, RuntimeError: sizes that do not fit.
+    query (L, N, E), key (S, N, kdim) and value (S, N, vdim) give the output (L, N, E); weights is None unless need_weights. in_proj_weight is (3 E,
+    E), or None with use_separate_proj_weight and three matrices. bias_k and bias_v are a key and a value appended to the sequence. static_k and
+    static_v, (N num_heads, S, E / num_heads), replace the projected key and value. key_padding_mask (N, S) and attn_mask (L, S) or (N num_heads, L,
+    S) are true where a key is not attended to, or numbers that are added to the scores. Raises AssertionError or RuntimeError for sizes that do not
+    match.
 
     >>> x, weight = gradus.randn(5, 3, 8), gradus.randn(24, 8)
     >>> output, weights = F.multi_head_attention_forward(x, x, x, 8, 2, weight, None, None, None, False, 0.0, gradus.eye(8), None)

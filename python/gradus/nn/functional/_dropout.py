@@ -1,4 +1,4 @@
-"""Dropout of channels, which warns of inputs that may be meant otherwise. The other dropouts are generated."""
+"""Dropout of channels with warnings for ambiguous input shapes. The other dropout functions are generated from the schema."""
 from __future__ import annotations
 
 import warnings
@@ -14,13 +14,14 @@ def _check_probability(p):
 
 
 def _warn_of_dims(name, input, dims):
+    """Warns if the number of dimensions of `input` is not in `dims`."""
     if input.dim() not in dims:
         warnings.warn(f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an error in a future release.",
                       stacklevel=3)
 
 
 def _dropout(input, p, training, inplace, batched_dim):
-    """Drops channels; an input of another number of dimensions than `batched_dim` is a batch of one."""
+    """Zeroes channels. An input whose number of dimensions differs from `batched_dim` is treated as a batch of one."""
     dropout = _C.feature_dropout_ if inplace else _C.feature_dropout
     if input.dim() == batched_dim:
         return dropout(input, p, training)
@@ -29,7 +30,10 @@ def _dropout(input, p, training, inplace, batched_dim):
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
-    """Zeroes each channel of (C, L) or (N, C, L) with probability p and divides the others by 1 - p."""
+    """Zeroes each channel of (C, L) or (N, C, L) with probability `p` and divides the other channels by 1 - p.
+
+    Raises ValueError if `p` is not in [0, 1], RuntimeError for another number of dimensions.
+    """
     _check_probability(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
@@ -39,7 +43,10 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 
 
 def dropout2d(input, p=0.5, training=True, inplace=False):
-    """Zeroes each channel of (N, C, H, W) with probability p and divides the others by 1 - p. Three dimensions are (N, C, L)."""
+    """Zeroes each channel of (N, C, H, W) with probability `p` and divides the other channels by 1 - p.
+
+    An input of three dimensions is taken as (N, C, L), with a warning. Raises ValueError if `p` is not in [0, 1].
+    """
     _check_probability(p)
     _warn_of_dims("dropout2d", input, (3, 4))
     if input.dim() == 3:
@@ -49,7 +56,10 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
-    """Zeroes each channel of (C, D, H, W) or (N, C, D, H, W) with probability p and divides the others by 1 - p."""
+    """Zeroes each channel of (C, D, H, W) or (N, C, D, H, W) with probability `p` and divides the other channels by 1 - p.
+
+    Raises ValueError if `p` is not in [0, 1].
+    """
     _check_probability(p)
     _warn_of_dims("dropout3d", input, (4, 5))
     return _dropout(input, p, training, inplace, 5)

@@ -1,4 +1,4 @@
-"""Rows of a table."""
+"""Lookup of rows in an embedding table, and sums, means or maxima over bags of rows."""
 from __future__ import annotations
 
 import warnings
@@ -11,10 +11,11 @@ from ._arguments import require
 __all__ = ["embedding", "embedding_bag"]
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """Rows of weight: input of any shape holds their indices, the result has its shape and then weight's columns.
+    """Returns the rows of `weight` at the indices in `input`. The result has the shape (*input.shape, weight.size(1)).
 
-    padding_idx: a row that gets no gradient. max_norm: rows that are used and have a larger norm_type-norm are scaled to it first, in
-    place. scale_grad_by_freq: the gradient of a row is divided by how often it was used. NotImplementedError: sparse.
+    padding_idx: the row that receives no gradient. max_norm: rows of `weight` that are looked up and have a larger norm_type-norm are first scaled to
+    max_norm, in place.
+    scale_grad_by_freq: the gradient of a row is divided by the number of times that the row was used. Raises NotImplementedError for sparse=True.
 
     >>> F.embedding(gradus.tensor([1, 0]), gradus.tensor([[1., 2.], [3., 4.]])).tolist()
     [[3.0, 4.0], [1.0, 2.0]]
@@ -35,6 +36,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
 
 def _shorten_rows(weight, used, max_norm, norm_type):
+    """Scales the rows of `weight` at the indices `used` in place so that their norm is at most max_norm."""
     with gradus.no_grad():
         _C.embedding_renorm_(weight, used, max_norm, norm_type)
 
@@ -44,11 +46,11 @@ _MODES = {"sum": 0, "mean": 1, "max": 2}
 
 def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False, per_sample_weights=None,
                   include_last_offset=False, padding_idx=None):
-    """Returns the sum, mean or max of rows of weight for each bag of indices: (bags, columns).
+    """Returns the sum, mean or maximum of the rows of `weight` in each bag of indices, as a tensor (bags, columns).
 
-    input (B, N): a bag in each row. input (N): bag b is input[offsets[b]:offsets[b + 1]]; the last one ends where the input ends or, with
-    include_last_offset, at the last offset. per_sample_weights: factors of the rows of a sum. padding_idx: an index that does not count. Otherwise
-    as embedding. ValueError: shapes that are none of these, or a mode that does not take what is asked for.
+    input (B, N): each row is a bag. input (N): bag b is input[offsets[b]:offsets[b + 1]]; the last bag ends at the end of the input or, with
+    include_last_offset, at the last offset. per_sample_weights: factors for the rows, only for mode "sum". padding_idx: an index that is skipped. The
+    other arguments are those of embedding. Raises ValueError for other shapes, and for a mode that does not support the given options.
 
     >>> F.embedding_bag(gradus.tensor([[0, 1]]), gradus.tensor([[1., 2.], [3., 4.]])).tolist()
     [[2.0, 3.0]]

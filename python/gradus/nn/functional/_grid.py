@@ -1,4 +1,4 @@
-"""Images sampled at the points of a grid: the words for what operators have numbers for, and checks of sizes."""
+"""Sampling of images at the points of a grid. Translates mode names to the operators' numbers and checks sizes."""
 from __future__ import annotations
 
 import warnings
@@ -12,6 +12,7 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def _known(align_corners):
+    """Returns `align_corners`, or False with a warning if it is None."""
     if align_corners is None:
         warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the old "
                       "behavior is desired. See the documentation of grid_sample for details.", stacklevel=3)
@@ -19,9 +20,11 @@ def _known(align_corners):
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    """Returns images (N, C, H, W), or (N, C, D, H, W), at the points of grids (N, …, 2), or (N, …, 3): x, y and z from -1 to 1, which are the ends of the image, or with
-    align_corners the middles of its first and last elements. mode: "bilinear", "nearest" or "bicubic". padding_mode, outside of the image: "zeros", "border" or
-    "reflection".
+    """Returns images (N, C, H, W) or (N, C, D, H, W), interpolated at the points of `grid`, (N, ..., 2) or (N, ..., 3).
+
+    A point is (x, y) or (x, y, z), where -1 and 1 are the outer edges of the image or, with align_corners, the centers of its first and last
+    elements. mode: "bilinear", "nearest" or "bicubic". padding_mode, for points outside the image: "zeros", "border" or "reflection". Raises
+    ValueError for other modes.
 
     >>> F.grid_sample(gradus.tensor([[[[1.0, 3.0]]]]), gradus.tensor([[[[0.0, 0.0]]]]), align_corners=True).item()
     2.0
@@ -34,7 +37,10 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 
 def affine_grid(theta, size, align_corners=None):
-    """Returns the grid, for grid_sample, that affine maps theta, (N, 2, 3) or (N, 3, 4), make of the elements of images of that size.
+    """Returns the grid for grid_sample that the affine maps `theta`, (N, 2, 3) or (N, 3, 4), produce for images of size `size`.
+
+    size: (N, C, H, W) or (N, C, D, H, W). The grid is (N, H, W, 2) or (N, D, H, W, 3). Raises ValueError if `theta` is not floating-point or of
+    another shape.
 
     >>> F.affine_grid(gradus.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2), align_corners=False).tolist()
     [[[[-0.5, 0.0], [0.5, 0.0]]]]

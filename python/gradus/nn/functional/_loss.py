@@ -1,6 +1,6 @@
-"""Losses that are operators: between numbers, and of classes.
+"""Loss functions whose computation is one operator: regression losses and classification losses.
 
-reduction: "mean", "sum" or "none", otherwise ValueError. size_average and reduce are the older way to say it.
+reduction: "mean", "sum" or "none"; others raise ValueError. size_average and reduce are its deprecated form.
 """
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ _nn = _C.nn
 
 
 def _warn_of_broadcast(input, target):
+    """Warns if target and input have different shapes, because the loss then broadcasts them."""
     if target.shape != input.shape:
         warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
                       "incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """Returns (input - target)^2, reduced. weight: factors of the same shape; the mean is then the weighted one.
+    """Returns (input - target)^2, reduced by `reduction`.
+
+    weight: factors of the same shape as input; with them reduction "mean" is the weighted mean.
 
     >>> F.mse_loss(gradus.tensor([1., 2.]), gradus.tensor([1., 4.])).item()
     2.0
@@ -36,7 +39,10 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """Returns |input - target|, reduced. weight: factors of the same shape; the mean is then the weighted one."""
+    """Returns |input - target|, reduced by `reduction`.
+
+    weight: factors of the same shape as input; with them reduction "mean" is the weighted mean.
+    """
     _warn_of_broadcast(input, target)
     reduction = named_reduction(size_average, reduce, reduction)
     if weight is None:
@@ -45,15 +51,18 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """Returns d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced. RuntimeError: beta is negative."""
+    """Returns the smooth L1 loss, reduced by `reduction`: d^2 / (2 beta) where d = |input - target| < beta, d - beta / 2 elsewhere.
+
+    Raises RuntimeError if beta is negative.
+    """
     _warn_of_broadcast(input, target)
     return _nn.smooth_l1_loss(input, target, named_reduction(size_average, reduce, reduction), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """Returns d^2 / 2 where d = |input - target| is at most delta, delta (d - delta / 2) elsewhere, reduced. RuntimeError: delta is not positive.
+    """Returns the Huber loss, reduced by `reduction`: d^2 / 2 where d = |input - target| <= delta, delta * (d - delta / 2) elsewhere.
 
-    weight: factors of the same shape.
+    weight: factors of the same shape as input. Raises RuntimeError if delta is not positive.
     """
     _warn_of_broadcast(input, target)
     if weight is None:
@@ -62,9 +71,10 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """Returns target (log(target) - input) for input of logarithms, reduced; with log_target the target is of logarithms too.
+    """Returns the Kullback-Leibler divergence target * (log(target) - input), reduced by `reduction`. `input` holds log-probabilities.
 
-    "batchmean" is the sum divided by the first size, which is what the divergence is; "mean" divides by the number of elements.
+    log_target: True if target holds log-probabilities too. reduction "batchmean", the sum divided by the first size, matches the mathematical
+    definition; "mean" divides by the number of elements.
     """
     if size_average is None and reduce is None and reduction == "mean":
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the "
@@ -74,9 +84,9 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """Returns -(target log(input) + (1 - target) log(1 - input)), with logarithms of at least -100, times weight, reduced.
+    """Returns -(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced by `reduction`. Both logarithms are clamped to at least -100.
 
-    ValueError: the shapes differ. RuntimeError: input is not in [0, 1].
+    Raises ValueError if the shapes differ, RuntimeError if input is not in [0, 1].
     """
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
@@ -86,9 +96,9 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
-    """binary_cross_entropy of sigmoid(input), accurate for large inputs. pos_weight: factors of the part where target is 1.
+    """Returns binary_cross_entropy(sigmoid(input), target), computed accurately for large inputs.
 
-    ValueError: the shapes differ.
+    pos_weight: factors of the term target * log(sigmoid(input)). Raises ValueError if the shapes differ.
     """
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
@@ -97,18 +107,19 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    """-weight[t] input[t] for the class t in target: input (C), (N, C) or (N, C, d1, …) holds logarithms of probabilities.
+    """Returns the negative log likelihood -weight[t] * input[t] for each class t in target, reduced by `reduction`.
 
-    target has input's shape without C. The mean is over the weights; targets equal to ignore_index do not count.
+    input: log-probabilities (C), (N, C) or (N, C, d1, ...). target: class indices in the shape of input without C. Targets equal to ignore_index are
+    skipped. The mean divides by the sum of the weights.
     """
     return _nn.nll_loss(input, target, weight, named_reduction(size_average, reduce, reduction), ignore_index)
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
-    """nll_loss of log_softmax(input) over the classes: input (C), (N, C) or (N, C, d1, …) holds scores.
+    """Returns nll_loss(log_softmax(input), target) over the classes. input: scores (C), (N, C) or (N, C, d1, ...).
 
-    target: classes, in input's shape without C, or probabilities of the classes, in input's shape. label_smoothing: the share of every
-    target that goes to all classes evenly.
+    target: class indices in the shape of input without C, or class probabilities in the shape of input. label_smoothing: the fraction of each target
+    that is spread evenly over all classes.
 
     >>> F.cross_entropy(gradus.zeros(2, 4), gradus.tensor([0, 3])).item() == gradus.tensor(4.).log().item()
     True
@@ -119,10 +130,10 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
 
 def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0,
                          options=None):
-    """cross_entropy of linear(input, linear_weight, linear_bias).
+    """Returns cross_entropy(linear(input, linear_weight, linear_bias), target).
 
-    linear_weight (C, in), or (C, d1, …, in) for scores (N, C, d1, …). ignore_index: -100 when None. options, how PyTorch divides the work, has no effect.
-    RuntimeError: sizes that do not match, or an ignore_index with probabilities as target.
+    linear_weight: (C, in), or (C, d1, ..., in) for scores (N, C, d1, ...). ignore_index: -100 when None. options: accepted without effect; in PyTorch
+    it divides the work into blocks. Raises RuntimeError for sizes that do not match, or for an ignore_index together with class probabilities.
     """
     if ignore_index is not None and target.shape == (*input.shape[:-1], *linear_weight.shape[:-1]):
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")

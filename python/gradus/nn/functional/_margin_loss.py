@@ -1,4 +1,4 @@
-"""Losses that are 0 where an answer is right by a margin, and their like for similarities. Reductions as in loss.py."""
+"""Margin losses, which are 0 where the correct answer wins by a margin, and losses of embeddings. _loss.py describes the argument `reduction`."""
 from __future__ import annotations
 
 from gradus import _C
@@ -13,53 +13,61 @@ _nn = _C.nn
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """Returns max(0, -target (input1 - input2) + margin): target is 1 where input1 should be the larger one, -1 where input2 should."""
+    """Returns max(0, -target * (input1 - input2) + margin), reduced by `reduction`.
+
+    target: 1 where input1 should be larger, -1 where input2 should be larger.
+    """
     return _nn.margin_ranking_loss(input1, input2, target, margin, named_reduction(size_average, reduce, reduction))
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    """Returns input where target is 1, max(0, margin - input) where it is -1."""
+    """Returns input where target is 1 and max(0, margin - input) where target is -1, reduced by `reduction`."""
     return _nn.hinge_embedding_loss(input, target, margin, named_reduction(size_average, reduce, reduction))
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """Returns log(1 + exp(-target input)), target being 1 or -1."""
+    """Returns log(1 + exp(-target * input)), reduced by `reduction`. target: 1 or -1."""
     return _nn.soft_margin_loss(input, target, named_reduction(size_average, reduce, reduction))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """Returns 1 - cos of the angle between input1 and input2 where target is 1, max(0, cos - margin) where it is -1.
+    """Returns 1 - cos(input1, input2) where target is 1 and max(0, cos(input1, input2) - margin) where target is -1, reduced by `reduction`.
 
-    (N, D), (N, D) and (N), or (D), (D) and (). RuntimeError: other shapes.
+    input1 and input2 (N, D) with target (N), or (D) with target (). Raises RuntimeError for other shapes.
     """
     return _nn.cosine_embedding_loss(input1, input2, target, margin, named_reduction(size_average, reduce, reduction))
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """Returns -(target log(sigmoid(input)) + (1 - target) log(sigmoid(-input))), times weight, averaged over the classes: (…, C) give (…)."""
+    """Returns -(target * log(sigmoid(input)) + (1 - target) * log(sigmoid(-input))) * weight, averaged over the classes and reduced by `reduction`.
+
+    input and target (..., C) give a loss of shape (...) before the reduction.
+    """
     return _nn.multilabel_soft_margin_loss(input, target, weight, named_reduction(size_average, reduce, reduction))
 
 
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """Returns max(0, margin - input[t] + input[i])^p, summed over the classes i other than t and divided by C, times weight[t].
+    """Returns weight[t] * sum over classes i other than t of max(0, margin - input[t] + input[i])^p, divided by the number of classes, reduced by
+    `reduction`.
 
-    input (N, C) or (C), target (N) or () of classes. ValueError: p is neither 1 nor 2.
+    input: (N, C) or (C). target: class indices t, (N) or (). Raises ValueError if p is neither 1 nor 2.
     """
     return _nn.multi_margin_loss(input, target, p, margin, weight, checked_reduction(size_average, reduce, reduction))
 
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """Returns max(0, 1 - input[t] + input[i]), summed over the classes t that are targets and i that are not, divided by C.
+    """Returns the sum of max(0, 1 - input[t] + input[i]) over target classes t and other classes i, divided by the number of classes, reduced by
+    `reduction`.
 
-    input and target (N, C) or (C); target lists classes, up to the first -1.
+    input and target: (N, C) or (C). Each row of target lists class indices and ends at its first -1.
     """
     return _nn.multilabel_margin_loss(input, target, checked_reduction(size_average, reduce, reduction))
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
-    """Returns max(0, margin + |anchor - positive| - |anchor - negative|), in p-norms along the last dimension.
+    """Returns max(0, margin + |anchor - positive| - |anchor - negative|), reduced by `reduction`, with p-norms along the last dimension.
 
-    swap: the distance of positive and negative counts for the second one where it is smaller. ValueError: margin is not positive.
+    swap: |anchor - negative| is replaced by |positive - negative| where that is smaller. Raises ValueError if margin is not positive.
     """
     reduction = named_reduction(size_average, reduce, reduction)
     if margin <= 0:
@@ -68,7 +76,10 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 
 
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
-    """triplet_margin_loss with any function of two tensors as the distance; pairwise_distance when None."""
+    """Returns triplet_margin_loss with `distance_function`, a function of two tensors, as the distance; pairwise_distance when None.
+
+    Raises ValueError if margin is not positive, RuntimeError if the tensors have different numbers of dimensions.
+    """
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:

@@ -1,15 +1,17 @@
-"""Normalization of channels: the operators, and checks of what they would divide by. That of rows is generated."""
+"""Normalization of channels, with PyTorch's checks of sizes and eps. layer_norm and rms_norm are generated from the schema."""
 from gradus._C import nn as _nn
 
 __all__ = ["batch_norm", "group_norm", "instance_norm"]
 
 
 def _check_count(size, count, what):
+    """Raises ValueError if `count`, the number of values that are averaged, is 1: their variance would be 0."""
     if count == 1:
         raise ValueError(f"Expected more than 1 {what} when training, got input size {size}")
 
 
 def _check_eps(name, eps, training):
+    """Raises ValueError if `eps` is negative, or 0 in training."""
     if training and eps <= 0.0:
         raise ValueError(f"{name} eps must be positive during training, but got {eps}")
     if eps < 0.0:
@@ -17,10 +19,10 @@ def _check_eps(name, eps, training):
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """Returns (input - mean) / sqrt(variance + eps) * weight + bias for each channel, dimension 1, with the input's statistics when training.
+    """Returns (input - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension 1).
 
-    running_mean and running_var are written to when training, and are the statistics otherwise. ValueError: training on one value per channel, or an eps that is
-    negative, in training 0.
+    training: the statistics are those of the input, and running_mean and running_var are updated in place. Otherwise running_mean and running_var are
+    the statistics. Raises ValueError for training with one value per channel, and for an eps that is negative, or 0 in training.
     """
     if training and input.dim() > 1:
         _check_count(input.size(), input.numel() // max(input.size(1), 1), "value per channel")
@@ -29,17 +31,19 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
-    """batch_norm of each sample by itself. ValueError: samples with one element per channel."""
+    """Returns batch_norm of each sample separately: statistics are computed for each sample and channel.
+
+    Raises ValueError for samples with one element per channel.
+    """
     if use_input_stats:
         _check_count(input.size(), input.numel() // max(input.size(0) * input.size(1), 1), "spatial element")
     return _nn.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
-    """Returns the channels, dimension 1, in num_groups groups of neighbours: each normalized with all that is in it, then * weight + bias per
-    channel.
+    """Returns the input normalized within num_groups groups of adjacent channels (dimension 1) of each sample, times weight plus bias per channel.
 
-    ValueError: groups of one element.
+    Raises ValueError for groups of one element, RuntimeError for less than two dimensions.
     """
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")

@@ -1,4 +1,4 @@
-"""Pooling: what chooses between a result and a result with indices, and sizes that are left open; the rest is operators."""
+"""Pooling functions. They handle the argument return_indices and output sizes that are None; operators do the computation."""
 from __future__ import annotations
 
 from gradus import _C
@@ -12,25 +12,25 @@ __all__ = ["adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", 
            "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
 
 
-# ---- Windows of one size ----------------------------------------------------------------------------------------------------------------
+# ---- Max pooling ------------------------------------------------------------------------------------------------------------------------
 
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """max_pool1d with return_indices=True, whatever is said of that here."""
+    """Returns the pair (result, indices) of max_pool1d. `return_indices` is ignored."""
     return _C.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """max_pool2d with return_indices=True, whatever is said of that here."""
+    """Returns the pair (result, indices) of max_pool2d. `return_indices` is ignored."""
     return _nn.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """max_pool3d with return_indices=True, whatever is said of that here."""
+    """Returns the pair (result, indices) of max_pool3d. `return_indices` is ignored."""
     return _nn.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """Returns the largest element of each window of (N, C, L), or (C, L); with return_indices also its place.
+    """Returns the largest element of each window of (N, C, L) or (C, L), and with return_indices also its index along L.
 
     >>> F.max_pool1d(gradus.tensor([[1.0, 3.0, 2.0, 0.0]]), 2).tolist()
     [[3.0, 2.0]]
@@ -40,7 +40,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """Returns the largest element of each window of (N, C, H, W), or (C, H, W); with return_indices also its place in the image, counted row by row.
+    """Returns the largest element of each window of (N, C, H, W) or (C, H, W), and with return_indices also its index in the flattened H x W image.
 
     >>> F.max_pool2d(gradus.arange(16.0).reshape(1, 4, 4), 2, return_indices=True)[1].tolist()
     [[[5, 7], [13, 15]]]
@@ -50,15 +50,18 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """max_pool2d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Returns the largest element of each window of an input of shape (N, C, D, H, W) or (C, D, H, W).
+
+    return_indices: also returns the index of each element in the flattened image.
+    """
     pool = max_pool3d_with_indices if return_indices else _C.max_pool3d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-# ---- Adaptive windows ----------------------------------------------------------------------------------------------------------------------
+# ---- Adaptive pooling ----------------------------------------------------------------------------------------------------------------------
 
 def _filled(output_size, input):
-    """Returns the output sizes, with None replaced by the sizes of the input. A single number is returned as it is."""
+    """Returns `output_size` with None replaced by the input's size in that dimension. A single number is returned unchanged."""
     if isinstance(output_size, int):
         return output_size
     if input.dim() <= len(output_size):
@@ -67,7 +70,9 @@ def _filled(output_size, input):
 
 
 def adaptive_avg_pool2d(input, output_size):
-    """Returns the average of each window, of which there are output_size: (H, W), one number for both, or None for the size of the input.
+    """Divides images (N, C, H, W) or (C, H, W) into output_size windows, and returns the average of each window, (N, C, *output_size).
+
+    output_size: (H, W), or one number for both. An element that is None means the size of the input in that dimension.
 
     >>> F.adaptive_avg_pool2d(gradus.arange(16.0).reshape(1, 4, 4), (None, 1)).flatten().tolist()
     [1.5, 5.5, 9.5, 13.5]
@@ -76,46 +81,56 @@ def adaptive_avg_pool2d(input, output_size):
 
 
 def adaptive_avg_pool3d(input, output_size):
-    """adaptive_avg_pool2d of images of three dimensions."""
+    """Divides an input of shape (N, C, D, H, W) or (C, D, H, W) into output_size windows, and returns the average of each window.
+
+    output_size: (D, H, W), or one number for all. An element that is None means the size of the input in that dimension.
+    """
     return _nn.adaptive_avg_pool3d(input, _filled(output_size, input))
 
 
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
-    """adaptive_max_pool1d with return_indices=True, whatever is said of that here."""
+    """Returns the pair (result, indices) of adaptive_max_pool1d. `return_indices` is ignored."""
     return _C.adaptive_max_pool1d(input, output_size)
 
 
 def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
-    """adaptive_max_pool2d with return_indices=True, whatever is said of that here."""
+    """Returns the pair (result, indices) of adaptive_max_pool2d. `return_indices` is ignored."""
     return _nn.adaptive_max_pool2d(input, _filled(output_size, input))
 
 
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
-    """adaptive_max_pool3d with return_indices=True, whatever is said of that here."""
+    """Returns the pair (result, indices) of adaptive_max_pool3d. `return_indices` is ignored."""
     return _nn.adaptive_max_pool3d(input, _filled(output_size, input))
 
 
 def adaptive_max_pool1d(input, output_size, return_indices=False):
-    """Returns the largest element of each of output_size windows of (N, C, L), or (C, L); with return_indices also its place."""
+    """Returns the largest element of each of output_size windows of (N, C, L) or (C, L), and with return_indices also its index along L."""
     found = adaptive_max_pool1d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
 
 def adaptive_max_pool2d(input, output_size, return_indices=False):
-    """Returns the largest element of each window, of which there are output_size: (H, W), one number for both, or None for the size of the input."""
+    """Returns the largest element of each of output_size windows of (N, C, H, W) or (C, H, W), and with return_indices also its index in the
+    flattened image.
+
+    output_size: (H, W), or one number for both. An element that is None means the size of the input in that dimension.
+    """
     found = adaptive_max_pool2d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
 
 def adaptive_max_pool3d(input, output_size, return_indices=False):
-    """adaptive_max_pool2d of images of three dimensions."""
+    """Returns the largest element of each of output_size windows of (N, C, D, H, W) or (C, D, H, W), and with return_indices also its index in the
+    flattened image."""
     found = adaptive_max_pool3d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
 
-# ---- Windows at random places ------------------------------------------------------------------------------------------------------------------
+# ---- Fractional max pooling --------------------------------------------------------------------------------------------------------------------
 
 def _fractional(name, pool, dims, input, kernel_size, output_size, output_ratio, samples):
+    """Returns the result of `pool`, a fractional max pooling operator over `dims` dimensions. Window positions are random unless `samples` gives
+    them."""
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if output_size is None:
@@ -130,31 +145,42 @@ def _fractional(name, pool, dims, input, kernel_size, output_size, output_ratio,
 
 
 def fractional_max_pool2d_with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
-    """fractional_max_pool2d with return_indices=True, whatever is said of that here."""
+    """Returns the pair (result, indices) of fractional_max_pool2d. `return_indices` is ignored."""
     return _fractional("fractional_max_pool2d", _nn.fractional_max_pool2d, 2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 def fractional_max_pool3d_with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
-    """fractional_max_pool3d with return_indices=True, whatever is said of that here."""
+    """Returns the pair (result, indices) of fractional_max_pool3d. `return_indices` is ignored."""
     return _fractional("fractional_max_pool3d", _nn.fractional_max_pool3d, 3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 def fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
-    """Returns the largest element of each window, of which output_size, or output_ratio times the size of the input, are at random places; with return_indices also its place."""
+    """Returns the largest element of each window of (N, C, H, W) or (C, H, W), at random window positions (Graham, 2014).
+
+    The number of windows is output_size, or output_ratio times the size of the input. return_indices: also returns the index of each element in the
+    flattened image. Raises ValueError if neither output_size nor output_ratio is given.
+    """
     found = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, _random_samples=_random_samples)
     return found if return_indices else found[0]
 
 
 def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
-    """fractional_max_pool2d of images of three dimensions."""
+    """Returns the largest element of each window of (N, C, D, H, W) or (C, D, H, W), at random window positions (Graham, 2014).
+
+    The number of windows is output_size, or output_ratio times the size of the input. return_indices: also returns the index of each element in the
+    flattened image. Raises ValueError if neither output_size nor output_ratio is given.
+    """
     found = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, _random_samples=_random_samples)
     return found if return_indices else found[0]
 
 
-# ---- Max pooling undone ------------------------------------------------------------------------------------------------------------------------
+# ---- Max unpooling -----------------------------------------------------------------------------------------------------------------------------
 
 def _unpooled_size(input, kernel_size, stride, padding, output_size):
-    """Returns the sizes that the windows cover, or output_size if that is given. ValueError: it differs from those sizes by a stride or more."""
+    """Returns the spatial sizes of the output of max unpooling: `output_size`, or the sizes that the pooling windows cover if output_size is None.
+
+    Raises ValueError if a size in output_size differs from the covered size by a stride or more.
+    """
     dims = len(kernel_size)
     covered = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(input.shape[-dims:], kernel_size, stride, padding)]
     if output_size is None:
@@ -169,20 +195,22 @@ def _unpooled_size(input, kernel_size, stride, padding, output_size):
 
 
 def _unpool_arguments(dims, input, kernel_size, stride, padding, output_size):
-    """Returns the size of the output, the stride and the padding."""
+    """Returns the output size, the stride and the padding of max unpooling, each with one number for each of `dims` dimensions."""
     kernel_size, padding = _ntuple(dims)(kernel_size), _ntuple(dims)(padding)
     stride = _ntuple(dims)(stride) if stride is not None else kernel_size
     return _unpooled_size(input, kernel_size, stride, padding, output_size), stride, padding
 
 
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """max_unpool2d of (N, C, L), or (C, L)."""
+    """Inverts max_pool1d: returns (N, C, L) or (C, L) with the input's elements at `indices` and 0 elsewhere."""
     size, _, _ = _unpool_arguments(1, input, kernel_size, stride, padding, output_size)
     return _nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
 
 
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Returns images that are zero but for the elements of the input, at the places that max_pool2d with return_indices gave.
+    """Inverts max_pool2d: returns images with the input's elements at `indices`, as max_pool2d returned them, and 0 elsewhere.
+
+    output_size: the size of the images; when None it is computed from kernel size, stride and padding.
 
     >>> F.max_unpool2d(gradus.tensor([[[5.0]]]), gradus.tensor([[[3]]]), 2).tolist()
     [[[0.0, 0.0], [0.0, 5.0]]]
@@ -191,5 +219,5 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """max_unpool2d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Inverts max_pool3d: returns (N, C, D, H, W) or (C, D, H, W) with the input's elements at `indices` and 0 elsewhere."""
     return _nn.max_unpool3d(input, indices, *_unpool_arguments(3, input, kernel_size, stride, padding, output_size))

@@ -1,11 +1,12 @@
-"""How losses name their reduction, and the size_average and reduce that did it once."""
+"""Checks of the argument `reduction` of losses, and of its deprecated form, the flags size_average and reduce."""
 from __future__ import annotations
 
 import warnings
 
 
 def legacy_reduction(size_average, reduce, reduction, stacklevel=3):
-    """Returns the reduction that size_average and reduce ask for, with a warning; `reduction` where both are None."""
+    """Returns `reduction` if the deprecated flags size_average and reduce are None. Otherwise warns and returns what the flags select: "none" if
+    `reduce` is False, otherwise "sum" if size_average is False, otherwise "mean"."""
     if size_average is None and reduce is None:
         return reduction
     average, reduces = size_average is None or size_average, reduce is None or reduce
@@ -15,7 +16,8 @@ def legacy_reduction(size_average, reduce, reduction, stacklevel=3):
 
 
 def named_reduction(size_average, reduce, reduction):
-    """legacy_reduction for a function whose operator knows the words. ValueError: no word at all."""
+    """Returns `reduction`, or the reduction that the deprecated flags select if one is given. Raises ValueError if it is not a string. Other names
+    than "none", "mean" and "sum" are left to the operator, which raises an error."""
     reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
     if not isinstance(reduction, str):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -23,7 +25,8 @@ def named_reduction(size_average, reduce, reduction):
 
 
 def checked_reduction(size_average, reduce, reduction):
-    """legacy_reduction, and ValueError for one that does not exist."""
+    """Returns `reduction`, or the reduction that the deprecated flags select if one is given. Raises ValueError if it is not "none", "mean" or
+    "sum"."""
     reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
     if reduction == "elementwise_mean":
         warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)

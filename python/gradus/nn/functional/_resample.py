@@ -1,4 +1,4 @@
-"""Images of another size: which operator a mode means, and what sizes and scale factors say together. Positions and weights are the operators'."""
+"""Resizing of images: chooses the operator for a mode, and computes output sizes and scale factors. The operators do the interpolation."""
 from __future__ import annotations
 
 import operator
@@ -10,7 +10,8 @@ from ._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
-# Mode and dimensions of an image -> the operator; those that interpolate also take align_corners.
+# The operators that resize. _NEAREST and _SMOOTH map pairs (mode, number of spatial dimensions), _AREA numbers of spatial dimensions, _ANTIALIASED
+# modes. Operators of _SMOOTH and _ANTIALIASED also take align_corners.
 _NEAREST = {("nearest", 1): _nn.upsample_nearest1d, ("nearest", 2): _nn.upsample_nearest2d, ("nearest", 3): _nn.upsample_nearest3d,
             ("nearest-exact", 1): _nn._upsample_nearest_exact1d, ("nearest-exact", 2): _nn._upsample_nearest_exact2d,
             ("nearest-exact", 3): _nn._upsample_nearest_exact3d}
@@ -30,7 +31,10 @@ def _is_integer(value):
 
 
 def _each(values, input, name, shown):
-    """Returns one value for each dimension of the images."""
+    """Returns `values` as a list with one value for each spatial dimension of `input`.
+
+    Raises ValueError for a list of another length; `name` and `shown` are for the error text.
+    """
     dims = input.dim() - 2
     if not isinstance(values, (list, tuple)):
         return [values] * dims
@@ -42,7 +46,10 @@ def _each(values, input, name, shown):
 
 
 def _sizes(input, size, scale_factor, recompute):
-    """Returns the sizes of the output, and the scale factors that positions follow from: None where those follow from the sizes."""
+    """Returns (sizes, factors): the output's spatial sizes, and for each dimension the scale factor that maps output positions to input positions.
+
+    A factor is None if the operator is to compute it from the input and output sizes.
+    """
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     if size is None and scale_factor is None:
@@ -60,9 +67,12 @@ def _sizes(input, size, scale_factor, recompute):
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
-    """Returns images (N, C, L), (N, C, H, W) or (N, C, D, H, W) of another size: `size`, or theirs times scale_factor, for each dimension or for all. mode: "nearest",
-    "nearest-exact", "area" (averages), "linear", "bilinear" or "trilinear", "bicubic". align_corners: the corners stay where they are. antialias: "bilinear",
-    "bicubic" and "lanczos" by filters, for smaller images. recompute_scale_factor: positions follow from the sizes, not from scale_factor.
+    """Returns images (N, C, L), (N, C, H, W) or (N, C, D, H, W) resized to `size`, or by the factor `scale_factor`.
+
+    size, scale_factor: one number, or one for each spatial dimension. mode: "nearest", "nearest-exact", "area" (averages), "linear", "bilinear",
+    "trilinear", "bicubic" or "lanczos". align_corners: maps the centers of corner elements onto each other. antialias: filters "bilinear", "bicubic"
+    and "lanczos" when images become smaller. recompute_scale_factor: computes positions from the sizes instead of scale_factor. Raises ValueError or
+    NotImplementedError for arguments that the mode does not support.
 
     >>> F.interpolate(gradus.tensor([[[1.0, 2.0]]]), scale_factor=2, mode="linear").tolist()
     [[[1.0, 1.25, 1.75, 2.0]]]
@@ -90,18 +100,18 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    """interpolate, by its older name."""
+    """Returns interpolate(...). This function is deprecated and warns."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
-    """interpolate with mode "nearest"."""
+    """Returns interpolate(...) with mode "nearest". This function is deprecated and warns."""
     warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
-    """interpolate with mode "bilinear" and align_corners=True."""
+    """Returns interpolate(...) with mode "bilinear" and align_corners=True. This function is deprecated and warns."""
     warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

@@ -1,4 +1,4 @@
-"""Products of float8 matrices: one value where the operator takes lists."""
+"""Scaled products of float8 matrices. An argument that is not a list is converted to the list of one element that the operator takes."""
 from __future__ import annotations
 
 import enum
@@ -9,7 +9,8 @@ __all__ = ["ScalingType", "SwizzleType", "scaled_mm"]
 
 
 class ScalingType(enum.IntEnum):
-    """The part of a matrix that has one scale: the matrix, a row, or a block. Blocks are not implemented."""
+    """Says which elements of a matrix share one scale: all elements, the elements of a row, or the elements of a block. Blocks are not
+    implemented."""
 
     TensorWise = 0
     RowWise = 1
@@ -20,20 +21,23 @@ class ScalingType(enum.IntEnum):
 
 
 class SwizzleType(enum.IntEnum):
-    """How scales of blocks lie in memory."""
+    """The order in memory of the scales of a matrix that has one scale per block."""
 
     NO_SWIZZLE = 0
     SWIZZLE_32_4_4 = 1
 
 
 def _listed(value):
+    """Returns a list: empty for None, `value` as a list if it is a list or tuple, otherwise [value]."""
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None, bias=None, output_dtype=_C.bfloat16, contraction_dim=(),
               use_fast_accum=False):
-    """Returns the product of two float8 matrices whose elements stand for themselves times a scale: one of the matrix (ScalingType.TensorWise), or one of each row of mat_a, (m, 1), and
-    each column of mat_b, (1, n) (ScalingType.RowWise). A bias is added before the result is rounded to output_dtype.
+    """Returns the product of two float8 matrices, each multiplied by its scales, converted to `output_dtype`.
+
+    With ScalingType.TensorWise a scale is one number for the whole matrix. With ScalingType.RowWise scale_a has one number for each row of mat_a, (m,
+    1), and scale_b has one for each column of mat_b, (1, n). The bias is added before rounding to output_dtype.
 
     >>> eye = gradus.eye(2).to(gradus.float8_e4m3fn)
     >>> F.scaled_mm(eye, eye, gradus.tensor(2.0), F.ScalingType.TensorWise, gradus.tensor(3.0), F.ScalingType.TensorWise, output_dtype=gradus.float32)

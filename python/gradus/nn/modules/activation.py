@@ -1,4 +1,4 @@
-"""Activations as modules. The formulas are those of the functions of the same names in gradus.nn.functional."""
+"""Activation functions as modules. Each computes the function of the same name in gradus.nn.functional."""
 from __future__ import annotations
 
 import warnings
@@ -17,7 +17,7 @@ __all__ = ["MultiheadAttention", "Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU
 
 
 class _InPlace(Module):
-    """An activation whose one option is to write over its input."""
+    """Base of activations with the option `inplace`. If it is true, forward overwrites the input with the result."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()
@@ -28,7 +28,7 @@ class _InPlace(Module):
 
 
 class _Alpha(Module):
-    """An activation with a scale alpha."""
+    """Base of activations with the parameter alpha."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False):
         super().__init__()
@@ -40,7 +40,7 @@ class _Alpha(Module):
 
 
 class _Lambda(Module):
-    """An activation with a threshold lambd."""
+    """Base of activations with the threshold lambd."""
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
@@ -51,7 +51,7 @@ class _Lambda(Module):
 
 
 class _AlongDim(Module):
-    """An activation along a dimension."""
+    """Base of activations along dimension `dim`."""
 
     def __init__(self, dim=None):
         super().__init__()
@@ -62,7 +62,7 @@ class _AlongDim(Module):
 
 
 class ReLU(_InPlace):
-    """max(input, 0).
+    """Computes max(input, 0).
 
     >>> nn.ReLU()(gradus.tensor([-1., 2.])).tolist()
     [0.0, 2.0]
@@ -73,21 +73,23 @@ class ReLU(_InPlace):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-input))."""
+    """Computes 1 / (1 + exp(-input))."""
 
     def forward(self, input):
         return input.sigmoid()
 
 
 class Tanh(Module):
-    """Hyperbolic tangent."""
+    """Computes the hyperbolic tangent."""
 
     def forward(self, input):
         return input.tanh()
 
 
 class GELU(Module):
-    """input * Phi(input) with the normal distribution function Phi; approximate="tanh": by a formula with tanh.
+    """Computes input * Phi(input), where Phi is the distribution function of the standard normal distribution (Hendrycks and Gimpel, 2016).
+
+    approximate: "none", or "tanh" for the approximation of Phi by tanh.
 
     >>> nn.GELU("tanh")
     GELU(approximate='tanh')
@@ -105,28 +107,28 @@ class GELU(Module):
 
 
 class SiLU(_InPlace):
-    """input * sigmoid(input)."""
+    """Computes input * sigmoid(input)."""
 
     def forward(self, input):
         return F.silu(input, self.inplace)
 
 
 class Mish(_InPlace):
-    """input * tanh(softplus(input))."""
+    """Computes input * tanh(softplus(input))."""
 
     def forward(self, input):
         return F.mish(input, self.inplace)
 
 
 class SELU(_InPlace):
-    """ELU with the scales that keep mean 0 and variance 1."""
+    """Computes scale * ELU(input) with the constants that preserve mean 0 and variance 1 (Klambauer et al., 2017)."""
 
     def forward(self, input):
         return F.selu(input, self.inplace)
 
 
 class Hardswish(_InPlace):
-    """input * min(max(input + 3, 0), 6) / 6."""
+    """Computes input * min(max(input + 3, 0), 6) / 6."""
 
     def forward(self, input):
         return F.hardswish(input, self.inplace)
@@ -136,7 +138,7 @@ class Hardswish(_InPlace):
 
 
 class Hardsigmoid(_InPlace):
-    """min(max(input / 6 + 1/2, 0), 1)."""
+    """Computes min(max(input / 6 + 1/2, 0), 1)."""
 
     def forward(self, input):
         return F.hardsigmoid(input, self.inplace)
@@ -146,21 +148,21 @@ class Hardsigmoid(_InPlace):
 
 
 class ELU(_Alpha):
-    """input where positive, alpha (exp(input) - 1) elsewhere."""
+    """Computes input where it is positive, alpha * (exp(input) - 1) elsewhere."""
 
     def forward(self, input):
         return F.elu(input, self.alpha, self.inplace)
 
 
 class CELU(_Alpha):
-    """max(input, 0) + min(alpha (exp(input / alpha) - 1), 0)."""
+    """Computes max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0)."""
 
     def forward(self, input):
         return F.celu(input, self.alpha, self.inplace)
 
 
 class LeakyReLU(Module):
-    """input where positive, negative_slope * input elsewhere."""
+    """Computes input where it is positive, negative_slope * input elsewhere."""
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
         super().__init__()
@@ -175,7 +177,9 @@ class LeakyReLU(Module):
 
 
 class PReLU(Module):
-    """input where positive, weight * input elsewhere. weight is learned: one number, or num_parameters of them, for each index of dimension 1.
+    """Computes input where it is positive, weight * input elsewhere. The weight is trained.
+
+    num_parameters: 1, or the size of dimension 1, whose indices then have separate weights. init: the initial weight.
 
     >>> nn.PReLU(init=0.5)(gradus.tensor([-1., 2.])).tolist()
     [-0.5, 2.0]
@@ -189,7 +193,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Sets the weight to init."""
+        """Sets the weight to `init`."""
         initialize.constant_(self.weight, self.init)
 
     def forward(self, input):
@@ -200,7 +204,7 @@ class PReLU(Module):
 
 
 class RReLU(Module):
-    """LeakyReLU with slopes drawn uniformly from [lower, upper) while training, their middle otherwise."""
+    """Computes LeakyReLU with slopes drawn uniformly from [lower, upper) in training mode, and with slope (lower + upper) / 2 otherwise."""
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
         super().__init__()
@@ -216,7 +220,7 @@ class RReLU(Module):
 
 
 class Threshold(Module):
-    """input where it is above threshold, value elsewhere."""
+    """Computes input where it is greater than `threshold`, `value` elsewhere."""
 
     def __init__(self, threshold, value, inplace: bool = False):
         super().__init__()
@@ -232,7 +236,7 @@ class Threshold(Module):
 
 
 class Hardtanh(Module):
-    """min(max(input, min_val), max_val). AssertionError: max_val is not above min_val."""
+    """Computes min(max(input, min_val), max_val). Raises AssertionError unless max_val > min_val."""
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace: bool = False, min_value=None, max_value=None):
         super().__init__()
@@ -256,7 +260,7 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """min(max(input, 0), 6)."""
+    """Computes min(max(input, 0), 6)."""
 
     def __init__(self, inplace: bool = False):
         super().__init__(0.0, 6.0, inplace)
@@ -266,7 +270,7 @@ class ReLU6(Hardtanh):
 
 
 class GLU(Module):
-    """a * sigmoid(b), where a and b are the halves of the input along dim: (…, 2 n, …) gives (…, n, …)."""
+    """Computes a * sigmoid(b), where a and b are the two halves of the input along `dim`. (..., 2 n, ...) becomes (..., n, ...)."""
 
     def __init__(self, dim=-1):
         super().__init__()
@@ -280,35 +284,35 @@ class GLU(Module):
 
 
 class Hardshrink(_Lambda):
-    """input where it is outside [-lambd, lambd], 0 inside."""
+    """Computes input where it is outside [-lambd, lambd], 0 elsewhere."""
 
     def forward(self, input):
         return F.hardshrink(input, self.lambd)
 
 
 class Softshrink(_Lambda):
-    """input brought nearer to 0 by lambd; 0 inside [-lambd, lambd]."""
+    """Computes sign(input) * max(|input| - lambd, 0)."""
 
     def forward(self, input):
         return F.softshrink(input, self.lambd)
 
 
 class Tanhshrink(Module):
-    """input - tanh(input)."""
+    """Computes input - tanh(input)."""
 
     def forward(self, input):
         return F.tanhshrink(input)
 
 
 class Softsign(Module):
-    """input / (1 + |input|)."""
+    """Computes input / (1 + |input|)."""
 
     def forward(self, input):
         return F.softsign(input)
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * input)) / beta; input itself where beta * input is above threshold."""
+    """Computes log(1 + exp(beta * input)) / beta. Returns input where beta * input > threshold, to avoid overflow."""
 
     def __init__(self, beta=1.0, threshold=20.0):
         super().__init__()
@@ -323,14 +327,14 @@ class Softplus(Module):
 
 
 class LogSigmoid(Module):
-    """log(sigmoid(input)), accurate at both ends."""
+    """Computes log(sigmoid(input)) without overflow or underflow."""
 
     def forward(self, input):
         return F.logsigmoid(input)
 
 
 class Softmax(_AlongDim):
-    """exp(input), divided by its sum along dim.
+    """Computes exp(input) divided by its sum along `dim`.
 
     >>> nn.Softmax(dim=1)(gradus.zeros(1, 2)).tolist()
     [[0.5, 0.5]]
@@ -341,21 +345,21 @@ class Softmax(_AlongDim):
 
 
 class Softmin(_AlongDim):
-    """Softmax of -input."""
+    """Computes softmax(-input) along `dim`."""
 
     def forward(self, input):
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class LogSoftmax(_AlongDim):
-    """The logarithm of Softmax."""
+    """Computes log(softmax(input)) along `dim`."""
 
     def forward(self, input):
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of (C, H, W) or (N, C, H, W). ValueError: another number of dimensions."""
+    """Computes softmax over the channels of (C, H, W) or (N, C, H, W). Raises ValueError for another number of dimensions."""
 
     def forward(self, input):
         if input.dim() not in (3, 4):

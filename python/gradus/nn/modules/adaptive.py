@@ -1,4 +1,4 @@
-"""A softmax over many classes, most of them rare (Grave et al., 2017)."""
+"""Adaptive softmax, an efficient approximation of softmax over many classes with very different frequencies (Grave et al., 2017)."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -16,11 +16,13 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Logarithms of the probabilities of the targets, and minus their mean: (output, loss), for input (N, in_features) or (in_features).
+    """Computes log-probabilities of the targets and the negative log likelihood loss by an adaptive softmax.
 
-    Classes are sorted by frequency, the most frequent first. Those below cutoffs[0] are scored by the head itself; the head also scores each cluster,
-    between two cutoffs. A smaller layer of the tail, with in_features // div_value^(i + 1) features for cluster i, scores the classes of a cluster. ValueError:
-    cutoffs that are not increasing numbers from 1 to n_classes - 1.
+    Input is (N, in_features) with target (N), or (in_features) with target (). The result is (output, loss): the log-probability of each target, and
+    the mean of the negated log-probabilities. Classes must be sorted by decreasing frequency. A linear layer, the head, computes a score for each
+    class below cutoffs[0] and a score for each cluster, where cluster i has the classes cutoffs[i] to cutoffs[i + 1] - 1. A smaller network with
+    in_features // div_value^(i + 1) hidden features computes the scores of the classes within cluster i. Raises ValueError unless cutoffs are
+    increasing integers from 1 to n_classes - 1.
 
     >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 10, cutoffs=[2, 5], div_value=2.0)
     >>> output, loss = layer(gradus.randn(3, 8), gradus.tensor([0, 4, 9]))
@@ -52,10 +54,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(Linear(in_features, features, bias=False, **made), Linear(features, high - low, bias=False, **made)))
 
     def _clusters(self):
+        """Returns for each cluster, i.e. each range of infrequent classes, the pair (first class, last class + 1)."""
         return list(zip(self.cutoffs, self.cutoffs[1:]))
 
     def reset_parameters(self):
-        """Draws new values."""
+        """Draws new random values for all weights."""
         self.head.reset_parameters()
         for narrow, scores in self.tail:
             narrow.reset_parameters()
@@ -73,11 +76,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output, (-output).mean())
 
     def _log_prob_of(self, input, target):
+        """Returns the log-probability of each target, (N). The head gives the log-probability of the class if it is frequent, otherwise that of its
+        cluster; then the log-probability of the class within the cluster is added."""
         if target.numel() > 0:
             least, largest = (bound.item() for bound in target.aminmax())
             if least < 0 or largest >= self.n_classes:
                 raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range [{least}, {largest}] were found. ")
-        place = target.clone()  # the index of each target's class, or of its cluster, among the head's scores
+        place = target.clone()  # for each target, its column in the head's scores: the class, or the column of the class's cluster
         tails = []
         for i, (low, high) in enumerate(self._clusters()):
             rows = _C._class_rows(target, low, high)
@@ -90,9 +95,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return result
 
     def log_prob(self, input):
-        """Logarithms of the probabilities of all classes: (N, in_features) gives (N, n_classes)."""
+        """Returns the log-probabilities of all classes: (N, n_classes) for input (N, in_features)."""
         return _C._adaptive_log_prob(self.head(input), [cluster(input) for cluster in self.tail], self.shortlist_size)
 
     def predict(self, input):
-        """Returns the most probable class of each row of (N, in_features)."""
+        """Returns the most probable class of each row of `input`, (N) for (N, in_features)."""
         return self.log_prob(input).argmax(dim=1)

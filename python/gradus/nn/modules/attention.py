@@ -1,4 +1,4 @@
-"""MultiheadAttention."""
+"""The module MultiheadAttention."""
 from __future__ import annotations
 
 import gradus
@@ -13,16 +13,18 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Attention of num_heads heads: each is scaled_dot_product_attention of its own projections, and a last Linear joins them.
+    """Multi-head attention (Vaswani et al., 2017): scaled_dot_product_attention of projections for each head, and a linear layer of all heads.
 
-    embed_dim: the width of queries and of the result, a multiple of num_heads. dropout: of the weights, while training. add_bias_kv: one more
-    key and value that are learned; add_zero_attn: one more of zeros. kdim and vdim: the widths of keys and values, embed_dim when None.
+    embed_dim: the size of queries and of the output, a multiple of num_heads. dropout: the probability with which attention weights are zeroed in
+    training mode. add_bias_kv: appends a trained key and value. add_zero_attn: appends a key and a value of zeros. kdim and vdim: the sizes of keys
+    and values; embed_dim when None.
 
-    query (L, N, E), key (S, N, kdim), value (S, N, vdim) give (L, N, E); N comes first with batch_first, and may be left out. The result is a
-    pair: the second are the weights (N, L, S), or (N, num_heads, L, S) without average_attn_weights, or None without need_weights.
+    query (L, N, E), key (S, N, kdim) and value (S, N, vdim) give (L, N, E). With batch_first N is the first dimension; unbatched inputs lack N. The
+    result is a pair (output, weights). The weights are (N, L, S), or (N, num_heads, L, S) without average_attn_weights, or None without need_weights.
 
-    key_padding_mask (N, S) and attn_mask (L, S) or (N * num_heads, L, S): bool, true where a position must not be looked at, or numbers that
-    are added to the scores. is_causal says that attn_mask is the causal one, which may then go unread.
+    key_padding_mask (N, S) and attn_mask (L, S) or (N * num_heads, L, S) are bool masks, true where a key is not attended to, or numbers that are
+    added to the scores. is_causal: a hint that attn_mask is causal; the mask may then be ignored. Raises ValueError for sizes that are not positive,
+    AssertionError if embed_dim is not divisible by num_heads.
 
     >>> attention = nn.MultiheadAttention(8, 2, batch_first=True)
     >>> x = gradus.randn(3, 5, 8)
@@ -63,6 +65,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self):
+        """Initializes projection matrices by xavier_uniform_, biases by zeros, and bias_k and bias_v by xavier_normal_."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
@@ -74,7 +77,11 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
-        """Returns the sum of two masks of numbers, either of which may be None, as (N, num_heads, L, L), and its kind: 2. Without attn_mask key_padding_mask, and 1 or None."""
+        """Returns the pair (mask, mask type) of PyTorch's fast path, for floating-point masks.
+
+        The mask (N, num_heads, L, L) is attn_mask, plus key_padding_mask unless that is None; its type is 2. If attn_mask is None, returns
+        (key_padding_mask, 1). If both masks are None, returns (None, None).
+        """
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
         rows, length, _ = query.shape

@@ -1,7 +1,8 @@
-"""Full backward hooks of a module.
+"""Calls the full backward hooks of a module.
 
-The tensors that go into a module, and those that come out, pass through an identity node each. The node of the outputs sees grad_output,
-the node of the inputs sees grad_input, and the user's hooks are called when both are known.
+The tensor arguments of a module pass through an identity node of the autograd graph, and its tensor results through a second identity node. In the
+backward pass the node of the results receives grad_output, and later the node of the arguments receives grad_input. The hooks are called when both
+gradients are known.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from gradus._C import Tensor
 
 
 class BackwardHookFunction(gradus.autograd.Function):
-    """The identity of several tensors as one node."""
+    """An autograd function that returns its tensors unchanged, as the outputs of one autograd node."""
 
     @staticmethod
     def forward(ctx, *tensors):
@@ -25,7 +26,7 @@ class BackwardHookFunction(gradus.autograd.Function):
 
 
 class BackwardHook:
-    """The hooks of one call of a module: setup_inputs before forward, setup_outputs after it."""
+    """The backward hooks of one call of a module. setup_inputs is called before forward, setup_outputs after it."""
 
     def __init__(self, module, hooks, pre_hooks):
         self.module = module
@@ -33,27 +34,27 @@ class BackwardHook:
         self.pre_hooks = pre_hooks
         self.grad_outputs = None
         self.input_count = 0
-        self.input_places = None  # which arguments are tensors; None: no input requires a gradient
+        self.input_places = None  # indices of the tensor arguments, or None if no argument requires a gradient
         self.output_count = 0
         self.output_places = None
 
     def setup_inputs(self, args):
-        """Returns the arguments that forward gets."""
+        """Passes tensor arguments through an identity node and returns the arguments for forward."""
         args, self.input_places = _through_node(args, self.on_input_gradients)
         self.input_count = len(args)
         return args
 
     def setup_outputs(self, result):
-        """Returns the result that the caller gets."""
+        """Passes tensor results through an identity node and returns the result for the caller."""
         outputs = result if isinstance(result, tuple) else (result,)
         self.output_count = len(outputs)
         outputs, self.output_places = _through_node(outputs, self.on_output_gradients)
         return outputs if isinstance(result, tuple) else outputs[0]
 
     def on_input_gradients(self, grad_inputs, _):
-        """Calls the hooks, from a hook of the inputs' node."""
+        """Calls the hooks with grad_input and grad_output. This method is registered as a hook of the arguments' identity node."""
         if self.grad_outputs is None:
-            return None  # the gradient reached the inputs without passing the outputs, as in double backward
+            return None  # The gradient reached the inputs without passing the outputs, as in double backward.
         grads = _spread(grad_inputs, self.input_places, self.input_count)
         for hook in self.hooks:
             changed = hook(self.module, grads, self.grad_outputs)
@@ -66,7 +67,7 @@ class BackwardHook:
         return tuple(grads[place] for place in self.input_places)
 
     def on_output_gradients(self, _, grad_outputs):
-        """Keeps the gradients of the outputs and calls the pre-hooks, from a hook of the outputs' node."""
+        """Stores the gradients of the results and calls the pre-hooks. This method is registered as a hook of the results' identity node."""
         self.grad_outputs = _spread(grad_outputs, self.output_places, self.output_count)
         for hook in self.pre_hooks:
             changed = hook(self.module, self.grad_outputs)
@@ -82,7 +83,7 @@ class BackwardHook:
         return tuple(grads[place] for place in self.output_places)
 
     def run_without_inputs(self):
-        """No input will have a gradient: calls the hooks with what there is."""
+        """Calls the hooks with a grad_input of None for each argument, because no argument requires a gradient."""
         warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require "
                       "gradients.", stacklevel=5)
         for hook in self.hooks:
@@ -94,6 +95,7 @@ class BackwardHook:
 
 
 def _spread(values, places, count):
+    """Returns a tuple of `count` elements with `values` at the indices `places` and None elsewhere."""
     spread = [None] * count
     for place, value in zip(places, values):
         spread[place] = value
@@ -101,8 +103,10 @@ def _spread(values, places, count):
 
 
 def _through_node(values, hook):
-    """Passes the tensors among the values through one identity node with the hook. Returns the values and the indices of the tensors; (values, None) if no tensor requires a
-    gradient."""
+    """Passes the tensors among `values` through one identity node with the given hook. Returns (values, indices of the tensors).
+
+    If no tensor requires a gradient, it returns (values, None).
+    """
     places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
     tensors = [values[place] for place in places]
     if not (gradus.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):

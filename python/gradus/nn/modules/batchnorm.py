@@ -1,4 +1,4 @@
-"""Normalization of channels, dimension 1, over the batch. What InstanceNorm shares with it is here too."""
+"""Batch normalization of channels (dimension 1), and the common base class of batch normalization and instance normalization."""
 from __future__ import annotations
 
 import gradus
@@ -12,10 +12,10 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "Lazy
 
 
 class _NormBase(Scaled):
-    """Running statistics, beside weight and bias per channel."""
+    """Base of normalizations with running statistics, and a weight and a bias per channel."""
 
     _version = 2
-    _dims: tuple[int, ...]  # the numbers of dimensions an input may have
+    _dims: tuple[int, ...]  # allowed numbers of dimensions of the input
 
     def __init__(self, num_features: int, eps=1e-5, momentum=0.1, affine: bool = True, track_running_stats: bool = True, device=None, dtype=None, *,
                  bias: bool = True):
@@ -33,18 +33,19 @@ class _NormBase(Scaled):
         self.reset_parameters()
 
     def reset_running_stats(self):
-        """Sets the running mean to zeros, the running variance to ones, and the count of batches to 0."""
+        """Sets running_mean to 0, running_var to 1 and num_batches_tracked to 0."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self):
-        """Resets the running statistics, and sets the weight to ones and the bias to zeros."""
+        """Resets the running statistics, and sets the weight to 1 and the bias to 0."""
         self.reset_running_stats()
         super().reset_parameters()
 
     def _check_input_dim(self, input):
+        """Raises ValueError if the input has a number of dimensions that is not allowed."""
         if input.dim() not in self._dims:
             raise ValueError(f"expected {' or '.join(f'{n}D' for n in self._dims)} input (got {input.dim()}D input)")
 
@@ -55,13 +56,19 @@ class _NormBase(Scaled):
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
         counted = prefix + "num_batches_tracked"
         if (local_metadata.get("version") or 0) < 2 and self.track_running_stats and counted not in state_dict:
-            state_dict[counted] = self.num_batches_tracked  # files of version 1 have no count
+            state_dict[counted] = self.num_batches_tracked  # because state dicts of version 1 lack num_batches_tracked
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
 class _BatchNorm(_NormBase):
+    """Base of batch normalizations: mean and variance of a channel are computed over the whole batch."""
+
     def _next_momentum(self):
-        """Returns the weight of this batch in the running statistics: the momentum or, if that is None, 1 / number of batches, which makes them averages over all batches."""
+        """Counts the batch, and returns the weight of the batch in the running statistics.
+
+        The weight is `momentum`. If momentum is None, the weight is 1 / number of batches, so that the running statistics are averages over all
+        batches.
+        """
         if not (self.training and self.track_running_stats):
             return self.momentum or 0.0
         self.num_batches_tracked.add_(1)
@@ -76,10 +83,11 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """(input - mean) / sqrt(var + eps) * weight + bias for each channel of (N, C) or (N, C, L), with mean and variance over the rest.
+    """Computes (input - mean) / sqrt(var + eps) * weight + bias per channel of (N, C) or (N, C, L) (Ioffe and Szegedy, 2015).
 
-    While training they are the batch's, and momentum of them goes into running_mean and running_var (None: their averages over all batches);
-    in eval mode these are used, unless track_running_stats is False. ValueError: another number of dimensions.
+    In training mode mean and variance are those of the batch, and update the running statistics: running = (1 - momentum) * running + momentum *
+    batch. A momentum of None averages over all batches. In evaluation mode the running statistics are used, unless track_running_stats is false.
+    Raises ValueError for another number of dimensions.
 
     >>> norm = nn.BatchNorm1d(2)
     >>> norm(gradus.tensor([[1., 0.], [3., 0.]])).round(decimals=3).tolist()
@@ -90,19 +98,30 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """BatchNorm1d for (N, C, H, W)."""
+    """Computes (input - mean) / sqrt(var + eps) * weight + bias per channel of (N, C, H, W).
+
+    In training mode mean and variance are those of the batch. In evaluation mode they are the running statistics, unless track_running_stats is
+    false.
+    """
 
     _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """BatchNorm1d for (N, C, D, H, W)."""
+    """Computes (input - mean) / sqrt(var + eps) * weight + bias per channel of (N, C, D, H, W).
+
+    In training mode mean and variance are those of the batch. In evaluation mode they are the running statistics, unless track_running_stats is
+    false.
+    """
 
     _dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """BatchNorm1d for two or more dimensions, over the batches of all processes of process_group. There is one process, so it computes as BatchNorm does."""
+    """Computes batch normalization over the batches of all processes in process_group. Here there is one process, so the result is that of BatchNorm.
+
+    Raises ValueError for an input of less than two dimensions or without channels.
+    """
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum=0.1, affine: bool = True, track_running_stats: bool = True, process_group=None,
                  device=None, dtype=None, *, bias: bool = True):
@@ -117,7 +136,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
-        """Returns the module with a SyncBatchNorm, of the same parameters and buffers, in place of each BatchNorm in it.
+        """Returns `module` with each batch norm replaced by a SyncBatchNorm that has the same parameters and buffers.
 
         >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(2)))
         Sequential(
@@ -137,7 +156,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """num_features is the number of channels of the first input."""
+    """Base of lazy normalizations. num_features becomes the number of channels of the first input."""
 
     def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True):
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
@@ -153,12 +172,12 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = gradus.tensor(0, dtype=gradus.int64, device=device)
 
     def reset_parameters(self):
-        """Resets the running statistics, and sets the weight to ones and the bias to zeros, once the sizes are known."""
+        """Resets running statistics, weight and bias, unless their sizes are not known yet."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input):
-        """Makes the parameters and buffers for such an input."""
+        """Creates parameters and buffers for the number of channels of `input`."""
         if self.has_uninitialized_params():
             self.num_features = input.shape[1]
             for tensor in (self.weight, self.bias, self.running_mean, self.running_var):
@@ -168,7 +187,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm1d with as many channels as its first input.
+    """A BatchNorm1d whose num_features is taken from its first input.
 
     >>> norm = nn.LazyBatchNorm1d()
     >>> tuple(norm(gradus.randn(4, 3)).shape), norm.num_features
@@ -180,14 +199,14 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm2d with as many channels as its first input."""
+    """A BatchNorm2d whose num_features is taken from its first input."""
 
     cls_to_become = BatchNorm2d
     _dims = (4,)
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm3d with as many channels as its first input."""
+    """A BatchNorm3d whose num_features is taken from its first input."""
 
     cls_to_become = BatchNorm3d
     _dims = (5,)

@@ -1,4 +1,4 @@
-"""Channels in another order."""
+"""The module ChannelShuffle, which permutes channels."""
 from __future__ import annotations
 
 from .. import functional as F
@@ -8,7 +8,7 @@ __all__ = ["ChannelShuffle"]
 
 
 class ChannelShuffle(Module):
-    """The channels, dimension 1, of `groups` groups of neighbours, one of each in turn.
+    """Reorders channels (dimension 1): `groups` groups of adjacent channels are interleaved, one channel of each group in turn.
 
     >>> nn.ChannelShuffle(2)(gradus.arange(4).reshape(1, 4, 1)).flatten().tolist()
     [0, 2, 1, 3]

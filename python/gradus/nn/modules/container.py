@@ -1,4 +1,4 @@
-"""Modules that hold modules: Sequential, ModuleList and ModuleDict. Those that hold parameters are in parameter_container.py."""
+"""Containers of modules: Sequential, ModuleList and ModuleDict. Containers of parameters are in parameter_container.py."""
 from __future__ import annotations
 
 import operator
@@ -13,7 +13,8 @@ __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList
 
 
 def position(index, size):
-    """Returns a list index as a number from 0. TypeError: no integer. IndexError: outside."""
+    """Returns a list index, which may be negative, as a number in [0, size). Raises TypeError if `index` is not an integer, IndexError if it is out
+    of range."""
     index = operator.index(index)
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range")
@@ -21,7 +22,7 @@ def position(index, size):
 
 
 class Container(Module):
-    """A Module with submodules given by name. Deprecated: Module does the same."""
+    """A Module whose submodules are given as keyword arguments. Deprecated, because Module.add_module registers submodules too."""
 
     def __init__(self, **kwargs):
         warnings.warn("`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead.",
@@ -32,7 +33,7 @@ class Container(Module):
 
 
 class _Numbered(Module):
-    """The base of Sequential and ModuleList: submodules in order, whose names are "0", "1", …"""
+    """Base of Sequential and ModuleList, whose submodules are ordered and have the names "0", "1", ..."""
 
     def __len__(self):
         return len(self._modules)
@@ -44,6 +45,7 @@ class _Numbered(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def _key(self, index):
+        """Returns the name of the submodule at an index."""
         return list(self._modules)[position(index, len(self))]
 
     def __setitem__(self, idx, module):
@@ -55,24 +57,26 @@ class _Numbered(Module):
         self._modules = OrderedDict((str(i), module) for i, module in enumerate(self._modules.values()))
 
     def append(self, module):
-        """Adds a module at the end; returns self."""
+        """Appends a module and returns self."""
         self.add_module(str(len(self)), module)
         return self
 
     def pop(self, key):
-        """Takes a module, or with a slice several, out and returns it."""
+        """Removes the module at index `key`, or the modules of the slice `key`, and returns what was removed."""
         module = self[key]
         del self[key]
         return module
 
     def _insert(self, index, module):
+        """Inserts a module before index `index` and renames the modules after it."""
         for i in range(len(self), index, -1):
             self._modules[str(i)] = self._modules[str(i - 1)]
         self._modules[str(index)] = module
 
 
 class Sequential(_Numbered):
-    """Modules in a row: each gets what the one before it returned. Given one after the other, or as an OrderedDict with names.
+    """Calls its modules in order, each with the previous module's result. The modules are the arguments, or the values of one OrderedDict from names
+    to modules.
 
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> tuple(net(gradus.randn(3, 4)).shape)
@@ -98,7 +102,8 @@ class Sequential(_Numbered):
         return self._modules[self._key(idx)]
 
     def insert(self, index, module):
-        """Puts a module before the one at index; returns self."""
+        """Inserts a module before index `index` and returns self. Raises AssertionError if `module` is not a Module, IndexError if `index` is out of
+        range."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         size = len(self)
@@ -108,7 +113,7 @@ class Sequential(_Numbered):
         return self
 
     def extend(self, sequential):
-        """Adds all modules of an iterable at the end; returns self."""
+        """Appends all modules of an iterable and returns self."""
         for module in sequential:
             self.append(module)
         return self
@@ -122,6 +127,7 @@ class Sequential(_Numbered):
         return self.extend(list(other))
 
     def _check_factor(self, other):
+        """Raises TypeError or ValueError unless `other`, the number of repetitions, is a positive integer."""
         if not isinstance(other, int):
             raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
         if other <= 0:
@@ -139,7 +145,7 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """Modules in a list, all of them registered. It has no forward.
+    """A list of submodules. It has no forward.
 
     >>> layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
     >>> layers
@@ -159,11 +165,11 @@ class ModuleList(_Numbered):
         return self._modules[self._key(idx)]
 
     def insert(self, index, module):
-        """Puts a module before the one at index."""
+        """Inserts a module before index `index`."""
         self._insert(index, module)
 
     def extend(self, modules):
-        """Adds all modules of an iterable at the end; returns self."""
+        """Appends all modules of an iterable and returns self. Raises TypeError if `modules` is not iterable."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
@@ -177,7 +183,7 @@ class ModuleList(_Numbered):
         return ModuleList(chain(self, other))
 
     def __repr__(self):
-        runs = []  # [first index, last index, repr] of consecutive modules with equal repr
+        runs = []  # [first index, last index, repr] of adjacent modules with equal repr
         for index, module in enumerate(self):
             text = repr(module)
             if runs and runs[-1][2] == text:
@@ -189,7 +195,8 @@ class ModuleList(_Numbered):
 
 
 def pairs(kind, items):
-    """Yields the pairs of an iterable of pairs, for an update of `kind`. TypeError, ValueError: something in it is no pair."""
+    """Yields the items of an iterable of pairs. Raises TypeError or ValueError if an item is not a pair; `kind` is a class name for the error
+    text."""
     for i, item in enumerate(items):
         if not isinstance(item, Iterable):
             raise TypeError(f"{kind} update sequence element #{i} should be Iterable; is {type(item).__name__}")
@@ -199,7 +206,7 @@ def pairs(kind, items):
 
 
 class ModuleDict(Module):
-    """Modules by name, in the order they came in. It has no forward.
+    """A dictionary of submodules in insertion order. It has no forward.
 
     >>> heads = nn.ModuleDict({"class": nn.Linear(4, 3), "box": nn.Linear(4, 4)})
     >>> list(heads), "box" in heads
@@ -230,19 +237,19 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self):
-        """Takes all modules out."""
+        """Removes all modules."""
         self._modules.clear()
 
     def pop(self, key):
-        """Takes a module out and returns it."""
+        """Removes the module named `key` and returns it."""
         return self._modules.pop(key)
 
     def keys(self):
-        """Returns the names."""
+        """Returns the names of the modules."""
         return self._modules.keys()
 
     def items(self):
-        """Returns pairs of name and module."""
+        """Returns the (name, module) pairs."""
         return self._modules.items()
 
     def values(self):
@@ -250,7 +257,10 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules):
-        """Adds all modules of a mapping, a ModuleDict or an iterable of pairs, over those of the same names."""
+        """Adds the modules of a mapping, a ModuleDict or an iterable of (name, module) pairs. Modules of the same names are replaced.
+
+        Raises TypeError if `modules` is not iterable.
+        """
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}")
         for name, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else pairs("ModuleDict", modules):

@@ -1,4 +1,4 @@
-"""Convolutions over 1 to 3 dimensions, and transposed ones."""
+"""Convolutions and transposed convolutions over one to three dimensions."""
 from __future__ import annotations
 
 import math
@@ -19,8 +19,12 @@ _PADDINGS, _MODES = {"same", "valid"}, {"zeros", "reflect", "replicate", "circul
 
 
 class _ConvNd(Module):
-    """A weight (out_channels, in_channels / groups, …), of transposed convolutions (in_channels, out_channels / groups, …), and a bias (out_channels): uniform in
-    +-1 / sqrt(elements of the weight for one channel)."""
+    """Base of convolutions with a weight and an optional bias, which has the shape (out_channels).
+
+    The weight is (out_channels, in_channels / groups, ...), or (in_channels, out_channels / groups, ...) if transposed. Initial values are drawn
+    uniformly between -1 / sqrt(fan_in) and 1 / sqrt(fan_in). Raises ValueError for channels that `groups` does not divide, and for an unknown padding
+    or padding_mode.
+    """
 
     __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels", "kernel_size"]
 
@@ -57,7 +61,10 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _both_sides(self):
-        """Returns the padding before and behind each dimension, in the order of F.pad: of "same" the larger half is behind."""
+        """Returns the padding before and after each dimension as a flat list, from the last dimension to the first, as F.pad expects.
+
+        For padding "same", one more element is added after a dimension than before it if the total is odd.
+        """
         if self.padding == "valid":
             return [0, 0] * len(self.kernel_size)
         if self.padding != "same":
@@ -69,7 +76,7 @@ class _ConvNd(Module):
         return sides
 
     def reset_parameters(self):
-        """Draws new values."""
+        """Draws new random values for weight and bias."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -95,6 +102,7 @@ class _ConvNd(Module):
         return text
 
     def _conv_forward(self, input, weight, bias):
+        """Returns the convolution of `input` with the given weight and bias. Padding modes other than "zeros" are applied by F.pad first."""
         if self.padding_mode == "zeros":
             return self._function(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
         input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
@@ -105,9 +113,10 @@ class _ConvNd(Module):
 
 
 class Conv1d(_ConvNd):
-    """(N, C, L), or (C, L), to (N, out_channels, (L + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1).
+    """Convolves an input (N, C, L), or (C, L), with the weight. The output is (N, out_channels, (L + 2 padding - dilation (kernel_size - 1) - 1) //
+    stride + 1).
 
-    padding may be "same" or "valid"; padding_mode is "zeros", "reflect", "replicate" or "circular".
+    padding: a number, "same" or "valid". padding_mode: "zeros", "reflect", "replicate" or "circular". Raises ValueError for invalid arguments.
 
     >>> tuple(nn.Conv1d(16, 33, 3, stride=2)(gradus.randn(20, 16, 50)).shape)
     (20, 33, 24)
@@ -123,7 +132,10 @@ class Conv1d(_ConvNd):
 
 
 class Conv2d(_ConvNd):
-    """(N, C, H, W), or (C, H, W), to (N, out_channels, H', W'): see Conv1d.
+    """Convolves an input (N, C, H, W), or (C, H, W), with the weight. The output is (N, out_channels, H', W').
+
+    H' = (H + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, and W' likewise. The arguments are one number, or a pair for H and W. padding
+    may also be "same" or "valid". Raises ValueError for invalid arguments.
 
     >>> tuple(nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))(gradus.randn(20, 16, 50, 100)).shape)
     (20, 33, 28, 100)
@@ -139,7 +151,10 @@ class Conv2d(_ConvNd):
 
 
 class Conv3d(_ConvNd):
-    """(N, C, D, H, W), or (C, D, H, W), to (N, out_channels, D', H', W'): see Conv1d.
+    """Convolves an input (N, C, D, H, W), or (C, D, H, W), with the weight. The output is (N, out_channels, D', H', W').
+
+    D' = (D + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, and H' and W' likewise. The arguments are one number, or three for D, H and
+    W. padding may also be "same" or "valid". Raises ValueError for invalid arguments.
 
     >>> tuple(nn.Conv3d(16, 33, 3, stride=2)(gradus.randn(2, 16, 10, 5, 10)).shape)
     (2, 33, 4, 2, 4)
@@ -155,6 +170,8 @@ class Conv3d(_ConvNd):
 
 
 class _ConvTransposeNd(_ConvNd):
+    """Base of transposed convolutions. Raises ValueError for padding modes other than "zeros"."""
+
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias, padding_mode, device=None,
                  dtype=None):
         if padding_mode != "zeros":
@@ -162,7 +179,7 @@ class _ConvTransposeNd(_ConvNd):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias, padding_mode, device, dtype)
 
     def _output_padding(self, input, output_size):
-        """Returns the output_padding with which the result has the wanted sizes. ValueError: there is none."""
+        """Returns the output_padding with which the result has the sizes `output_size`. Raises ValueError if no output_padding gives these sizes."""
         if output_size is None:
             return self.output_padding
         dims = len(self.kernel_size)
@@ -182,7 +199,10 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """(N, C, L), or (C, L), to (N, out_channels, (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1).
+    """Computes the transposed convolution of (N, C, L), or (C, L), to (N, out_channels, L').
+
+    L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1. The argument output_size of a call selects L' among the sizes
+    that a Conv1d with these arguments would map to L. Raises ValueError for other sizes, and for padding modes other than "zeros".
 
     >>> tuple(nn.ConvTranspose1d(16, 33, 3, stride=2)(gradus.randn(20, 16, 50)).shape)
     (20, 33, 101)
@@ -197,7 +217,10 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """(N, C, H, W), or (C, H, W), to (N, out_channels, H', W'): see ConvTranspose1d. output_size, given to the call, chooses among the sizes that a stride leaves open.
+    """Computes the transposed convolution of (N, C, H, W), or (C, H, W), to (N, out_channels, H', W').
+
+    H' = (H - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1, and W' likewise. The argument output_size of a call selects H'
+    and W' among the sizes that a Conv2d with these arguments would map to H and W.
 
     >>> tuple(nn.ConvTranspose2d(16, 16, 3, stride=2, padding=1)(gradus.randn(1, 16, 6, 6), output_size=[12, 12]).shape)
     (1, 16, 12, 12)
@@ -212,7 +235,10 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """(N, C, D, H, W), or (C, D, H, W), to (N, out_channels, D', H', W'): see ConvTranspose1d.
+    """Computes the transposed convolution of (N, C, D, H, W), or (C, D, H, W), to (N, out_channels, D', H', W').
+
+    D' = (D - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1, and H' and W' likewise. The argument output_size of a call
+    selects these sizes among those that a Conv3d with these arguments would map to D, H and W.
 
     >>> tuple(nn.ConvTranspose3d(4, 3, (3, 5, 2), stride=(2, 1, 1), padding=(0, 4, 2))(gradus.randn(2, 4, 5, 8, 9)).shape)
     (2, 3, 11, 4, 6)
@@ -226,26 +252,27 @@ class ConvTranspose3d(_ConvTransposeNd):
                          groups, bias, padding_mode, device, dtype)
 
 
-# ---- Channels of the first input ------------------------------------------------------------------------------------------------
+# ---- Lazy convolutions ----------------------------------------------------------------------------------------------------------
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """in_channels is the number of channels of the first input."""
+    """Base of lazy convolutions. in_channels becomes the number of channels of the first input."""
 
     def _begin_lazily(self, out_channels, bias, device, dtype):
-        """Called after the constructor of the base class has made a convolution of no channels."""
+        """Replaces weight and bias by uninitialized parameters. It is called after the base class's constructor has made a convolution with
+        in_channels = 0."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self):
-        """Draws new values once the sizes are known."""
+        """Draws new random values, unless the sizes are not known yet."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input, *args, **kwargs):
-        """Makes the parameters for such an input."""
+        """Creates the parameters for the number of channels of `input`. Raises ValueError if `groups` does not divide that number."""
         if not self.has_uninitialized_params():
             return
         self.in_channels = self._get_in_channels(input)
@@ -258,6 +285,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.reset_parameters()
 
     def _get_in_channels(self, input):
+        """Returns the number of channels of `input`. Raises RuntimeError for another number of dimensions."""
         single = len(self.kernel_size) + 1
         if input.dim() not in (single, single + 1):
             raise RuntimeError(f"Expected {single}D (unbatched) or {single + 1}D (batched) input to {type(self).__name__}, but got input of size: {input.shape}")
@@ -265,7 +293,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class LazyConv1d(_LazyConvXdMixin, Conv1d):
-    """A Conv1d with as many in_channels as its first input."""
+    """A Conv1d whose in_channels is taken from its first input."""
 
     cls_to_become = Conv1d
 
@@ -276,7 +304,7 @@ class LazyConv1d(_LazyConvXdMixin, Conv1d):
 
 
 class LazyConv2d(_LazyConvXdMixin, Conv2d):
-    """A Conv2d with as many in_channels as its first input.
+    """A Conv2d whose in_channels is taken from its first input.
 
     >>> conv = nn.LazyConv2d(8, 3)
     >>> tuple(conv(gradus.randn(1, 5, 9, 9)).shape), conv
@@ -292,7 +320,7 @@ class LazyConv2d(_LazyConvXdMixin, Conv2d):
 
 
 class LazyConv3d(_LazyConvXdMixin, Conv3d):
-    """A Conv3d with as many in_channels as its first input."""
+    """A Conv3d whose in_channels is taken from its first input."""
 
     cls_to_become = Conv3d
 
@@ -303,7 +331,7 @@ class LazyConv3d(_LazyConvXdMixin, Conv3d):
 
 
 class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
-    """A ConvTranspose1d with as many in_channels as its first input."""
+    """A ConvTranspose1d whose in_channels is taken from its first input."""
 
     cls_to_become = ConvTranspose1d
 
@@ -314,7 +342,7 @@ class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
 
 
 class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
-    """A ConvTranspose2d with as many in_channels as its first input."""
+    """A ConvTranspose2d whose in_channels is taken from its first input."""
 
     cls_to_become = ConvTranspose2d
 
@@ -325,7 +353,7 @@ class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
 
 
 class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
-    """A ConvTranspose3d with as many in_channels as its first input."""
+    """A ConvTranspose3d whose in_channels is taken from its first input."""
 
     cls_to_become = ConvTranspose3d
 

@@ -1,4 +1,4 @@
-"""Conversions of a module's tensors to another dtype or device: the part of Module behind to, float, cpu and their like."""
+"""Conversion of a module's parameters and buffers to another dtype or device by Module's methods to, float, cpu and others."""
 from __future__ import annotations
 
 import warnings
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 def _requested(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None):
+    """Binds positional and keyword arguments of to() by the rules of a Python call. Returns device, dtype, non_blocking and memory_format."""
     return device, dtype, non_blocking, memory_format
 
 
 def _parse_to(*args, **kwargs):
-    """Returns the device, dtype, non_blocking and memory format that arguments of to() ask for, in any of its forms."""
+    """Returns the device, dtype, non_blocking and memory_format from the arguments of to(). Raises TypeError if the arguments match no form of
+    to()."""
     if args and isinstance(args[0], Tensor) or "tensor" in kwargs:
         other = kwargs.pop("tensor") if "tensor" in kwargs else args[0]
         args = (other.device, other.dtype, *args[1:])
@@ -40,10 +42,13 @@ def _parse_to(*args, **kwargs):
 
 
 class Conversion:
-    """Conversions are in place: parameters stay the same objects, so that an optimizer made before keeps working."""
+    """A base class of Module with the methods that convert a module to another dtype or device.
+
+    A conversion that does not change the device type keeps the parameter objects, so an optimizer that refers to them keeps working.
+    """
 
     def _apply(self, fn, recurse=True) -> Self:
-        """Replaces every tensor, gradients too, by fn of it; returns self."""
+        """Replaces every parameter, gradient and buffer of the module, and with `recurse` also of its submodules, by fn(tensor). Returns self."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -68,9 +73,9 @@ class Conversion:
         return self
 
     def to(self, *args, **kwargs) -> Self:
-        """Converts parameters and buffers in place: to(device, dtype, non_blocking), to(dtype) or to(tensor), whose device and dtype are meant.
+        """Converts parameters and buffers: to(device, dtype, non_blocking), to(dtype), or to(tensor) for the device and dtype of a tensor.
 
-        Only floating-point and complex tensors get the dtype. Returns self. TypeError: the dtype is not floating point or complex.
+        Only floating-point and complex tensors are converted to the dtype. Returns self. Raises TypeError for an integer or bool dtype.
 
         >>> nn.Linear(2, 2).to(gradus.float64).weight.dtype == gradus.float64
         True
@@ -97,52 +102,53 @@ class Conversion:
         return self._apply(convert)
 
     def to_empty(self, *, device, recurse=True) -> Self:
-        """Moves parameters and buffers to a device without their values, which are then anything. Returns self."""
+        """Moves parameters and buffers to `device` without copying their values, which are then uninitialized. Returns self."""
         return self._apply(lambda tensor: gradus.empty_like(tensor, device=device), recurse=recurse)
 
     def type(self, dst_type) -> Self:
-        """Converts all parameters and buffers to a dtype, integers too; returns self."""
+        """Converts all parameters and buffers, including integer ones, to a dtype. Returns self."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
     def _to_floating(self, dtype):
+        """Converts floating-point parameters and buffers to `dtype`. Returns self."""
         return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
     def float(self) -> Self:
-        """Converts floating-point parameters and buffers to float32; returns self."""
+        """Converts floating-point parameters and buffers to float32. Returns self."""
         return self._to_floating(gradus.float32)
 
     def double(self) -> Self:
-        """Converts floating-point parameters and buffers to float64; returns self."""
+        """Converts floating-point parameters and buffers to float64. Returns self."""
         return self._to_floating(gradus.float64)
 
     def half(self) -> Self:
-        """Converts floating-point parameters and buffers to float16; returns self."""
+        """Converts floating-point parameters and buffers to float16. Returns self."""
         return self._to_floating(gradus.float16)
 
     def bfloat16(self) -> Self:
-        """Converts floating-point parameters and buffers to bfloat16; returns self."""
+        """Converts floating-point parameters and buffers to bfloat16. Returns self."""
         return self._to_floating(gradus.bfloat16)
 
     def cpu(self) -> Self:
-        """Moves parameters and buffers to the cpu; returns self."""
+        """Moves parameters and buffers to the cpu. Returns self."""
         return self._apply(lambda tensor: tensor.cpu())
 
     def xpu(self, device=None) -> Self:
-        """Moves parameters and buffers; RuntimeError where there is no such device."""
+        """Moves parameters and buffers to an xpu device. Raises RuntimeError if there is no such device. Returns self."""
         return self.to("xpu" if device is None else device)
 
     def ipu(self, device=None) -> Self:
-        """Moves parameters and buffers; RuntimeError where there is no such device."""
+        """Moves parameters and buffers to an ipu device. Raises RuntimeError if there is no such device. Returns self."""
         return self.to("ipu" if device is None else device)
 
     def mtia(self, device=None) -> Self:
-        """Moves parameters and buffers; RuntimeError where there is no such device."""
+        """Moves parameters and buffers to an mtia device. Raises RuntimeError if there is no such device. Returns self."""
         return self.to("mtia" if device is None else device)
 
     def cuda(self, device=None) -> Self:
-        """Moves parameters and buffers to a CUDA device, which is an error where there is none; returns self."""
+        """Moves parameters and buffers to a CUDA device. Raises RuntimeError if there is no such device. Returns self."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def share_memory(self) -> Self:
-        """Moves parameters and buffers to memory that is shared between processes; returns self."""
+        """Moves parameters and buffers to memory that processes can share. Returns self."""
         return self._apply(lambda tensor: tensor.share_memory_())

@@ -1,4 +1,4 @@
-"""Distances and similarities as modules."""
+"""Distance functions as modules."""
 from __future__ import annotations
 
 from .. import functional as F
@@ -8,7 +8,7 @@ __all__ = ["PairwiseDistance", "CosineSimilarity"]
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps along the last dimension: (…, D) and (…, D) give (…), or (…, 1) with keepdim.
+    """Computes the p-norm of x1 - x2 + eps along the last dimension. Two inputs (..., D) give (...), or (..., 1) with keepdim.
 
     >>> nn.PairwiseDistance(p=1, eps=0)(gradus.zeros(4), gradus.ones(4)).item()
     4.0
@@ -25,7 +25,7 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between x1 and x2 along dim; lengths count as eps at least."""
+    """Computes the cosine of the angle between x1 and x2 along `dim`. Norms below eps are replaced by eps."""
 
     def __init__(self, dim=1, eps=1e-8):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Dropout in all its forms. In evaluation mode each returns its input."""
+"""Dropout modules. In evaluation mode each returns its input unchanged."""
 from __future__ import annotations
 
 from .. import functional as F
@@ -8,6 +8,8 @@ __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "Fe
 
 
 class _DropoutNd(Module):
+    """Base of dropout modules. p: the probability with which an element or channel is zeroed. Raises ValueError unless it is in [0, 1]."""
+
     def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
         if p < 0 or p > 1:
@@ -20,7 +22,9 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes each element with probability p while training and divides the others by 1 - p. ValueError: p is not in [0, 1].
+    """In training mode zeroes each element with probability `p` and divides the other elements by 1 - p (Srivastava et al., 2014).
+
+    Raises ValueError if `p` is not in [0, 1].
 
     >>> layer = nn.Dropout(0.5)
     >>> layer.eval()(gradus.ones(3)).tolist()
@@ -32,35 +36,35 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """Zeroes all elements of randomly chosen channels of (C, L) or (N, C, L)."""
+    """In training mode zeroes each channel of (C, L) or (N, C, L) with probability `p` and divides the other channels by 1 - p."""
 
     def forward(self, input):
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
-    """Zeroes all elements of randomly chosen channels of (N, C, H, W) or (N, C, L)."""
+    """In training mode zeroes each channel of (N, C, H, W) or (N, C, L) with probability `p` and divides the other channels by 1 - p."""
 
     def forward(self, input):
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
-    """Zeroes all elements of randomly chosen channels of (C, D, H, W) or (N, C, D, H, W)."""
+    """In training mode zeroes each channel of (C, D, H, W) or (N, C, D, H, W) with probability `p` and divides the other channels by 1 - p."""
 
     def forward(self, input):
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps the mean and variance of SELU's outputs."""
+    """Dropout that preserves mean 0 and variance 1 of its input, for use with SELU (Klambauer et al., 2017)."""
 
     def forward(self, input):
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of channels, all elements of which are kept or dropped together."""
+    """AlphaDropout that drops channels as a whole instead of single elements."""
 
     def forward(self, input):
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -1,4 +1,4 @@
-"""Modules that merge dimensions and split them."""
+"""Modules that merge or split dimensions."""
 from __future__ import annotations
 
 from .module import Module
@@ -7,7 +7,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Merges the dimensions start_dim to end_dim into one.
+    """Merges the dimensions start_dim to end_dim, inclusive, into one dimension.
 
     >>> tuple(nn.Flatten()(gradus.zeros(32, 1, 5, 5)).shape)
     (32, 25)
@@ -26,7 +26,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits the dimension dim into dimensions of the sizes unflattened_size. TypeError: that is no tuple or list of integers.
+    """Splits dimension `dim` into dimensions of the sizes unflattened_size. Raises TypeError if that is not a tuple or list of integers.
 
     >>> tuple(nn.Unflatten(1, (2, 5))(gradus.zeros(3, 10)).shape)
     (3, 2, 5)

@@ -1,4 +1,4 @@
-"""Sliding windows of images as columns, and back."""
+"""Conversion of sliding windows of images to columns, and back."""
 from __future__ import annotations
 
 from .. import functional as F
@@ -8,7 +8,9 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """Images of output_size whose windows are summed from columns (N, C * the elements of a window, windows).
+    """Adds each column of an input (N, C * elements per window, number of windows) to an image (N, C, *output_size) at the position of its window.
+
+    Elements of overlapping windows are summed. The columns are laid out as Unfold returns them.
 
     >>> nn.Fold((2, 3), 2)(gradus.ones(1, 4, 2)).tolist()
     [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
@@ -31,7 +33,7 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The windows of images (N, C, H, W) as columns: (N, C * the elements of a window, windows).
+    """Copies the sliding windows of images (N, C, H, W) into columns: (N, C * elements per window, number of windows).
 
     >>> nn.Unfold(2)(gradus.ones(1, 1, 3, 3)).shape
     torch.Size([1, 4, 4])

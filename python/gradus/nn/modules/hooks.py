@@ -1,11 +1,11 @@
-"""Hooks of modules: those of one, those common to all modules, and the call of a module that has some.
+"""Hooks of modules: registration for one module or globally, and the call of a module that has hooks.
 
-A module's own hooks are registered by the methods of HookRegistry, a base of Module. Forward hooks are called here; backward_hook.py makes the
-autograd nodes that backward hooks hang on.
+HookRegistry, a base class of Module, registers the hooks of one module. Forward hooks are called here; backward_hook.py creates the autograd nodes
+that call backward hooks.
 
-Note [Hooked modules]: Module.__call__ looks at one flag, _hooked, and calls forward at once where it is False. It is an attribute of the
-class Module for hooks common to all modules, and of an instance for its own. Registering sets it; it is cleared by the first call that
-finds no hooks left.
+Note [Hooked modules]: Module.__call__ tests one flag, _hooked, and calls forward directly if it is False, which keeps calls without hooks fast. The
+flag is a class attribute of HookRegistry for global hooks, and an instance attribute for a module's hooks. Registering a hook sets the flag. The
+first call that finds no hooks left clears it.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class BoundHook:
-    """A hook that gets a module as its first argument, without keeping it alive."""
+    """A hook that receives a module as its first argument. It holds only a weak reference to the module."""
 
     def __init__(self, hook, module):
         self.hook = hook
@@ -54,7 +54,10 @@ class BoundHook:
 
 
 def add_hook(hooks, hook, *, prepend=False, marks=()):
-    """Puts a hook into its dictionary and its id into every dictionary of marks; returns the handle."""
+    """Adds `hook` to the dictionary `hooks`, and sets True for the hook's id in each dictionary in `marks`. Returns a handle that removes the hook.
+
+    prepend: the hook is called before the hooks that are registered already.
+    """
     handle = RemovableHandle(hooks, extra_dict=list(marks))
     hooks[handle.id] = hook
     for mark in marks:
@@ -65,18 +68,18 @@ def add_hook(hooks, hook, *, prepend=False, marks=()):
     return handle
 
 
-# ---- Hooks common to all modules ------------------------------------------------------------------------------------------
+# ---- Global hooks, called for all modules ---------------------------------------------------------------------------------
 
 
 class _CommonHooks(OrderedDict):
-    """The dictionary of hooks common to all modules. It also notices hooks that a program inserts without a register function."""
+    """A dictionary of global hooks. Any insertion sets the flag _hooked, because programs also insert hooks without a register function."""
 
     def __setitem__(self, key, hook):
         HookRegistry._hooked = True
         super().__setitem__(key, hook)
 
 
-# The names are PyTorch's: programs save, clear and restore these dictionaries.
+# The names are PyTorch's, because programs save, clear and restore these dictionaries.
 _global_buffer_registration_hooks = OrderedDict()
 _global_module_registration_hooks = OrderedDict()
 _global_parameter_registration_hooks = OrderedDict()
@@ -86,11 +89,12 @@ _global_forward_hooks_with_kwargs = OrderedDict()
 _global_forward_hooks_always_called = OrderedDict()
 _global_backward_pre_hooks = _CommonHooks()
 _global_backward_hooks = _CommonHooks()
-_global_is_full_backward_hook = None  # the kind of the hooks in _global_backward_hooks: there is one kind at a time
+# True if the global backward hooks are full backward hooks, False if they are of the deprecated kind, None if there are none.
+_global_is_full_backward_hook = None
 
 
 def registered(hooks, module, name, value):
-    """Returns the value that is registered under a name, after the registration hooks have seen and perhaps replaced it."""
+    """Calls the registration hooks hook(module, name, value) and returns the value to register: the last hook result that is not None, or `value`."""
     for hook in hooks.values():
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -99,35 +103,48 @@ def registered(hooks, module, name, value):
 
 
 def register_module_buffer_registration_hook(hook):
-    """Calls hook(module, name, buffer) before any module registers a buffer; what it returns, unless None, is registered instead."""
+    """Registers hook(module, name, buffer), called before any module registers a buffer. A result other than None is registered instead.
+
+    Returns a handle whose remove() removes the hook.
+    """
     return add_hook(_global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook):
-    """Calls hook(module, name, submodule) before any module registers a submodule; what it returns, unless None, is registered instead."""
+    """Registers hook(module, name, submodule), called before any module registers a submodule. A result other than None is registered instead.
+
+    Returns a handle whose remove() removes the hook.
+    """
     return add_hook(_global_module_registration_hooks, hook)
 
 
 def register_module_parameter_registration_hook(hook):
-    """Calls hook(module, name, parameter) before any module registers a parameter; what it returns, unless None, is registered instead."""
+    """Registers hook(module, name, parameter), called before any module registers a parameter. A result other than None is registered instead.
+
+    Returns a handle whose remove() removes the hook.
+    """
     return add_hook(_global_parameter_registration_hooks, hook)
 
 
 def register_module_forward_pre_hook(hook):
-    """Calls hook(module, args) before forward of every module. It returns None or the arguments to use instead."""
+    """Registers hook(module, args), called before forward of every module. The hook returns None or new arguments. Returns a handle whose remove()
+    removes the hook."""
     return add_hook(_global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
-    """Calls hook(module, args, output) after forward of every module. It returns None or the output to use instead.
+    """Registers hook(module, args, output), called after forward of every module. The hook returns None, or a new output that replaces the old one.
 
-    with_kwargs: it is hook(module, args, kwargs, output). always_call: it is also called when forward has raised.
+    with_kwargs: the hook is hook(module, args, kwargs, output). always_call: the hook is also called if forward raises an exception. Returns a handle
+    whose remove() removes the hook.
     """
     marks = [_global_forward_hooks_with_kwargs] * with_kwargs + [_global_forward_hooks_always_called] * always_call
     return add_hook(_global_forward_hooks, hook, marks=marks)
 
 
 def _use_backward_hooks(full):
+    """Records whether global backward hooks are full backward hooks (`full` is true) or of the deprecated kind. Raises RuntimeError if hooks of the
+    other kind are registered."""
     global _global_is_full_backward_hook
     if _global_is_full_backward_hook is (not full):
         raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
@@ -136,20 +153,26 @@ def _use_backward_hooks(full):
 
 
 def register_module_backward_hook(hook):
-    """Calls hook(module, grad_input, grad_output) for the last node of every module. Use register_module_full_backward_hook."""
+    """Registers hook(module, grad_input, grad_output) for the autograd node of every module's output.
+
+    This function is deprecated; register_module_full_backward_hook replaces it. Returns a handle whose remove() removes the hook. Raises RuntimeError
+    if a full backward hook is registered.
+    """
     _use_backward_hooks(full=False)
     return add_hook(_global_backward_hooks, hook)
 
 
 def register_module_full_backward_pre_hook(hook):
-    """Calls hook(module, grad_output) before the gradients of any module are computed. It returns None or the gradient to use instead."""
+    """Registers hook(module, grad_output), called before the gradients of any module's inputs are computed. The hook returns None, or a new
+    grad_output that replaces the old one. Returns a handle whose remove() removes the hook."""
     return add_hook(_global_backward_pre_hooks, hook)
 
 
 def register_module_full_backward_hook(hook):
-    """Calls hook(module, grad_input, grad_output) when the gradients of any module's inputs are known.
+    """Registers hook(module, grad_input, grad_output), called when the gradients of any module's inputs have been computed.
 
-    It returns None or the grad_input to use instead.
+    The hook returns None or a new grad_input. Returns a handle whose remove() removes the hook. Raises RuntimeError if a hook of
+    register_module_backward_hook is registered.
     """
     _use_backward_hooks(full=True)
     return add_hook(_global_backward_hooks, hook)
@@ -159,14 +182,16 @@ def register_module_full_backward_hook(hook):
 
 
 class HookRegistry:
-    """The part of Module that registers hooks for its calls and gradients."""
+    """A base class of Module with the methods that register hooks for one module."""
 
-    _hooked = False  # Note [Hooked modules]
+    # False as long as certainly no hook is registered, so that a call need not look for hooks. See Note [Hooked modules].
+    _hooked = False
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-        """Calls hook(module, args) before each forward. It returns None, or the positional arguments to use instead (one, or a tuple).
+        """Registers hook(module, args), called before forward. The hook returns None, or new positional arguments (one value or a tuple).
 
-        prepend: before the hooks there are. with_kwargs: it is hook(module, args, kwargs) and returns None or a tuple (args, kwargs).
+        prepend: calls it before the hooks registered so far. with_kwargs: the hook is hook(module, args, kwargs) and returns None or a tuple (args,
+        kwargs). Returns a handle whose remove() removes the hook.
 
         >>> net = nn.Linear(2, 1)
         >>> handle = net.register_forward_pre_hook(lambda module, args: (args[0] * 0,))
@@ -178,16 +203,19 @@ class HookRegistry:
         return add_hook(self._forward_pre_hooks, hook, prepend=prepend, marks=[self._forward_pre_hooks_with_kwargs] * with_kwargs)
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-        """Calls hook(module, args, output) after each forward. It returns None or the output to use instead.
+        """Registers hook(module, args, output), called after forward. The hook returns None or a new output.
 
-        prepend: before the hooks there are. with_kwargs: it is hook(module, args, kwargs, output). always_call: it is also called when
-        forward, or a hook, has raised; what it raises itself is then only warned of.
+        prepend: calls it before the hooks registered so far. with_kwargs: the hook is hook(module, args, kwargs, output). always_call: the hook is
+        also called if forward or another hook raises an exception; an exception of the hook itself then becomes a warning. Returns a handle whose
+        remove() removes the hook.
         """
         self._hooked = True
         marks = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
         return add_hook(self._forward_hooks, hook, prepend=prepend, marks=marks)
 
     def _use_backward_hooks(self, full):
+        """Records whether the module's backward hooks are full backward hooks (`full` is true) or of the deprecated kind. Raises RuntimeError if
+        hooks of the other kind are registered."""
         if self._is_full_backward_hook is (not full):
             raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
                                "Please use only one of them.")
@@ -195,37 +223,39 @@ class HookRegistry:
         self._hooked = True
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
-        """Calls hook(module, grad_output) before the gradients of the module's inputs are computed.
+        """Registers hook(module, grad_output), called before the gradients of the module's inputs are computed.
 
-        grad_output is a tuple. The hook returns None or the gradients to use instead.
+        grad_output is a tuple. The hook returns None or a new grad_output. Returns a handle whose remove() removes the hook.
         """
         self._hooked = True
         return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook, prepend=False):
-        """Calls hook(module, grad_input, grad_output) when the gradients of the module's inputs are known.
+        """Registers hook(module, grad_input, grad_output), called when the gradients of the module's inputs have been computed.
 
-        Both are tuples: grad_input has a place for each positional argument of forward, None for one that is no tensor. The hook returns None
-        or the grad_input to use instead. Where no input requires a gradient it is called when the gradient of the outputs is known. Inputs
-        and outputs must not be changed in place. RuntimeError: the module has a hook of register_backward_hook.
+        Both gradients are tuples. grad_input has one element for each positional argument of forward, which is None for an argument that is not a
+        tensor. The hook returns None or a new grad_input. If no input requires a gradient, the hook is called when grad_output is known. Inputs and
+        outputs of the module must not be changed in place. Returns a handle whose remove() removes the hook. Raises RuntimeError if the module has a
+        hook of register_backward_hook.
         """
         self._use_backward_hooks(full=True)
         return add_hook(self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook):
-        """Calls hook(module, grad_input, grad_output) for the node that made the output, which may not be all of the module.
+        """Registers hook(module, grad_input, grad_output) for the autograd node of the output.
 
-        Use register_full_backward_hook.
+        grad_input is the gradient of that node's inputs, which may not be the module's inputs. This method is deprecated; register_full_backward_hook
+        replaces it. Returns a handle whose remove() removes the hook. Raises RuntimeError if a full backward hook is registered.
         """
         self._use_backward_hooks(full=False)
         return add_hook(self._backward_hooks, hook)
 
 
-# ---- The call of a module with hooks --------------------------------------------------------------------------------------------
+# ---- Calling a module that has hooks --------------------------------------------------------------------------------------------
 
 
 def call_with_hooks(module, args, kwargs):
-    """Calls a module that may have hooks: see Note [Hooked modules]."""
+    """Calls a module whose flag _hooked is set, with the module's hooks. Clears the flag if there are no hooks, see Note [Hooked modules]."""
     common = _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks or _global_backward_hooks
     own = module._forward_pre_hooks or module._forward_hooks or module._backward_pre_hooks or module._backward_hooks
     if not common and HookRegistry._hooked:
@@ -243,23 +273,24 @@ def call_with_hooks(module, args, kwargs):
 
 
 class _HookedCall:
-    """One call: its arguments and its result so far."""
+    """The state of one call of a module with hooks: its arguments and its current result."""
 
     def __init__(self, module, args, kwargs):
         self.module = module
         self.args = args
         self.kwargs = kwargs
         self.result = None
-        self.called = set()  # ids of the always_call hooks that were called
+        self.called = set()  # ids of the always_call hooks called so far, which are not called again after an exception
 
     def run(self):
+        """Calls the module with all its hooks and returns the result."""
         module = self.module
         self.run_forward_pre_hooks()
         pre_hooks = [*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
         full_hooks, node_hooks = self.backward_hooks()
         backward = None
         if full_hooks or pre_hooks:
-            from .backward_hook import BackwardHook  # a module of its own, loaded by the programs that use it
+            from .backward_hook import BackwardHook  # imported here because few programs use backward hooks
 
             backward = BackwardHook(module, full_hooks, pre_hooks)
             self.args = backward.setup_inputs(self.args)
@@ -275,6 +306,7 @@ class _HookedCall:
         return self.result
 
     def run_forward_pre_hooks(self):
+        """Calls the forward pre-hooks, global ones first, and replaces the arguments by their results."""
         module = self.module
         for key, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
             if key in module._forward_pre_hooks_with_kwargs:
@@ -290,6 +322,7 @@ class _HookedCall:
                     self.args = changed if isinstance(changed, tuple) else (changed,)
 
     def run_forward_hook(self, key, hook):
+        """Calls one forward hook and replaces the result by the hook's result unless that is None."""
         if key in self.module._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
             changed = hook(self.module, self.args, self.kwargs, self.result)
         else:
@@ -298,6 +331,7 @@ class _HookedCall:
             self.result = changed
 
     def run_forward_hooks(self):
+        """Calls the forward hooks, global ones first."""
         always = self.module._forward_hooks_always_called
         for key, hook in (*_global_forward_hooks.items(), *self.module._forward_hooks.items()):
             if key in always or key in _global_forward_hooks_always_called:
@@ -305,7 +339,7 @@ class _HookedCall:
             self.run_forward_hook(key, hook)
 
     def run_always_called(self):
-        """Calls the always_call hooks that an exception has skipped."""
+        """Calls the always_call hooks that were skipped because of an exception."""
         for kind, hooks, always in (("global module", _global_forward_hooks, _global_forward_hooks_always_called),
                                     ("module", self.module._forward_hooks, self.module._forward_hooks_always_called)):
             for key, hook in list(hooks.items()):
@@ -318,13 +352,14 @@ class _HookedCall:
                                   f"raised in forward: {error}", stacklevel=4)
 
     def backward_hooks(self):
-        """Returns the full hooks and those of the last node, common ones first."""
+        """Returns (full backward hooks, backward hooks of the deprecated kind). In each list global hooks come first."""
         by_kind = {True: [], False: [], None: []}
         by_kind[_global_is_full_backward_hook] += _global_backward_hooks.values()
         by_kind[self.module._is_full_backward_hook] += self.module._backward_hooks.values()
         return by_kind[True], by_kind[False]
 
     def hook_last_node(self, hooks):
+        """Registers `hooks`, backward hooks of the deprecated kind, with the autograd node of the output's first tensor."""
         output = self.result
         while not isinstance(output, Tensor):
             output = next(v for v in output.values() if isinstance(v, Tensor)) if isinstance(output, dict) else output[0]

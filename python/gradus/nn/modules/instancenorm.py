@@ -1,4 +1,4 @@
-"""Normalization of channels within each sample."""
+"""Instance normalization: each channel of each sample is normalized separately."""
 from __future__ import annotations
 
 import warnings
@@ -10,11 +10,14 @@ __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNo
 
 
 class _InstanceNorm(_NormBase):
+    """Base of instance normalizations: mean and variance of a channel are computed for each sample separately."""
+
     def __init__(self, num_features: int, eps=1e-5, momentum=0.1, affine: bool = False, track_running_stats: bool = False, device=None, dtype=None, *,
                  bias: bool = True):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _normalized(self, input):
+        """Returns the normalized batch (N, C, ...)."""
         return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
                                self.momentum or 0.0, self.eps)
 
@@ -30,10 +33,10 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """(input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, L) or (C, L).
+    """Computes (input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, L) or (C, L) (Ulyanov et al., 2016).
 
-    The statistics are the input's, unless track_running_stats is set, in eval mode. ValueError: another number of dimensions, or of channels
-    when affine.
+    Mean and variance are those of the channel in that sample; in evaluation mode with track_running_stats they are the running statistics. Raises
+    ValueError for another number of dimensions, or if affine, for another number of channels than num_features.
 
     >>> nn.InstanceNorm1d(1)(gradus.tensor([[[1., 3.]]])).round(decimals=3).tolist()
     [[[-1.0, 1.0]]]
@@ -43,33 +46,39 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """InstanceNorm1d for (N, C, H, W) or (C, H, W)."""
+    """Computes (input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, H, W) or (C, H, W).
+
+    Mean and variance are those of the channel in that sample; in evaluation mode with track_running_stats they are the running statistics.
+    """
 
     _dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """InstanceNorm1d for (N, C, D, H, W) or (C, D, H, W)."""
+    """Computes (input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, D, H, W) or (C, D, H, W).
+
+    Mean and variance are those of the channel in that sample; in evaluation mode with track_running_stats they are the running statistics.
+    """
 
     _dims = (4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm1d with as many channels as its first input."""
+    """An InstanceNorm1d whose num_features is taken from its first input."""
 
     cls_to_become = InstanceNorm1d
     _dims = (2, 3)
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm2d with as many channels as its first input."""
+    """An InstanceNorm2d whose num_features is taken from its first input."""
 
     cls_to_become = InstanceNorm2d
     _dims = (3, 4)
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm3d with as many channels as its first input."""
+    """An InstanceNorm3d whose num_features is taken from its first input."""
 
     cls_to_become = InstanceNorm3d
     _dims = (4, 5)

@@ -1,4 +1,4 @@
-"""LazyModuleMixin: modules that learn the sizes of their parameters from their first input."""
+"""LazyModuleMixin, a base class of modules that take the sizes of their parameters from their first input."""
 from __future__ import annotations
 
 import itertools
@@ -11,10 +11,10 @@ __all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin:
-    """Goes before a class of modules whose parameters begin as UninitializedParameter.
+    """Base of modules whose parameters are UninitializedParameter at first. A subclass must name this class before its other base classes.
 
-    The subclass defines initialize_parameters(*inputs), which materialises them; it is called before the first forward. The module then is one of cls_to_become, where
-    that is not None.
+    A subclass defines initialize_parameters(*inputs), which is called before the first forward and materializes the parameters. If cls_to_become is
+    not None, the module's class then becomes cls_to_become.
     """
 
     cls_to_become: type | None = None
@@ -25,13 +25,14 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
+        """Adds the module's tensors to `destination`, detached unless keep_vars. Uninitialized tensors are not detached, because they cannot be."""
         persistent = [(name, buffer) for name, buffer in self._buffers.items() if name not in self._non_persistent_buffers_set]
         for name, tensor in itertools.chain(self._parameters.items(), persistent):
             if tensor is not None:
                 destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
 
     def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        """Gives uninitialized parameters and buffers the sizes that the state_dict has for them."""
+        """Materializes uninitialized parameters and buffers with the shapes that the state_dict has for them."""
         for name, tensor in itertools.chain(self._parameters.items(), self._buffers.items()):
             loaded = state_dict.get(prefix + name)
             if tensor is not None and loaded is not None and is_lazy(tensor) and not is_lazy(loaded):
@@ -39,15 +40,15 @@ class LazyModuleMixin:
                     tensor.materialize(loaded.shape)
 
     def initialize_parameters(self, *args, **kwargs):
-        """Materialises the parameters for inputs. Every subclass defines it."""
+        """Materializes the parameters for the given inputs. Every subclass overrides this method."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self):
-        """True until all parameters and buffers have sizes."""
+        """Returns True if a parameter or buffer has no shape yet."""
         return any(is_lazy(tensor) for tensor in itertools.chain(self._parameters.values(), self._buffers.values()))
 
     def _infer_parameters(self, module, args, kwargs=None):
-        """The forward pre-hook of the first call: initializes the parameters from the sizes of its inputs."""
+        """A forward pre-hook that initializes the parameters at the first call and then removes itself."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
@@ -58,4 +59,5 @@ class LazyModuleMixin:
             module.__class__ = module.cls_to_become
 
     def _replicate_for_data_parallel(self):
+        """Raises RuntimeError, because modules with uninitialized parameters cannot be replicated."""
         raise RuntimeError("Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to correctly initialize the modules")

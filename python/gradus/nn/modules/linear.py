@@ -1,4 +1,4 @@
-"""Modules whose output is linear in the input: Linear, LazyLinear, Bilinear and Identity."""
+"""Modules whose output is linear in their inputs: Linear, LazyLinear, Bilinear and Identity."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input. Takes any arguments, so that it can stand in for any module.
+    """Returns its input. The constructor accepts any arguments, so that Identity can replace any module.
 
     >>> nn.Identity(54, unused=True)(3)
     3
@@ -29,9 +29,10 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """input @ weight^T + bias: (…, in_features) gives (…, out_features).
+    """Computes input @ weight^T + bias. Input (..., in_features) gives (..., out_features).
 
-    weight (out_features, in_features) and bias (out_features), None where bias is false, begin uniform in +-1 / sqrt(in_features).
+    weight is (out_features, in_features), bias (out_features), or None if `bias` is false. Initial values are drawn uniformly between -1 /
+    sqrt(in_features) and 1 / sqrt(in_features).
 
     >>> layer = nn.Linear(20, 30)
     >>> tuple(layer(gradus.randn(128, 20)).shape)
@@ -47,8 +48,8 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Draws new values."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # the bound 1 / sqrt(in_features)
+        """Draws new random values for weight and bias."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # kaiming_uniform_ with a = sqrt(5) has the bound 1 / sqrt(in_features)
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
@@ -61,7 +62,7 @@ class Linear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear whose in_features is the last size of its first input.
+    """A Linear whose in_features is taken from the last size of its first input.
 
     >>> layer = nn.LazyLinear(3)
     >>> tuple(layer(gradus.randn(4, 5)).shape), layer
@@ -77,12 +78,12 @@ class LazyLinear(LazyModuleMixin, Linear):
         self.bias = UninitializedParameter(device=device, dtype=dtype) if bias else None
 
     def reset_parameters(self):
-        """Draws new values once the sizes are known."""
+        """Draws new random values, unless the sizes are not known yet."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input):
-        """Makes the parameters for such an input."""
+        """Creates the parameters for the last size of `input`."""
         if self.has_uninitialized_params():
             with gradus.no_grad():
                 self.in_features = input.shape[-1]
@@ -97,10 +98,10 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class Bilinear(Module):
-    """input1^T weight[k] input2 + bias[k]: (…, in1_features) and (…, in2_features) give (…, out_features).
+    """Computes input1^T weight[k] input2 + bias[k] for each k. (..., in1_features) and (..., in2_features) give (..., out_features).
 
-    weight (out_features, in1_features, in2_features) and bias (out_features), None where bias is false, begin uniform in
-    +-1 / sqrt(in1_features). ValueError: in1_features is 0.
+    weight is (out_features, in1_features, in2_features), bias (out_features), or None if `bias` is false. Initial values are drawn uniformly between
+    -1 / sqrt(in1_features) and 1 / sqrt(in1_features). Raises ValueError if in1_features is not positive.
 
     >>> tuple(nn.Bilinear(3, 4, 5)(gradus.randn(8, 3), gradus.randn(8, 4)).shape)
     (8, 5)
@@ -116,7 +117,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Draws new values."""
+        """Draws new random values for weight and bias."""
         if self.in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got (in1_features={self.in1_features})")
         bound = 1 / math.sqrt(self.in1_features)
@@ -133,4 +134,4 @@ class Bilinear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """Linear, under the name by which PyTorch prints the last layer of an attention."""
+    """A Linear with the class name that PyTorch prints for the output projection of MultiheadAttention."""

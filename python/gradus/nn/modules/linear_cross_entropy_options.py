@@ -1,4 +1,4 @@
-"""How PyTorch divides the work of linear_cross_entropy. Here it is checked, and has no effect."""
+"""Options with which PyTorch divides the work of linear_cross_entropy. They are checked and have no effect."""
 from __future__ import annotations
 
 import dataclasses
@@ -10,7 +10,7 @@ __all__ = ["LinearCrossEntropyOptions"]
 
 @dataclasses.dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """Options of nn.functional.linear_cross_entropy, which computes in one piece whatever they say. ValueError: a value that PyTorch does not know."""
+    """Options of nn.functional.linear_cross_entropy, which have no effect. Raises ValueError for values that PyTorch does not accept."""
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None

@@ -1,6 +1,6 @@
-"""Losses as modules. The formulas are those of the functions of gradus.nn.functional.
+"""Loss functions as modules. Each module computes the corresponding function in gradus.nn.functional.
 
-reduction: "mean", "sum" or "none". size_average and reduce are the older way to say it.
+reduction: "mean", "sum" or "none". size_average and reduce are deprecated flags for the same choice.
 """
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ __all__ = ["L1Loss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss", "GaussianNLLLoss"
 
 
 class _Loss(Module):
+    """Base of losses. It stores the attribute `reduction`."""
+
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__()
         self.reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
 
 
 class _WeightedLoss(_Loss):
-    """A loss with weights of the classes or elements, which are a buffer."""
+    """Base of losses with the buffer `weight`, which contains a weight for each class or element."""
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
@@ -35,14 +37,14 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|input - target|, reduced."""
+    """Computes |input - target|, reduced by `reduction`."""
 
     def forward(self, input, target):
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """(input - target)^2, reduced.
+    """Computes (input - target)^2, reduced by `reduction`.
 
     >>> nn.MSELoss(reduction="sum")(gradus.tensor([1., 2.]), gradus.tensor([1., 4.])).item()
     4.0
@@ -53,7 +55,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced."""
+    """Computes d^2 / (2 beta) where d = |input - target| < beta, d - beta / 2 elsewhere, reduced by `reduction`."""
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
@@ -64,7 +66,10 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """d^2 / 2 where d = |input - target| is at most delta, delta (d - delta / 2) elsewhere, reduced."""
+    """Computes d^2 / 2 where d = |input - target| <= delta, delta * (d - delta / 2) elsewhere, reduced by `reduction`.
+
+    Raises TypeError if delta is not a number.
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
         if not isinstance(delta, (float, int)):
@@ -77,7 +82,10 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target (log(target) - input) for input of logarithms, reduced; reduction may also be "batchmean"."""
+    """Computes target * (log(target) - input), reduced by `reduction`, where input holds log-probabilities. reduction may also be "batchmean".
+
+    log_target: True if target holds log-probabilities too.
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
         super().__init__(size_average, reduce, reduction)
@@ -88,14 +96,15 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities and targets in [0, 1]."""
+    """Computes the binary cross entropy of probabilities `input` and targets in [0, 1], reduced by `reduction`."""
 
     def forward(self, input, target):
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of sigmoid(input); pos_weight: factors of the part where target is 1."""
+    """Computes the binary cross entropy of sigmoid(input), reduced by `reduction`. weight: factors of the whole loss. pos_weight: factors of the term
+    target * log(sigmoid(input))."""
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None):
         super().__init__(size_average, reduce, reduction)
@@ -107,7 +116,10 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """-weight[t] input[t] for the class t in target, input being logarithms of probabilities, (N, C) or (N, C, d1, …)."""
+    """Computes -weight[t] * input[t] for each class t in target, reduced by `reduction`. input: log-probabilities (C), (N, C) or (N, C, d1, ...).
+
+    Targets equal to ignore_index are skipped.
+    """
 
     def __init__(self, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"):
         super().__init__(weight, size_average, reduce, reduction)
@@ -118,7 +130,7 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """NLLLoss, under the name it had for images."""
+    """NLLLoss under a deprecated name. The constructor warns."""
 
     def __init__(self, *args, **kwargs):
         warnings.warn("NLLLoss2d has been deprecated. Please use NLLLoss instead as a drop-in replacement and see "
@@ -127,7 +139,10 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """NLLLoss of log_softmax(input), input being scores, (N, C) or (N, C, d1, …). target: classes, or probabilities in input's shape.
+    """Computes NLLLoss of log_softmax(input), reduced by `reduction`. input: scores (C), (N, C) or (N, C, d1, ...).
+
+    target: class indices, or class probabilities in the shape of input. label_smoothing: the fraction of each target that is spread evenly over all
+    classes.
 
     >>> loss = nn.CrossEntropyLoss()
     >>> loss(gradus.zeros(3, 5), gradus.tensor([1, 0, 4])).item() == gradus.tensor(5.).log().item()
@@ -145,8 +160,10 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """CrossEntropyLoss of a Linear layer's scores, (N, num_classes) or (N, num_classes, *out_features), for input (N, in_features). RuntimeError: a weight of
-    other classes, or a label_smoothing that is not in [0, 1].
+    """Computes CrossEntropyLoss of the scores of a Linear layer, for input (N, in_features).
+
+    The scores are (N, num_classes) or (N, num_classes, *out_features). Raises RuntimeError if `weight` is not (num_classes), or if label_smoothing is
+    not in [0, 1].
 
     >>> loss = nn.LinearCrossEntropyLoss(4, 5)
     >>> loss(gradus.randn(3, 4), gradus.tensor([1, 0, 4])).dim()
@@ -182,7 +199,10 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(input) - target input, or input - target log(input + eps) where log_input is false; full: with Stirling's approximation."""
+    """Computes exp(input) - target * input, or with log_input=False input - target * log(input + eps), reduced by `reduction`.
+
+    full: adds Stirling's approximation of log(target!).
+    """
 
     def __init__(self, log_input: bool = True, full: bool = False, size_average=None, eps=1e-8, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
@@ -195,7 +215,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """(log(var) + (input - target)^2 / var) / 2, reduced; full: with the constant."""
+    """Computes (log(var) + (input - target)^2 / var) / 2, reduced by `reduction`. full: adds the constant log(2 pi) / 2."""
 
     def __init__(self, *, full: bool = False, eps=1e-6, reduction: str = "mean"):
         super().__init__(None, None, reduction)
@@ -207,27 +227,29 @@ class GaussianNLLLoss(_Loss):
 
 
 class _MarginLoss(_Loss):
+    """Base of losses with the attribute `margin`."""
+
     def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, -target (input1 - input2) + margin), reduced."""
+    """Computes max(0, -target * (input1 - input2) + margin), reduced by `reduction`."""
 
     def forward(self, input1, input2, target):
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cos of the angle between input1 and input2 where target is 1, max(0, cos - margin) where it is -1, reduced."""
+    """Computes 1 - cos(input1, input2) where target is 1, max(0, cos(input1, input2) - margin) where target is -1, reduced by `reduction`."""
 
     def forward(self, input1, input2, target):
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """input where target is 1, max(0, margin - input) where it is -1, reduced."""
+    """Computes input where target is 1, max(0, margin - input) where target is -1, reduced by `reduction`."""
 
     def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(margin, size_average, reduce, reduction)
@@ -237,28 +259,33 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target input)), reduced."""
+    """Computes log(1 + exp(-target * input)), reduced by `reduction`."""
 
     def forward(self, input, target):
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
-    """max(0, 1 - input[t] + input[i]) over the targets t and all other classes i, reduced."""
+    """Computes the sum of max(0, 1 - input[t] + input[i]) over target classes t and other classes i, divided by the number of classes, reduced by
+    `reduction`."""
 
     def forward(self, input, target):
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross entropy of sigmoid(input) for each class, averaged over the classes, reduced."""
+    """Computes the binary cross entropy of sigmoid(input), averaged over the classes, reduced by `reduction`."""
 
     def forward(self, input, target):
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """max(0, margin - input[t] + input[i])^p over the classes i other than t, reduced. ValueError: p is neither 1 nor 2."""
+    """Computes the sum of max(0, margin - input[t] + input[i])^p over classes i other than t, divided by the number of classes, reduced by
+    `reduction`.
+
+    Raises ValueError if p is neither 1 nor 2, or `weight` is not one-dimensional.
+    """
 
     def __init__(self, p=1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(weight, size_average, reduce, reduction)
@@ -274,7 +301,10 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, margin + |anchor - positive| - |anchor - negative|) in p-norms, reduced. ValueError: margin is not positive."""
+    """Computes max(0, margin + |anchor - positive| - |anchor - negative|) with p-norms, reduced by `reduction`.
+
+    Raises ValueError if margin is not positive.
+    """
 
     def __init__(self, margin: float = 1.0, p=2.0, eps=1e-6, swap: bool = False, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
@@ -291,7 +321,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss with any function of two tensors as the distance."""
+    """Computes TripletMarginLoss with `distance_function`, a function of two tensors; PairwiseDistance when None."""
 
     def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
         super().__init__(reduction=reduction)
@@ -307,8 +337,10 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Minus the logarithm of the probability that the steps of each sample emit its target, after blanks and repetitions have been left out. log_probs: (steps, samples, classes),
-    normalised by log_softmax; targets: (samples, labels), padded, or all labels in a row.
+    """Computes the connectionist temporal classification loss (Graves et al., 2006).
+
+    The loss is -log of the probability that the network's output, after merging repeated labels and removing blanks, is the target. log_probs:
+    (steps, samples, classes), results of log_softmax. targets: (samples, labels), padded, or all labels in one dimension.
 
     >>> log_probs = gradus.full((3, 1, 2), 0.5).log()
     >>> nn.CTCLoss(reduction="sum")(log_probs, gradus.tensor([[1]]), [3], [1]).exp()

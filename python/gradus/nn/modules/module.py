@@ -1,7 +1,7 @@
-"""Module, the base of all networks: attributes that are parameters, buffers and submodules, and walks over them.
+"""Module, the base class of neural networks: its parameters, buffers and submodules, and iteration over them.
 
-Hooks and calls with hooks are in hooks.py, saving and loading in state_dict.py, conversions of dtype and device in conversion.py. The hooks
-common to all modules can be imported from here too, where PyTorch has them.
+Hooks are in hooks.py, saving and loading in state_dict.py, conversions of dtype and device in conversion.py. Global hooks can also be imported from
+here, as in PyTorch.
 """
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _set = object.__setattr__
 
 
 def _typename(value):
+    """Returns the type of a value as PyTorch prints it in error texts."""
     if isinstance(value, Tensor):
         return value.type()
     kind = value if isinstance(value, type) else type(value)
@@ -40,15 +41,15 @@ def _is_tensor_or_none(value):
 
 
 def _addindent(text, spaces):
-    """Returns the text with spaces before every line but the first."""
+    """Returns the text with `spaces` spaces before every line except the first."""
     return text.replace("\n", "\n" + " " * spaces)
 
 
 class Module(HookRegistry, StateDict, Conversion):
     """Base class of neural networks.
 
-    A subclass calls super().__init__() first, assigns its parameters (nn.Parameter) and submodules as attributes, and defines forward. A module
-    is called like a function; that runs forward, with the hooks around it.
+    A subclass first calls super().__init__(), then assigns parameters (nn.Parameter) and submodules as attributes, and defines forward. Calling a
+    module runs forward and its hooks.
 
     >>> class Net(nn.Module):
     ...     def __init__(self):
@@ -74,7 +75,7 @@ class Module(HookRegistry, StateDict, Conversion):
     training: bool
 
     def __init__(self, *args, **kwargs):
-        """args and kwargs go to the next base class where the class attribute call_super_init is true; otherwise there must be none."""
+        """Passes the arguments to the next base class if the class attribute call_super_init is true. Otherwise any argument raises TypeError."""
         if not self.call_super_init:
             if kwargs:
                 raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
@@ -91,21 +92,21 @@ class Module(HookRegistry, StateDict, Conversion):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    if TYPE_CHECKING:  # a subclass may give forward any parameters
+    if TYPE_CHECKING:  # type checkers see these declarations, which allow a subclass to define forward with any parameters
         forward: Callable[..., Any]
         __call__: Callable[..., Any]
     else:
         def forward(self, *input):
-            """Computes the result of calling the module. Every subclass defines it."""
+            """Computes the result of a call of the module. Every subclass overrides it."""
             raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
         def __call__(self, *args, **kwargs):
-            if self._hooked:  # Note [Hooked modules]
+            if self._hooked:  # True if any hook may be registered; without hooks the call is faster, see Note [Hooked modules]
                 return call_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
 
     def compile(self, *args, **kwargs):
-        """Nothing: there is no compiler, and the module runs as it is. Arguments are taken as PyTorch does and not used."""
+        """Does nothing, because there is no compiler. All arguments are ignored."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -154,6 +155,7 @@ class Module(HookRegistry, StateDict, Conversion):
             _set(self, name, value)
 
     def _forget(self, name, *members):
+        """Removes `name` from the dictionaries `members` and from the non-persistent buffers."""
         for each in members:
             each.pop(name, None)
         self._non_persistent_buffers_set.discard(name)
@@ -176,6 +178,7 @@ class Module(HookRegistry, StateDict, Conversion):
             self.__dict__.setdefault(name, OrderedDict())
 
     def _check_new_name(self, kind, name, members):
+        """Raises TypeError or KeyError if `name` is not a valid name for a new parameter, buffer or module."""
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
         if "." in name:
@@ -186,9 +189,10 @@ class Module(HookRegistry, StateDict, Conversion):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name, param):
-        """Adds a parameter, which is then an attribute of that name. None: there is none now, and operations over parameters pass it by.
+        """Registers `param`, a Parameter or None, as the attribute `name`. A parameter that is None is skipped in iterations over parameters.
 
-        KeyError: the name is empty, has a dot, or is an attribute already. TypeError: param is no Parameter. ValueError: it is not a leaf.
+        Raises KeyError if the name is empty, contains a dot, or is an attribute already; TypeError if param is not a Parameter; ValueError if it is
+        not a leaf tensor.
         """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
@@ -205,9 +209,9 @@ class Module(HookRegistry, StateDict, Conversion):
         self._parameters[name] = registered(_global_parameter_registration_hooks, self, name, param)
 
     def register_buffer(self, name, tensor, persistent=True):
-        """Adds a buffer: a tensor that is not trained but belongs to the module. persistent: it is part of state_dict().
+        """Registers a buffer: a tensor that is part of the module's state but not trained. persistent: True if it is in state_dict().
 
-        KeyError: the name is empty, has a dot, or is an attribute already. TypeError: neither a tensor nor None.
+        Raises KeyError if the name is empty, contains a dot, or is an attribute already; TypeError if `tensor` is neither a tensor nor None.
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -221,9 +225,9 @@ class Module(HookRegistry, StateDict, Conversion):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name, module):
-        """Adds a submodule, which is then an attribute of that name; it may have any name without dots, such as "0".
+        """Registers `module`, a Module or None, as the attribute `name`, which need not be an identifier, e.g. "0".
 
-        TypeError: neither a Module nor None. KeyError: the name is empty, has a dot, or is an attribute already.
+        Raises TypeError if `module` is neither a Module nor None; KeyError if the name is empty, contains a dot, or is an attribute already.
         """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
@@ -231,18 +235,19 @@ class Module(HookRegistry, StateDict, Conversion):
         self._modules[name] = registered(_global_module_registration_hooks, self, name, module)
 
     def register_module(self, name, module):
-        """Another name of add_module."""
+        """Calls add_module(name, module)."""
         self.add_module(name, module)
 
-    # ---- Members by path ----------------------------------------------------------------------------------------------------
+    # ---- Lookup by path -----------------------------------------------------------------------------------------------------
 
     def _attribute(self, name):
+        """Returns the attribute `name`. Raises AttributeError, with PyTorch's text, if there is none."""
         if not hasattr(self, name):
             raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
         return getattr(self, name)
 
     def get_submodule(self, target):
-        """Returns the submodule at a path of names joined by dots; the module itself for "". AttributeError: there is none.
+        """Returns the submodule at `target`, a path of names joined by dots; self for "". Raises AttributeError if there is none.
 
         >>> nn.Sequential(nn.Sequential(nn.ReLU())).get_submodule("0.0")
         ReLU()
@@ -255,9 +260,9 @@ class Module(HookRegistry, StateDict, Conversion):
         return module
 
     def set_submodule(self, target, module, strict=False):
-        """Puts a module at a path of names joined by dots. strict: there must be one already.
+        """Sets the submodule at `target`, a path of names joined by dots. strict: requires that a submodule exists there.
 
-        ValueError: target is empty or module is no Module. AttributeError: the path leads nowhere, or to something else than a module.
+        Raises ValueError if target is empty or `module` is not a Module; AttributeError if the path leads to something that is not a module.
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -270,7 +275,7 @@ class Module(HookRegistry, StateDict, Conversion):
         setattr(parent, name, module)
 
     def get_parameter(self, target):
-        """Returns the parameter at a path of names joined by dots. AttributeError: there is none."""
+        """Returns the parameter at `target`, a path of names joined by dots. Raises AttributeError if there is none."""
         path, _, name = target.rpartition(".")
         parameter = self.get_submodule(path)._attribute(name)
         if not isinstance(parameter, Parameter):
@@ -278,7 +283,7 @@ class Module(HookRegistry, StateDict, Conversion):
         return parameter
 
     def get_buffer(self, target):
-        """Returns the buffer at a path of names joined by dots. AttributeError: there is none."""
+        """Returns the buffer at `target`, a path of names joined by dots. Raises AttributeError if there is none."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         buffer = module._attribute(name)
@@ -286,12 +291,12 @@ class Module(HookRegistry, StateDict, Conversion):
             raise AttributeError(f"`{name}` is not a buffer")
         return buffer
 
-    # ---- Walks ----------------------------------------------------------------------------------------------------------------
+    # ---- Iteration ------------------------------------------------------------------------------------------------------------
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        """Pairs of path and module: this module first, then each submodule with all below it.
+        """Yields (path, module) for this module and all its descendants, depth first.
 
-        prefix: put before every path. remove_duplicate: a module that is reached in several ways comes once. memo: the modules that have come.
+        prefix: prepended to every path. remove_duplicate: yields a module that has several paths only once. memo: the set of modules yielded so far.
 
         >>> [name for name, _ in nn.Sequential(nn.Sequential(nn.ReLU()), nn.Tanh()).named_modules()]
         ['', '0', '0.0', '1']
@@ -307,12 +312,12 @@ class Module(HookRegistry, StateDict, Conversion):
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate=True):
-        """This module and all below it, each once unless remove_duplicate is false."""
+        """Yields this module and all its descendants, each once unless remove_duplicate is false."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self):
-        """Pairs of name and module for the submodules of this module alone, each module once."""
+        """Yields (name, module) for the direct submodules, each module once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -320,12 +325,12 @@ class Module(HookRegistry, StateDict, Conversion):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """Yields the submodules of this module alone, each once."""
+        """Yields the direct submodules, each once."""
         for _, module in self.named_children():
             yield module
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
-        """Yields (path, member) of the members that get_members_fn(module) returns for each module."""
+        """Yields (path, member) for each (name, member) in get_members_fn(module), for this module and, with `recurse`, its descendants."""
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         seen = set()
         for path, module in modules:
@@ -337,34 +342,40 @@ class Module(HookRegistry, StateDict, Conversion):
                 yield f"{path}.{name}" if path else name, member
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        """Returns pairs of path and parameter, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
+        """Yields (path, parameter) for this module and, with `recurse`, its descendants.
+
+        remove_duplicate: yields a parameter that several modules share only once, with its first path.
+        """
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yields the parameters of this module and, with recurse, of all below it, each once: what an optimizer is given."""
+        """Yields the parameters of this module and, with `recurse`, its descendants, each once."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        """Returns pairs of path and buffer, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
+        """Yields (path, buffer) for this module and, with `recurse`, its descendants.
+
+        remove_duplicate: yields a buffer that several modules share only once, with its first path.
+        """
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
-        """Yields the buffers of this module and, with recurse, of all below it, each once."""
+        """Yields the buffers of this module and, with `recurse`, its descendants, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    # ---- Changes to all of a network --------------------------------------------------------------------------------------------
+    # ---- Changes of the module and all its descendants --------------------------------------------------------------------------
 
     def apply(self, fn) -> Self:
-        """Calls fn(module) for every module below this one and then for itself; returns self."""
+        """Calls fn(module) for every descendant and then for this module. Returns self."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def train(self, mode=True) -> Self:
-        """Sets the training mode of this module and all below it, which Dropout and its like look at; returns self."""
+        """Sets the attribute `training` of this module and all its descendants. Dropout, BatchNorm and others depend on it. Returns self."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -373,17 +384,17 @@ class Module(HookRegistry, StateDict, Conversion):
         return self
 
     def eval(self) -> Self:
-        """train(False)."""
+        """Sets evaluation mode by train(False). Returns self."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True) -> Self:
-        """Sets requires_grad of all parameters: False freezes the module. Returns self."""
+        """Sets requires_grad of all parameters; False excludes them from training. Returns self."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none=True):
-        """Takes the gradient of every parameter away, or fills it with zeros where set_to_none is false."""
+        """Sets the gradient of every parameter to None, or to zeros if set_to_none is false."""
         for parameter in self.parameters():
             grad = parameter.grad
             if grad is None:
@@ -397,13 +408,13 @@ class Module(HookRegistry, StateDict, Conversion):
                 grad.requires_grad_(False)
             grad.zero_()
 
-    # ---- Printing -------------------------------------------------------------------------------------------------------------
+    # ---- Representation as text -----------------------------------------------------------------------------------------------
 
     def _get_name(self):
         return type(self).__name__
 
     def extra_repr(self):
-        """Override to say more in repr(): what stands in the brackets, before the submodules."""
+        """Returns the text that repr() shows inside the parentheses, before the submodules. Subclasses override it."""
         return ""
 
     def __repr__(self):

@@ -1,4 +1,4 @@
-"""Normalization over the last dimensions (LayerNorm, RMSNorm), over groups of channels (GroupNorm) and by neighbouring channels (LocalResponseNorm)."""
+"""Normalization over the last dimensions (LayerNorm, RMSNorm), groups of channels (GroupNorm) or adjacent channels (LocalResponseNorm)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,18 +14,21 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 
 
 def _sizes(normalized_shape):
+    """Returns normalized_shape as a tuple."""
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
 class Scaled(Module):
-    """A base of normalizations whose result is multiplied by `weight` and to which `bias` is added, unless these are None."""
+    """Base of normalizations that multiply the result by `weight` and add `bias`, unless these are None."""
 
     def _add_parameters(self, sizes, weight, bias, device, dtype):
+        """Registers the parameters weight and bias with the shape `sizes`. The weight is None unless `weight` is true, the bias None unless both
+        flags are true."""
         for name, wanted in (("weight", weight), ("bias", weight and bias)):
             self.register_parameter(name, Parameter(gradus.empty(sizes, device=device, dtype=dtype)) if wanted else None)
 
     def reset_parameters(self):
-        """Sets the weight to ones and the bias to zeros."""
+        """Sets the weight to 1 and the bias to 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -33,7 +36,7 @@ class Scaled(Module):
 
 
 class LocalResponseNorm(Module):
-    """input / (k + alpha * m)^beta, where m is the mean of the squares of `size` neighbouring channels, zeros beyond the first and the last.
+    """Computes input / (k + alpha * m)^beta, where m is the mean of squares over `size` adjacent channels, padded by zeros (Krizhevsky et al., 2012).
 
     >>> tuple(nn.LocalResponseNorm(2)(gradus.randn(3, 5, 4)).shape)
     (3, 5, 4)
@@ -54,7 +57,10 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """LocalResponseNorm with a window that is as wide on both sides: of an even size one channel less. The sum is divided by size all the same."""
+    """LocalResponseNorm with a symmetric window of 2 * ((size + 1) // 2) - 1 channels, whose sum of squares is divided by `size`.
+
+    Raises ValueError unless the input has four dimensions.
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
         super().__init__(size, alpha, beta, k)
@@ -62,14 +68,15 @@ class CrossMapLRN2d(LocalResponseNorm):
     def forward(self, input):
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        # the number of channels in the window, which is odd so that the window is symmetric
         width = 2 * ((self.size + 1) // 2) - 1
         return F.local_response_norm(input, width, self.alpha * width / self.size, self.beta, self.k)
 
 
 class LayerNorm(Scaled):
-    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and variance over the last dimensions, whose sizes are normalized_shape.
+    """Computes (input - mean) / sqrt(var + eps) * weight + bias over the last dimensions, whose sizes are normalized_shape (Ba et al., 2016).
 
-    weight begins as ones and bias as zeros; without elementwise_affine there are none, and without bias there is no bias.
+    The weight is initially 1 and the bias 0. Without elementwise_affine both are None; without `bias` the bias is None.
 
     >>> norm = nn.LayerNorm(2)
     >>> norm(gradus.tensor([1., 3.])).tolist() == norm(gradus.tensor([2., 4.])).tolist()
@@ -94,9 +101,9 @@ class LayerNorm(Scaled):
 
 
 class RMSNorm(Module):
-    """input / sqrt(mean(input^2) + eps) * weight, with the mean over the last dimensions, whose sizes are normalized_shape.
+    """Computes input / sqrt(mean(input^2) + eps) * weight over the last dimensions, whose sizes are normalized_shape (Zhang and Sennrich, 2019).
 
-    eps: the dtype's machine epsilon when None. weight begins as ones; without elementwise_affine there is none.
+    eps: the machine epsilon of the dtype when None. The weight is initially 1; without elementwise_affine it is None.
 
     >>> tuple(nn.RMSNorm([2, 3])(gradus.randn(5, 2, 3)).shape)
     (5, 2, 3)
@@ -112,7 +119,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Sets the weight to ones."""
+        """Sets the weight to 1."""
         if self.weight is not None:
             init.ones_(self.weight)
 
@@ -124,9 +131,9 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Scaled):
-    """The channels, dimension 1, in num_groups groups of neighbours: each sample's group normalized with all that is in it, then * weight + bias.
+    """Normalizes each of num_groups groups of adjacent channels (dimension 1) of each sample, then scales by weight and adds bias (Wu and He, 2018).
 
-    ValueError: num_channels is no multiple of num_groups.
+    weight and bias: (num_channels). Raises ValueError if num_channels is not a multiple of num_groups.
 
     >>> nn.GroupNorm(1, 2)(gradus.tensor([[1., 3.]])).round(decimals=3).tolist()
     [[-1.0, 1.0]]

@@ -1,4 +1,4 @@
-"""Borders around the last one, two or three dimensions."""
+"""Padding of the last one, two or three dimensions."""
 from __future__ import annotations
 
 from .. import functional as F
@@ -9,7 +9,9 @@ __all__ = [f"{kind}Pad{n}d" for kind in ("Constant", "Zero", "Reflection", "Repl
 
 
 class _Pad(Module):
-    _ndim: int  # the dimensions that get a border
+    """Base of padding modules. padding: one number for all sides, or the numbers for both sides of each dimension, last dimension first."""
+
+    _ndim: int  # the number of padded dimensions
     _mode: str
 
     def __init__(self, padding):
@@ -24,6 +26,8 @@ class _Pad(Module):
 
 
 class _ConstantPadNd(_Pad):
+    """Base of padding with a constant value."""
+
     _mode = "constant"
 
     def __init__(self, padding, value):
@@ -38,7 +42,7 @@ class _ConstantPadNd(_Pad):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """`value` around the last dimension: padding is (before, after), or one number for both.
+    """Pads the last dimension with `value`. padding: (before, after), or one number for both.
 
     >>> nn.ConstantPad1d((1, 2), 9)(gradus.tensor([[1, 2]])).tolist()
     [[9, 1, 2, 9, 9]]
@@ -48,13 +52,13 @@ class ConstantPad1d(_ConstantPadNd):
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """ConstantPad1d for the last two dimensions: (left, right, top, bottom)."""
+    """Pads the last two dimensions with `value`. padding: (left, right, top, bottom), or one number for all."""
 
     _ndim = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """ConstantPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
+    """Pads the last three dimensions with `value`. padding: (left, right, top, bottom, front, back), or one number for all."""
 
     _ndim = 3
 
@@ -68,19 +72,19 @@ class _ZeroPad(_ConstantPadNd):
 
 
 class ZeroPad1d(_ZeroPad):
-    """Zeros around the last dimension: padding is (before, after), or one number for both."""
+    """Pads the last dimension with zeros. padding: (before, after), or one number for both."""
 
     _ndim = 1
 
 
 class ZeroPad2d(_ZeroPad):
-    """ZeroPad1d for the last two dimensions: (left, right, top, bottom)."""
+    """Pads the last two dimensions with zeros. padding: (left, right, top, bottom), or one number for all."""
 
     _ndim = 2
 
 
 class ZeroPad3d(_ZeroPad):
-    """ZeroPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
+    """Pads the last three dimensions with zeros. padding: (left, right, top, bottom, front, back), or one number for all."""
 
     _ndim = 3
 
@@ -90,7 +94,9 @@ class _ReflectionPadNd(_Pad):
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """The last dimension goes on as its mirror image, without the element at the border. RuntimeError: a border as long as the dimension.
+    """Pads the last dimension by reflection, without repeating the border element. padding: (before, after), or one number for both.
+
+    Raises RuntimeError if the padding is not smaller than the dimension.
 
     >>> nn.ReflectionPad1d(2)(gradus.tensor([[1., 2., 3.]])).tolist()
     [[3.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]]
@@ -100,13 +106,13 @@ class ReflectionPad1d(_ReflectionPadNd):
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """ReflectionPad1d for the last two dimensions: (left, right, top, bottom)."""
+    """Pads the last two dimensions by reflection. padding: (left, right, top, bottom), or one number for all."""
 
     _ndim = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """ReflectionPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
+    """Pads the last three dimensions by reflection. padding: (left, right, top, bottom, front, back), or one number for all."""
 
     _ndim = 3
 
@@ -116,7 +122,7 @@ class _ReplicationPadNd(_Pad):
 
 
 class ReplicationPad1d(_ReplicationPadNd):
-    """The elements at both ends of the last dimension, repeated.
+    """Pads the last dimension by repeating its border elements. padding: (before, after), or one number for both.
 
     >>> nn.ReplicationPad1d((1, 2))(gradus.tensor([[1., 2.]])).tolist()
     [[1.0, 1.0, 2.0, 2.0, 2.0]]
@@ -126,13 +132,13 @@ class ReplicationPad1d(_ReplicationPadNd):
 
 
 class ReplicationPad2d(_ReplicationPadNd):
-    """ReplicationPad1d for the last two dimensions: (left, right, top, bottom)."""
+    """Pads the last two dimensions by repeating border elements. padding: (left, right, top, bottom), or one number for all."""
 
     _ndim = 2
 
 
 class ReplicationPad3d(_ReplicationPadNd):
-    """ReplicationPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
+    """Pads the last three dimensions by repeating border elements. padding: (left, right, top, bottom, front, back), or one number for all."""
 
     _ndim = 3
 
@@ -142,7 +148,7 @@ class _CircularPadNd(_Pad):
 
 
 class CircularPad1d(_CircularPadNd):
-    """The last dimension goes on at its other end.
+    """Pads the last dimension periodically, with elements from its other end. padding: (before, after), or one number for both.
 
     >>> nn.CircularPad1d(1)(gradus.tensor([[1., 2., 3.]])).tolist()
     [[3.0, 1.0, 2.0, 3.0, 1.0]]
@@ -152,12 +158,12 @@ class CircularPad1d(_CircularPadNd):
 
 
 class CircularPad2d(_CircularPadNd):
-    """CircularPad1d for the last two dimensions: (left, right, top, bottom)."""
+    """Pads the last two dimensions periodically. padding: (left, right, top, bottom), or one number for all."""
 
     _ndim = 2
 
 
 class CircularPad3d(_CircularPadNd):
-    """CircularPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
+    """Pads the last three dimensions periodically. padding: (left, right, top, bottom, front, back), or one number for all."""
 
     _ndim = 3

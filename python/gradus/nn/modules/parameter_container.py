@@ -1,4 +1,4 @@
-"""Modules that hold parameters: ParameterList and ParameterDict. Other values in them are kept as they are."""
+"""Containers of parameters: ParameterList and ParameterDict. Tensors become parameters; other values are stored unchanged."""
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -14,11 +14,12 @@ __all__ = ["ParameterList", "ParameterDict"]
 
 
 def _as_parameter(value):
+    """Returns a tensor as a Parameter, and any other value unchanged."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
 def _described(items, name_of_type):
-    """Returns the extra_repr of ParameterList and ParameterDict: a line per value."""
+    """Returns the extra_repr of ParameterList and ParameterDict, with one line per value. name_of_type: a function that names a tensor's type."""
     lines = []
     for key, value in items:
         if isinstance(value, Tensor):
@@ -32,7 +33,7 @@ def _described(items, name_of_type):
 
 
 class ParameterList(Module):
-    """Parameters in a list, all of them registered. A tensor becomes a Parameter.
+    """A list of parameters that are registered with the module. Tensors are converted to Parameter.
 
     >>> weights = nn.ParameterList([gradus.zeros(2), gradus.zeros(3)])
     >>> [name for name, _ in weights.named_parameters()]
@@ -66,13 +67,13 @@ class ParameterList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self, value):
-        """Adds a value at the end; returns self."""
+        """Appends a value and returns self."""
         self._size += 1
         self[self._size - 1] = value
         return self
 
     def extend(self, values):
-        """Adds all values of an iterable at the end; returns self."""
+        """Appends all values of an iterable and returns self. Raises TypeError if `values` is not an iterable, or is a tensor."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
@@ -87,7 +88,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by name, in the order they came in. A tensor becomes a Parameter.
+    """A dictionary of parameters in insertion order, registered with the module. Tensors are converted to Parameter.
 
     >>> weights = nn.ParameterDict({"left": gradus.zeros(2), "right": gradus.zeros(3)})
     >>> list(weights.keys()), "left" in weights
@@ -124,55 +125,58 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self):
-        """Returns another ParameterDict with the same parameters."""
+        """Returns a new ParameterDict with the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key, default=None):
-        """Returns the value of key, which is set to default first where there is none."""
+        """Returns the value of `key`. If there is none, it is first set to `default`."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self):
-        """Takes all values out."""
+        """Removes all values."""
         for key in list(self._keys):
             del self[key]
 
     def pop(self, key):
-        """Takes a value out and returns it."""
+        """Removes the value of `key` and returns it."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self):
-        """Takes the last value out; returns its key and itself."""
+        """Removes the last value and returns (key, value). Raises KeyError if there is none."""
         if not self._keys:
             raise KeyError("popitem(): dictionary is empty")
         key = next(reversed(self._keys))
         return key, self.pop(key)
 
     def get(self, key, default=None):
-        """Returns the value of key, or default where there is none."""
+        """Returns the value of `key`, or `default` if there is none."""
         return self[key] if key in self else default
 
     def fromkeys(self, keys, default=None):
-        """Returns another ParameterDict with these keys, all of which have the value default."""
+        """Returns a new ParameterDict in which every key of `keys` has the value `default`."""
         return ParameterDict((key, default) for key in keys)
 
     def keys(self):
-        """Returns the names."""
+        """Returns the names of the values."""
         return self._keys.keys()
 
     def items(self):
-        """Returns pairs of name and value."""
+        """Returns an iterator over (key, value) pairs."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self):
-        """Returns the values."""
+        """Returns an iterator over the values."""
         return (self[key] for key in self._keys)
 
     def update(self, parameters):
-        """Adds all values of a mapping, a ParameterDict or an iterable of pairs. Those of an unordered mapping come in order of their keys."""
+        """Adds the values of a mapping, a ParameterDict or an iterable of (key, value) pairs.
+
+        A mapping other than an OrderedDict is first sorted by key. Raises TypeError if `parameters` is not iterable.
+        """
         if not isinstance(parameters, Iterable):
             raise TypeError(f"ParametersDict.update should be called with an iterable of key/value pairs, but got {type(parameters).__name__}")
         if isinstance(parameters, (OrderedDict, ParameterDict)):
@@ -206,6 +210,7 @@ class ParameterDict(Module):
 
 
 def _checked(key):
+    """Returns `key`. Raises TypeError if it is not a string."""
     if not isinstance(key, str):
         raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}'). "
                         "Open an issue on github if you need non-string keys.")

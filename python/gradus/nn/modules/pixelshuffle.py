@@ -1,4 +1,4 @@
-"""Channels laid out as pixels, and back."""
+"""Rearrangement of channels as pixels, and back."""
 from __future__ import annotations
 
 from .. import functional as F
@@ -8,7 +8,7 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """(…, C r^2, H, W) as (…, C, H r, W r), r = upscale_factor.
+    """Rearranges (..., C r^2, H, W) to (..., C, H r, W r), where r = upscale_factor (Shi et al., 2016).
 
     >>> nn.PixelShuffle(2)(gradus.arange(4).reshape(4, 1, 1)).tolist()
     [[[0, 1], [2, 3]]]
@@ -26,7 +26,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(…, C, H r, W r) as (…, C r^2, H, W), r = downscale_factor: the inverse of PixelShuffle."""
+    """Rearranges (..., C, H r, W r) to (..., C r^2, H, W), where r = downscale_factor. It is the inverse of PixelShuffle."""
 
     def __init__(self, downscale_factor: int):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Pooling: the largest element, the average or the norm of windows; a file of arguments kept for functions of gradus.nn.functional."""
+"""Pooling modules. Each stores the arguments of a pooling function in gradus.nn.functional."""
 from __future__ import annotations
 
 from .. import functional as F
@@ -9,9 +9,11 @@ __all__ = [f"{kind}{n}d" for kind in ("MaxPool", "AvgPool", "LPPool", "AdaptiveM
 __all__ += ["FractionalMaxPool2d", "FractionalMaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
 
 
-# ---- The largest element ------------------------------------------------------------------------------------------------------------------
+# ---- Max pooling --------------------------------------------------------------------------------------------------------------------------
 
 class _MaxPoolNd(Module):
+    """Base of max pooling modules: stores the options of the pooling windows."""
+
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
         super().__init__()
         self.kernel_size = kernel_size
@@ -22,6 +24,7 @@ class _MaxPoolNd(Module):
         self.ceil_mode = ceil_mode
 
     def _pooled(self, pool, input):
+        """Returns the result of `pool`, a function of gradus.nn.functional, for the input and the module's options."""
         return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
     def extra_repr(self):
@@ -30,7 +33,11 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The largest element of each window of (N, C, L), or (C, L): kernel_size elements at a distance of `dilation`. Windows begin every stride (default: kernel_size) elements.
+    """Returns the largest element of each window of (N, C, L) or (C, L).
+
+    kernel_size: the number of elements in a window. dilation: the distance between adjacent elements of a window. stride: the distance between the
+    starts of adjacent windows; kernel_size when None.
+    return_indices: also returns the index of each element, for MaxUnpool1d.
 
     >>> nn.MaxPool1d(2)(gradus.tensor([[1.0, 3.0, 2.0, 0.0]])).tolist()
     [[3.0, 2.0]]
@@ -41,7 +48,10 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """MaxPool1d of images, (N, C, H, W) or (C, H, W). return_indices: the places of the elements as well, for MaxUnpool2d.
+    """Returns the largest element of each window of (N, C, H, W) or (C, H, W).
+
+    kernel_size: the (height, width) of a window, or one number for both. stride: the distance between the starts of adjacent windows; kernel_size
+    when None. return_indices: also returns the index of each element in the flattened image, for MaxUnpool2d.
 
     >>> nn.MaxPool2d(2)(gradus.arange(16.0).reshape(1, 4, 4)).tolist()
     [[[5.0, 7.0], [13.0, 15.0]]]
@@ -52,15 +62,21 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """MaxPool1d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Returns the largest element of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    kernel_size: the (depth, height, width) of a window, or one number for all. stride: the distance between the starts of adjacent windows;
+    kernel_size when None. return_indices: also returns the index of each element in the flattened image, for MaxUnpool3d.
+    """
 
     def forward(self, input):
         return self._pooled(F.max_pool3d, input)
 
 
-# ---- Averages -------------------------------------------------------------------------------------------------------------------------------
+# ---- Average pooling ------------------------------------------------------------------------------------------------------------------------
 
 class _AvgPoolNd(Module):
+    """Base of average pooling modules: stores the options of the pooling windows."""
+
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
         super().__init__()
         self.kernel_size = kernel_size
@@ -71,6 +87,7 @@ class _AvgPoolNd(Module):
         self.divisor_override = divisor_override
 
     def _pooled(self, pool, input):
+        """Returns the result of `pool`, a function of gradus.nn.functional, for the input and the module's options."""
         return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override)
 
     def extra_repr(self):
@@ -78,7 +95,7 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """The average of each window of (N, C, L), or (C, L). The zeros of the padding count if count_include_pad.
+    """Returns the average of each window of (N, C, L) or (C, L). count_include_pad: counts the zeros of the padding as elements.
 
     >>> nn.AvgPool1d(2)(gradus.tensor([[1.0, 3.0, 2.0, 0.0]])).tolist()
     [[2.0, 1.0]]
@@ -93,22 +110,25 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """AvgPool1d of images, (N, C, H, W) or (C, H, W). divisor_override is what every sum is divided by, if it is given."""
+    """Returns the average of each window of (N, C, H, W) or (C, H, W). divisor_override: if not None, replaces the number of elements as divisor."""
 
     def forward(self, input):
         return self._pooled(F.avg_pool2d, input)
 
 
 class AvgPool3d(_AvgPoolNd):
-    """AvgPool2d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Returns the average of each window of (N, C, D, H, W) or (C, D, H, W). divisor_override: if not None, replaces the number of elements as
+    divisor."""
 
     def forward(self, input):
         return self._pooled(F.avg_pool3d, input)
 
 
-# ---- Norms ----------------------------------------------------------------------------------------------------------------------------------
+# ---- Power-average pooling ------------------------------------------------------------------------------------------------------------------
 
 class _LPPoolNd(Module):
+    """Base of power-average pooling modules, which compute (sum of x^norm_type)^(1 / norm_type) of each window."""
+
     def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode=False):
         super().__init__()
         self.norm_type = norm_type
@@ -117,6 +137,7 @@ class _LPPoolNd(Module):
         self.ceil_mode = ceil_mode
 
     def _pooled(self, pool, input):
+        """Returns the result of `pool`, a function of gradus.nn.functional, for the input and the module's options."""
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self):
@@ -124,29 +145,31 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The norm_type-th root of the sum of x ** norm_type over each window of (N, C, L), or (C, L)."""
+    """Returns (sum of x^norm_type)^(1 / norm_type) of each window of (N, C, L) or (C, L)."""
 
     def forward(self, input):
         return self._pooled(F.lp_pool1d, input)
 
 
 class LPPool2d(_LPPoolNd):
-    """LPPool1d of images, (N, C, H, W) or (C, H, W)."""
+    """Returns (sum of x^norm_type)^(1 / norm_type) of each window of (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input):
         return self._pooled(F.lp_pool2d, input)
 
 
 class LPPool3d(_LPPoolNd):
-    """LPPool1d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Returns (sum of x^norm_type)^(1 / norm_type) of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
     def forward(self, input):
         return self._pooled(F.lp_pool3d, input)
 
 
-# ---- Windows that follow from the size of the output -----------------------------------------------------------------------------------------
+# ---- Adaptive pooling ------------------------------------------------------------------------------------------------------------------------
 
 class _AdaptiveAvgPoolNd(Module):
+    """Base of adaptive pooling modules, which divide the input into output_size windows."""
+
     def __init__(self, output_size):
         super().__init__()
         self.output_size = output_size
@@ -156,41 +179,51 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class _AdaptiveMaxPoolNd(_AdaptiveAvgPoolNd):
+    """Base of adaptive max pooling modules. return_indices: also returns the index of each largest element."""
+
     def __init__(self, output_size, return_indices=False):
         super().__init__(output_size)
         self.return_indices = return_indices
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The largest element of each of output_size windows of (N, C, L), or (C, L)."""
+    """Returns the largest element of each of output_size windows of (N, C, L) or (C, L), and with return_indices also its index."""
 
     def forward(self, input):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """AdaptiveMaxPool1d of images: output_size is (H, W), one number for both, or None for the size of the input."""
+    """Returns the largest element of each of output_size windows of (N, C, H, W) or (C, H, W), and with return_indices also its index.
+
+    output_size: (H, W), or one number for both. An element that is None means the size of the input in that dimension.
+    """
 
     def forward(self, input):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """AdaptiveMaxPool2d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Returns the largest element of each of output_size windows of (N, C, D, H, W) or (C, D, H, W), and with return_indices also its index.
+
+    output_size: (D, H, W), or one number for all. An element that is None means the size of the input in that dimension.
+    """
 
     def forward(self, input):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The average of each of output_size windows of (N, C, L), or (C, L)."""
+    """Returns the average of each of output_size windows of (N, C, L) or (C, L)."""
 
     def forward(self, input):
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """AdaptiveAvgPool1d of images: output_size is (H, W), one number for both, or None for the size of the input.
+    """Returns the average of each of output_size windows of (N, C, H, W) or (C, H, W).
+
+    output_size: (H, W), or one number for both. An element that is None means the size of the input in that dimension.
 
     >>> nn.AdaptiveAvgPool2d(1)(gradus.ones(2, 3, 4, 5)).shape
     torch.Size([2, 3, 1, 1])
@@ -201,15 +234,20 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """AdaptiveAvgPool2d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Returns the average of each of output_size windows of (N, C, D, H, W) or (C, D, H, W).
+
+    output_size: (D, H, W), or one number for all. An element that is None means the size of the input in that dimension.
+    """
 
     def forward(self, input):
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
-# ---- Windows at random places, and max pooling undone -----------------------------------------------------------------------------------------
+# ---- Fractional max pooling, and max unpooling ------------------------------------------------------------------------------------------------
 
 class _FractionalMaxPoolNd(Module):
+    """Base of fractional max pooling modules. Raises ValueError unless either output_size or output_ratio, in (0, 1), is given."""
+
     _tuple = staticmethod(_pair)
 
     def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
@@ -228,18 +266,25 @@ class _FractionalMaxPoolNd(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def _pooled(self, pool, input):
+        """Returns the result of `pool`, a function of gradus.nn.functional, for the input and the module's options."""
         return pool(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples)
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """MaxPool2d of windows at random places, output_size of them, or output_ratio times the size of the input."""
+    """Returns the largest element of each window of (N, C, H, W) or (C, H, W), at random window positions (Graham, 2014).
+
+    The number of windows is output_size, or output_ratio times the size of the input.
+    """
 
     def forward(self, input):
         return self._pooled(F.fractional_max_pool2d, input)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """FractionalMaxPool2d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Returns the largest element of each window of (N, C, D, H, W) or (C, D, H, W), at random window positions (Graham, 2014).
+
+    The number of windows is output_size, or output_ratio times the size of the input.
+    """
 
     _tuple = staticmethod(_triple)
 
@@ -253,6 +298,8 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
+    """Base of max unpooling modules. kernel_size, stride and padding are those of the max pooling that is inverted."""
+
     _tuple = staticmethod(_single)
 
     def __init__(self, kernel_size, stride=None, padding=0):
@@ -266,14 +313,15 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts elements back where MaxPool1d with return_indices found them; the others are zero."""
+    """Inverts MaxPool1d: the input's elements are placed at `indices`, which MaxPool1d returned, and all other elements are 0."""
 
     def forward(self, input, indices, output_size=None):
         return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """MaxUnpool1d of images, (N, C, H, W) or (C, H, W)."""
+    """Inverts MaxPool2d for (N, C, H, W) or (C, H, W): the input's elements are placed at `indices`, which MaxPool2d returned, and all other elements
+    are 0."""
 
     _tuple = staticmethod(_pair)
 
@@ -282,7 +330,8 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """MaxUnpool1d of (N, C, D, H, W), or (C, D, H, W)."""
+    """Inverts MaxPool3d for (N, C, D, H, W) or (C, D, H, W): the input's elements are placed at `indices`, which MaxPool3d returned, and all other
+    elements are 0."""
 
     _tuple = staticmethod(_triple)
 

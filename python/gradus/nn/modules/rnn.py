@@ -1,4 +1,4 @@
-"""Recurrent networks and cells. What computes are the operators lstm, gru, rnn_tanh and rnn_relu, and their cells; here are weights and checks."""
+"""Recurrent networks and cells. The modules store the weights and check arguments; operators such as lstm and gru_cell do the computation."""
 from __future__ import annotations
 
 import math
@@ -19,11 +19,12 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _permuted(tensor, permutation):
-    """Returns a hidden state (layers, rows, size) whose rows are in another order."""
+    """Returns a hidden state (layers, batch, size) with its batch dimension permuted, or unchanged if `permutation` is None."""
     return tensor if permutation is None else tensor.index_select(1, permutation)
 
 
 def _check_numbers(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size):
+    """Raises ValueError or TypeError for invalid arguments of a recurrent network."""
     if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
         raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
     if dropout > 0 and num_layers == 1:
@@ -47,8 +48,11 @@ def _check_numbers(mode, input_size, hidden_size, num_layers, bias, batch_first,
 
 
 class RNNBase(Module):
-    """The weights of a recurrent network: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and, with projections, weight_hr_l0; the same for each further layer,
-    l1 and so on, and with the ending _reverse for the second direction. All begin uniform in +-1 / sqrt(hidden_size).
+    """Base of recurrent networks, with their weights.
+
+    Layer 0 has weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and, with projections, weight_hr_l0. Layer k has the suffix _lk, and the second
+    direction the suffix _reverse. Initial values are drawn uniformly between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size). Raises ValueError or
+    TypeError for invalid arguments.
     """
 
     __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size"]
@@ -73,7 +77,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _add_layer(self, layer, reverse, device, dtype):
-        """Registers the weights of one layer and direction; returns their names."""
+        """Registers the weights of one layer and direction. Returns their names."""
         directions, width = 2 if self.bidirectional else 1, _GATES[self.mode] * self.hidden_size
         state = self.proj_size or self.hidden_size
         sizes = {"weight_ih": (width, self.input_size if layer == 0 else state * directions), "weight_hh": (width, state)}
@@ -88,28 +92,30 @@ class RNNBase(Module):
 
     @property
     def _flat_weights_names(self):
+        """The names of all weights, layer by layer."""
         return [name for names in self._all_weights for name in names]
 
     @property
     def _flat_weights(self):
+        """All weights, layer by layer; None for a weight that was deleted."""
         return [getattr(self, name, None) for name in self._flat_weights_names]
 
     @property
     def all_weights(self):
-        """The parameters of each layer and direction, a list of lists."""
+        """The parameters as a list of lists, with one list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self):
-        """Does nothing: weights need not lie in one piece of memory."""
+        """Does nothing, because weights do not need to be contiguous in memory. PyTorch uses this method for cuDNN."""
 
     def reset_parameters(self):
-        """Draws new values."""
+        """Draws new random values for all weights."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
     def check_input(self, input, batch_sizes):
-        """ValueError: input of another dtype than the weights. RuntimeError: other dimensions, or another input_size."""
+        """Raises ValueError if the dtypes of input and weights differ, RuntimeError for another number of dimensions or another input_size."""
         weight = self._flat_weights[0]
         if weight is not None and input.dtype != weight.dtype and not gradus.is_autocast_enabled():
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: input.to({weight.dtype}), or "
@@ -121,39 +127,43 @@ class RNNBase(Module):
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
 
     def _expected_state(self, input, batch_sizes, size):
+        """Returns the shape (layers * directions, batch, size) of a hidden state with last size `size`."""
         rows = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
         return self.num_layers * (2 if self.bidirectional else 1), rows, size
 
     def get_expected_hidden_size(self, input, batch_sizes):
-        """Returns (layers * directions, rows, size) of the hidden state."""
+        """Returns the shape (layers * directions, batch, size) of the hidden state h."""
         return self._expected_state(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
-        """RuntimeError, with the message, if the state has another size."""
+        """Raises RuntimeError with the text `msg` if the state hx does not have the expected size."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input, hidden, batch_sizes):
-        """Checks the input, and the state beside it."""
+        """Raises ValueError or RuntimeError if the input or the state has another dtype or size than expected."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx, permutation):
-        """Returns the state with the rows of a batch in the order of `permutation`; None: as it is."""
+        """Returns the state with its batch dimension permuted, or unchanged if `permutation` is None."""
         return _permuted(hx, permutation)
 
-    # The hidden state of an RNN and a GRU is one tensor; an LSTM overrides these methods, because its state is two tensors.
+    # In an RNN and a GRU the hidden state is one tensor. LSTM overrides the methods below, because its state is a pair of tensors.
 
     def _zeros(self, input, rows):
+        """Returns an initial state of zeros for a batch of `rows` sequences."""
         directions = 2 if self.bidirectional else 1
         return gradus.zeros(self.num_layers * directions, rows, self.proj_size or self.hidden_size, dtype=input.dtype, device=input.device)
 
     def _check_state_dims(self, hx, batched):
+        """Raises RuntimeError if the state hx has not 3 dimensions (batched) or 2 dimensions (unbatched)."""
         dims, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
         if hx.dim() != dims:
             raise RuntimeError(f"For {kind} input, hx should also be {dims}-D but got {hx.dim()}-D tensor")
 
     def _map_state(self, function, hx):
+        """Returns the state with `function` applied to each of its tensors."""
         return function(hx)
 
     def forward(self, input, hx=None):
@@ -176,6 +186,7 @@ class RNNBase(Module):
         return output, self._as_state(state)
 
     def _forward_packed(self, input, hx):
+        """Returns (output, final state) for a PackedSequence. The output is a PackedSequence too."""
         data, batch_sizes, sorted_indices, unsorted_indices = input
         hx = self._zeros(data, int(batch_sizes[0])) if hx is None else self.permute_hidden(hx, sorted_indices)
         self.check_forward_args(data, hx, batch_sizes)
@@ -184,13 +195,15 @@ class RNNBase(Module):
         output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return output, self.permute_hidden(self._as_state(state), unsorted_indices)
 
-    _TENSOR = ""  # a word in one of RNN's error texts
+    _TENSOR = ""  # inserted into the error text about input dimensions, which differs between the classes in PyTorch
 
     @property
     def _operator(self):
+        """The operator that computes the whole network, e.g. gradus.lstm for mode "LSTM"."""
         return getattr(gradus, _OPERATORS[self.mode])
 
     def _as_state(self, tensors):
+        """Returns the final state as `forward` returns it, from the list of state tensors that the operator returned."""
         return tensors[0]
 
     def extra_repr(self):
@@ -201,19 +214,21 @@ class RNNBase(Module):
     def __setstate__(self, state):
         super().__setstate__({name: value for name, value in state.items() if name not in ("_flat_weights", "_flat_weights_names", "_flat_weight_refs")})
         self.__dict__.setdefault("proj_size", 0)
-        if "all_weights" in state:  # pickles of old versions
+        if "all_weights" in state:  # pickles of old versions contain the names of the weights under this key
             self.__dict__.pop("all_weights", None)
             self._all_weights = state["all_weights"]
-        if self._all_weights and not isinstance(self._all_weights[0][0], str):  # older pickles have the parameters themselves instead of their names
+        if self._all_weights and not isinstance(self._all_weights[0][0], str):  # older pickles contain the parameters, not their names
             self._all_weights = [[name for name in self._parameters if name.endswith(f"_l{layer}{end}")]
                                  for layer in range(self.num_layers) for end in ([""] + ["_reverse"] * bool(self.bidirectional))]
 
 
 class RNN(RNNBase):
-    """A network whose state is tanh(weight_ih x + bias_ih + weight_hh h + bias_hh), or relu of it, over input (steps, rows, input_size) or (steps, input_size).
+    """A network with h_t = tanh(weight_ih x_t + bias_ih + weight_hh h_(t-1) + bias_hh), or with relu instead of tanh (Elman, 1990).
 
-    Returns the output of the last layer at each step, (steps, rows, directions * hidden_size), and the final state, (layers * directions, rows, hidden_size), whose first value is
-    hx, zeros when None. batch_first: rows come before steps in input and output. dropout: between layers, while training. A PackedSequence gives a PackedSequence.
+    Input (steps, batch, input_size) and hx, the initial state (layers * directions, batch, hidden_size), zeros when None, give the pair (output,
+    final state). The output of the last layer is (steps, batch, directions * hidden_size). batch_first: the batch is the first dimension of input and
+    output. dropout: the probability for dropout between layers in training mode. An unbatched input lacks the batch dimension. A PackedSequence gives
+    a PackedSequence.
 
     >>> output, state = nn.RNN(10, 20, 2)(gradus.randn(5, 3, 10))
     >>> tuple(output.shape), tuple(state.shape)
@@ -236,11 +251,12 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """A long short-term memory network over input (steps, rows, input_size) or (steps, input_size); the state is a pair (h, c).
+    """A long short-term memory network (Hochreiter and Schmidhuber, 1997), whose state is a pair (h, c).
 
-    Returns the output of the last layer at each step, (steps, rows, directions * hidden_size), and the final (h, c), each (layers * directions, rows, hidden_size), whose first values are
-    hx, zeros when None. proj_size: h is projected to that size. batch_first: rows come before steps in input and output. dropout: between layers, while training. A PackedSequence gives
-    a PackedSequence.
+    Input (steps, batch, input_size) and hx, the initial pair (h, c), zeros when None, give the pair (output, final (h, c)). h and c are (layers *
+    directions, batch, hidden_size). The output of the last layer is (steps, batch, directions * hidden_size). proj_size: if positive, h is projected
+    to that size. batch_first: the batch is the first dimension of input and output. dropout: the probability for dropout between layers in training
+    mode. An unbatched input lacks the batch dimension. A PackedSequence gives a PackedSequence.
 
     >>> output, (h, c) = nn.LSTM(10, 20, bidirectional=True)(gradus.randn(5, 3, 10))
     >>> tuple(output.shape), tuple(c.shape)
@@ -251,17 +267,17 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input, batch_sizes):
-        """Returns (layers * directions, rows, hidden_size) of the state c."""
+        """Returns the shape (layers * directions, batch, hidden_size) of the cell state c."""
         return self._expected_state(input, batch_sizes, self.hidden_size)
 
     def check_forward_args(self, input, hidden, batch_sizes):
-        """Checks the input, and both states beside it."""
+        """Raises ValueError or RuntimeError if the input or a state has another dtype or size than expected."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}")
         self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
 
     def permute_hidden(self, hx, permutation):
-        """Both states with the rows of a batch in the order of `permutation`; None: as they are."""
+        """Returns (h, c) with their batch dimensions permuted, or unchanged if `permutation` is None."""
         return hx if permutation is None else (_permuted(hx[0], permutation), _permuted(hx[1], permutation))
 
     def _zeros(self, input, rows):
@@ -281,10 +297,12 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """A network of gated recurrent units over input (steps, rows, input_size) or (steps, input_size).
+    """A network of gated recurrent units (Cho et al., 2014).
 
-    Returns the output of the last layer at each step, (steps, rows, directions * hidden_size), and the final state, (layers * directions, rows, hidden_size), whose first value is hx,
-    zeros when None. batch_first: rows come before steps in input and output. dropout: between layers, while training. A PackedSequence gives a PackedSequence.
+    Input (steps, batch, input_size) and hx, the initial state (layers * directions, batch, hidden_size), zeros when None, give the pair (output,
+    final state). The output of the last layer is (steps, batch, directions * hidden_size). batch_first: the batch is the first dimension of input and
+    output. dropout: the probability for dropout between layers in training mode. An unbatched input lacks the batch dimension. A PackedSequence gives
+    a PackedSequence.
 
     >>> output, state = nn.GRU(10, 20, batch_first=True)(gradus.randn(3, 5, 10))
     >>> tuple(output.shape), tuple(state.shape)
@@ -298,7 +316,10 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """The weights of a cell: weight_ih, weight_hh, bias_ih and bias_hh, None where bias is false. They begin uniform in +-1 / sqrt(hidden_size)."""
+    """Base of recurrent cells, with weight_ih, weight_hh, bias_ih and bias_hh. The biases are None if `bias` is false.
+
+    num_chunks: the number of gates. Initial values are drawn uniformly between -1 / sqrt(hidden_size) and 1 / sqrt(hidden_size).
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
@@ -315,7 +336,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Draws new values."""
+        """Draws new random values for all weights."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -329,12 +350,13 @@ class RNNCellBase(Module):
         return text.format(**self.__dict__)
 
     def _check_dims(self, input, **states):
+        """Raises ValueError if the input or a state has neither one nor two dimensions."""
         for name, t in {"input": input, **states}.items():
             if t is not None and t.dim() not in (1, 2):
                 raise ValueError(f"{self._get_name()}: Expected {name} to be 1D or 2D, got {t.dim()}D instead")
 
     def _step(self, operator, input, hx):
-        """Computes one step of a cell whose state is one tensor."""
+        """Returns the next state of a cell whose state is one tensor. hx: the current state, zeros when None. operator: e.g. gradus.gru_cell."""
         self._check_dims(input, hidden=hx)
         batched = input.dim() == 2
         input = input if batched else input.unsqueeze(0)
@@ -347,7 +369,9 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an RNN: input (rows, input_size) and state (rows, hidden_size), zeros when None, give the next state; or both without rows.
+    """Computes one step of an RNN: input (batch, input_size) and state (batch, hidden_size), zeros when None, give the next state.
+
+    Unbatched inputs lack the batch dimension. Raises ValueError for another number of dimensions.
 
     >>> tuple(nn.RNNCell(10, 20)(gradus.randn(3, 10)).shape)
     (3, 20)
@@ -367,7 +391,9 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM: input (rows, input_size) and the pair (h, c), each (rows, hidden_size), zeros when None, give the next pair; or all without rows.
+    """Computes one step of an LSTM: input (batch, input_size) and state (h, c), zeros when None, give the next state.
+
+    h and c are (batch, hidden_size). Unbatched inputs lack the batch dimension. Raises ValueError for another number of dimensions.
 
     >>> h, c = nn.LSTMCell(10, 20)(gradus.randn(3, 10))
     >>> tuple(h.shape), tuple(c.shape)
@@ -391,7 +417,9 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU: input (rows, input_size) and state (rows, hidden_size), zeros when None, give the next state; or both without rows.
+    """Computes one step of a GRU: input (batch, input_size) and state (batch, hidden_size), zeros when None, give the next state.
+
+    Unbatched inputs lack the batch dimension. Raises ValueError for another number of dimensions.
 
     >>> tuple(nn.GRUCell(10, 20)(gradus.randn(3, 10)).shape)
     (3, 20)

@@ -1,4 +1,4 @@
-"""Tables whose rows are looked up: Embedding, and EmbeddingBag, which reduces them bag by bag."""
+"""Lookup tables: Embedding, which returns rows of a table, and EmbeddingBag, which reduces the rows of each bag of indices."""
 from __future__ import annotations
 
 import gradus
@@ -12,9 +12,10 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """The base of Embedding and EmbeddingBag: the options, and a weight of normal numbers with zeros in row padding_idx."""
+    """Base of Embedding and EmbeddingBag, with their options and weight. The weight is initially normal, with zeros in row padding_idx."""
 
     def _set_options(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, error):
+        """Sets the options as attributes, with padding_idx non-negative. Raises AssertionError(error) if padding_idx is out of range."""
         if padding_idx is not None:
             if padding_idx > 0 and padding_idx >= num_embeddings or padding_idx < -num_embeddings:
                 raise AssertionError(error)
@@ -28,7 +29,10 @@ class _Table(Module):
         self.sparse = sparse
 
     def _set_weight(self, given, requires_grad, device, dtype):
-        """Sets the weight to a parameter made of the given matrix, or of random numbers. AssertionError: the matrix has another size."""
+        """Sets the weight to a Parameter of the matrix `given`, or of random numbers if `given` is None.
+
+        Raises AssertionError if `given` does not have the shape (num_embeddings, embedding_dim).
+        """
         sizes = (self.num_embeddings, self.embedding_dim)
         if given is not None and tuple(given.shape) != sizes:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
@@ -37,24 +41,25 @@ class _Table(Module):
             self.reset_parameters()
 
     def reset_parameters(self):
-        """Draws new values; the padding is zeros."""
+        """Draws new random values from the standard normal distribution, and sets row padding_idx to 0."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with gradus.no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
     def _options_text(self):
+        """Returns the options that extra_repr shows."""
         text = "" if self.max_norm is None else f", max_norm={self.max_norm}"
         text += "" if self.norm_type == 2 else f", norm_type={self.norm_type}"
         return text if self.scale_grad_by_freq is False else f"{text}, scale_grad_by_freq={self.scale_grad_by_freq}"
 
 
 class Embedding(_Table):
-    """Rows of weight (num_embeddings, embedding_dim): indices of shape (…) give (…, embedding_dim). weight begins normal.
+    """Returns rows of a trained weight (num_embeddings, embedding_dim): indices (...) give (..., embedding_dim).
 
-    padding_idx: a row that begins as zeros and gets no gradient. max_norm: rows that are used and have a larger norm_type-norm are scaled to
-    it first, in place. scale_grad_by_freq: the gradient of a row is divided by how often it was used. sparse gradients do not exist:
-    NotImplementedError when it is called.
+    padding_idx: a row that is initially 0 and receives no gradient. max_norm: rows that are looked up and have a larger norm_type-norm are first
+    scaled to max_norm, in place. scale_grad_by_freq: the gradient of a row is divided by the number of times that the row was looked up. sparse=True
+    makes calls raise NotImplementedError. Raises AssertionError if padding_idx is out of range.
 
     >>> table = nn.Embedding(10, 3, padding_idx=0)
     >>> tuple(table(gradus.tensor([[1, 2], [4, 0]])).shape)
@@ -70,7 +75,9 @@ class Embedding(_Table):
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-        """Returns an Embedding whose weight is this matrix, shared and not copied. freeze: it is not trained.
+        """Returns an Embedding whose weight shares memory with the matrix `embeddings`. freeze: the weight is not trained.
+
+        Raises AssertionError if `embeddings` is not two-dimensional.
 
         >>> nn.Embedding.from_pretrained(gradus.tensor([[1., 2.], [3., 4.]]))(gradus.tensor([1])).tolist()
         [[3.0, 4.0]]
@@ -90,9 +97,11 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The mean, sum or max of rows of weight (num_embeddings, embedding_dim) for each bag of indices: (bags, embedding_dim). weight begins normal.
+    """Returns the mean, sum or maximum of rows of a trained weight (num_embeddings, embedding_dim) for each bag of indices: (bags, embedding_dim).
 
-    The arguments are those of Embedding; mode, include_last_offset and the bags are explained at nn.functional.embedding_bag.
+    A call takes indices (B, N), of which each row is a bag, or indices (N) and offsets, where bag b is input[offsets[b]:offsets[b + 1]]. mode:
+    "mean", "sum" or "max". include_last_offset: the last offset is the end of the last bag. padding_idx: an index that is skipped. max_norm: rows
+    that are looked up and have a larger norm_type-norm are first scaled to max_norm, in place.
 
     >>> table = nn.EmbeddingBag(10, 3, mode="sum")
     >>> tuple(table(gradus.tensor([1, 2, 4, 5]), gradus.tensor([0, 3])).shape)
@@ -111,7 +120,10 @@ class EmbeddingBag(_Table):
     @classmethod
     def from_pretrained(cls, embeddings, freeze: bool = True, max_norm=None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
                         mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx=None):
-        """Returns an EmbeddingBag whose weight is this matrix, shared and not copied. freeze: it is not trained."""
+        """Returns an EmbeddingBag whose weight shares memory with the matrix `embeddings`. freeze: the weight is not trained.
+
+        Raises AssertionError if `embeddings` is not two-dimensional.
+        """
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape

@@ -1,4 +1,4 @@
-"""The state of a module as a dictionary of tensors, and back: the part of Module behind state_dict and load_state_dict."""
+"""Saving and loading of a module's state as a dictionary of tensors: Module's methods state_dict and load_state_dict."""
 from __future__ import annotations
 
 import warnings
@@ -16,7 +16,7 @@ _EXTRA_STATE = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """The result of load_state_dict: keys that the state lacks, and keys that the module does not have."""
+    """The result of load_state_dict: keys of the module that the state_dict lacks, and keys of the state_dict that the module lacks."""
 
     __slots__ = ()
 
@@ -31,30 +31,30 @@ def _is_tensor_like(value):
 
 
 class StateDict:
-    """Saving and loading of parameters and buffers by name.
+    """A base class of Module that saves and loads parameters and buffers by name.
 
-    A class with further state overrides get_extra_state and set_extra_state; one that saves in another form, _save_to_state_dict and
-    _load_from_state_dict, which see the module alone and not its children. _version is kept beside the state, so that a class can tell states
-    of an older form.
+    A class with additional state overrides get_extra_state and set_extra_state. A class with another format overrides _save_to_state_dict and
+    _load_from_state_dict, which handle one module without its children. The class attribute _version is saved, so that a class can recognize state
+    dicts of older versions.
     """
 
     _version = 1
 
     def get_extra_state(self):
-        """Override to return further state, which state_dict keeps under the key "_extra_state"."""
+        """Returns additional state, which state_dict stores under the key "_extra_state". Subclasses override it."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state):
-        """Override to take back what get_extra_state returned."""
+        """Restores the state that get_extra_state returned. Subclasses override it."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     # ---- Saving -------------------------------------------------------------------------------------------------------------
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
-        """Returns all parameters and persistent buffers by name, as an OrderedDict, or put into destination.
+        """Returns an OrderedDict of all parameters and persistent buffers by name, or adds them to `destination`.
 
-        The tensors share memory with the module's. prefix: put before every name. keep_vars: they are the parameters themselves, not detached
-        from the graph. The attribute _metadata of the result has the version of each module.
+        The tensors share memory with the module's tensors. prefix: prepended to every name. keep_vars: stores the parameters themselves instead of
+        detached tensors. The attribute _metadata of the result contains the version of each module.
 
         >>> list(nn.Linear(2, 3).state_dict(prefix="first."))
         ['first.weight', 'first.bias']
@@ -85,7 +85,7 @@ class StateDict:
         return destination
 
     def _local_state(self):
-        """Own parameters and persistent buffers by name."""
+        """Yields (name, tensor) for the module's parameters and persistent buffers, without those of submodules."""
         for name, parameter in self._parameters.items():
             if parameter is not None:
                 yield name, parameter
@@ -94,6 +94,7 @@ class StateDict:
                 yield name, buffer
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
+        """Adds the module's tensors and extra state to `destination`, without those of submodules."""
         for name, tensor in self._local_state():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if type(self).get_extra_state is not StateDict.get_extra_state:
@@ -104,10 +105,10 @@ class StateDict:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False):
         """Copies the tensors of a state_dict into the parameters and buffers of the same names.
 
-        strict: names must be the same on both sides. assign: the tensors of state_dict become the module's own, with their dtype and device;
-        requires_grad stays the module's. Returns a named tuple (missing_keys, unexpected_keys).
-
-        TypeError: state_dict is no mapping. RuntimeError: names or shapes differ; the message lists all of them, and what fits has been loaded.
+        strict: requires that state_dict contains exactly the names of the module's parameters and persistent buffers. assign: replaces the module's
+        tensors by those of state_dict, with their dtype and device, but preserves requires_grad. Returns a named tuple (missing_keys,
+        unexpected_keys). Raises TypeError if state_dict is not a mapping, RuntimeError if names or shapes differ; the error lists all differences,
+        and tensors that match have been loaded.
 
         >>> net, copy = nn.Linear(2, 3), nn.Linear(2, 3)
         >>> copy.load_state_dict(net.state_dict())
@@ -118,7 +119,7 @@ class StateDict:
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         metadata = getattr(state_dict, "_metadata", None)
-        state_dict = OrderedDict(state_dict)  # hooks and overrides may change it
+        state_dict = OrderedDict(state_dict)  # a copy, because hooks and overridden methods may change the dictionary
         if metadata is not None:
             state_dict._metadata = metadata
         missing_keys, unexpected_keys, error_msgs = [], [], []
@@ -147,7 +148,8 @@ class StateDict:
         return _IncompatibleKeys(missing_keys, unexpected_keys)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        """Loads the module's own parameters and buffers from the keys that begin with prefix. Adds problems to the three lists."""
+        """Loads the module's parameters and buffers, without submodules, from the keys that begin with `prefix`. Keys and errors are added to
+        missing_keys, unexpected_keys and error_msgs."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         local_state = dict(self._local_state())
@@ -173,13 +175,14 @@ class StateDict:
                         unexpected_keys.append(key)
 
     def _load_tensor(self, name, tensor, key, value, local_metadata, error_msgs):
-        """Copies value into one parameter or buffer, or with assign replaces this by value."""
+        """Copies `value` into the parameter or buffer `tensor`, or with load_state_dict(assign=True) replaces `tensor` by `value`. If that is
+        impossible, a message is added to error_msgs instead."""
         assign = local_metadata.get("assign_to_params_buffers", False)
         if not _is_tensor_like(value):
             error_msgs.append(f'While copying the parameter named "{key}", expected {gradus.__name__}.Tensor or Tensor-like object from '
                               f"checkpoint but received {type(value)}")
             return
-        lazy = is_lazy(tensor)  # Then value has no sizes either, because a hook of lazy modules has given the tensor the sizes of any other value.
+        lazy = is_lazy(tensor)  # If true, `value` is uninitialized as well: otherwise _lazy_load_hook has materialized `tensor` before.
         if not lazy and tensor.shape == () and value.shape == (1,):
             value = value[0]
         if not lazy and value.shape != tensor.shape:
@@ -208,29 +211,45 @@ class StateDict:
     # ---- Hooks --------------------------------------------------------------------------------------------------------------
 
     def register_state_dict_pre_hook(self, hook):
-        """Calls hook(module, prefix, keep_vars) before the module's state is saved."""
+        """Registers hook(module, prefix, keep_vars), called before the module's state is saved. Returns a handle whose remove() removes the hook."""
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook):
-        """Calls hook(module, state_dict, prefix, local_metadata) after the module's state is saved. It may change state_dict in place."""
+        """Registers hook(module, state_dict, prefix, local_metadata), called after the module's state is saved. The hook may change state_dict in
+        place.
+
+        Returns a handle whose remove() removes the hook.
+        """
         hook._from_public_api = True
         return add_hook(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook):
-        """As register_state_dict_post_hook, but the hook may return another dictionary to use."""
+        """Registers hook(module, state_dict, prefix, local_metadata), called after the module's state is saved. The hook may change state_dict in
+        place, or return another dictionary that replaces it. Returns a handle whose remove() removes the hook."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError("Cannot register the same function as the state dict post hook that was previously registered via "
                                "register_state_dict_post_hook")
         return add_hook(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook):
-        """Calls hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) before loading."""
+        """Registers a hook that is called before the module's state is loaded.
+
+        Its arguments are (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs). Returns a handle whose
+        remove() removes the hook.
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        """As register_load_state_dict_pre_hook; without with_module the hook does not get the module."""
+        """Registers a hook that is called before the module's state is loaded. Returns a handle whose remove() removes the hook.
+
+        The hook's arguments are (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs), preceded by the module if
+        with_module is true.
+        """
         return add_hook(self._load_state_dict_pre_hooks, BoundHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook):
-        """Calls hook(module, incompatible_keys) after loading. It may change the two lists in place, before strict looks at them."""
+        """Registers hook(module, incompatible_keys), called after loading. Returns a handle whose remove() removes the hook.
+
+        incompatible_keys is the pair (missing_keys, unexpected_keys). The hook may change these lists in place before they are checked.
+        """
         return add_hook(self._load_state_dict_post_hooks, hook)

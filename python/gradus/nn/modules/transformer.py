@@ -1,4 +1,5 @@
-"""The transformer of "Attention Is All You Need" (Vaswani et al., 2017): encoder, decoder, their layers and both together."""
+"""The transformer of "Attention Is All You Need" (Vaswani et al., 2017): encoder, decoder, their layers, and Transformer, which combines encoder and
+decoder."""
 from __future__ import annotations
 
 import copy
@@ -21,13 +22,15 @@ __all__ = ["Transformer", "TransformerEncoder", "TransformerDecoder", "Transform
 
 
 class _Layer(Module):
-    """The base of both layers: self attention, and a network of two Linear. Each part has a norm, which comes first with norm_first."""
+    """Base of encoder and decoder layers, with the self attention block."""
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+        """Returns the result of self attention for `x` as queries, keys and values, with dropout."""
         return self.dropout1(self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)[0])
 
 
 def _get_activation_fn(activation):
+    """Returns the function for "relu" or "gelu"; a function is returned unchanged. Raises RuntimeError for another string."""
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -36,10 +39,11 @@ def _get_activation_fn(activation):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self attention and a network of width dim_feedforward, each with dropout, a residual connection and a LayerNorm.
+    """One layer of the encoder: self attention and a feed-forward network, each with dropout, a residual connection and a LayerNorm.
 
-    src (S, N, d_model), (N, S, d_model) with batch_first or (S, d_model) gives the same shape. Masks are those of MultiheadAttention.
-    activation: "relu", "gelu" or a function. RuntimeError: another word.
+    src (S, N, d_model), (N, S, d_model) with batch_first, or (S, d_model) gives an output of the same shape. Masks are true where a key is not
+    attended to, or numbers that are added to the scores. dim_feedforward: the hidden size of the network. norm_first: applies each LayerNorm before
+    self attention or the network instead of after it. activation: "relu", "gelu" or a function. Raises RuntimeError for another string.
 
     >>> layer = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True)
     >>> tuple(layer(gradus.randn(3, 5, 8)).shape)
@@ -72,13 +76,16 @@ class TransformerEncoderLayer(_Layer):
         return self.norm2(x + self._ff_block(x))
 
     def _ff_block(self, x):
+        """Returns the feed-forward network's result for `x`, with dropout."""
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self attention, attention to memory and a network of width dim_feedforward, each with dropout, a residual connection and a LayerNorm.
+    """One layer of the decoder: self attention, attention to the encoder's output and a feed-forward network.
 
-    tgt (T, N, d_model) and memory (S, N, d_model) give (T, N, d_model); N comes first with batch_first.
+    Each of the three has dropout, a residual connection and a LayerNorm. tgt (T, N, d_model) and memory (S, N, d_model) give (T, N, d_model); with
+    batch_first N is the first dimension. dim_feedforward: the hidden size of the network. norm_first: applies each LayerNorm before instead of after
+    its block. activation: "relu", "gelu" or a function.
 
     >>> layer = nn.TransformerDecoderLayer(8, 2, dim_feedforward=16)
     >>> tuple(layer(gradus.randn(5, 3, 8), gradus.randn(7, 3, 8)).shape)
@@ -114,25 +121,28 @@ class TransformerDecoderLayer(_Layer):
         return self.norm3(x + self._ff_block(x))
 
     def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+        """Returns the attention of `x` to the encoder's output `mem`, with dropout."""
         return self.dropout2(self.multihead_attn(x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
                                                  need_weights=False)[0])
 
     def _ff_block(self, x):
+        """Returns the feed-forward network's result for `x`, with dropout."""
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 def _relu_or_gelu(activation):
-    """Returns 1 for relu and 2 for gelu, as functions or modules; 0 for others."""
+    """Returns 1 if the activation, a function or module, is relu, 2 if it is gelu, and 0 otherwise."""
     kind = getattr(activation, "__name__", type(activation).__name__.lower())
     return {"relu": 1, "gelu": 2}.get(kind, 0) if activation in (F.relu, F.gelu) or isinstance(activation, Module) else 0
 
 
 def _get_clones(module, count):
+    """Returns a ModuleList of `count` deep copies of `module`."""
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
 def _causal(mask, is_causal):
-    """Returns is_causal; if that is None, True if the mask is the causal mask."""
+    """Returns is_causal as a bool. If it is None, returns True if `mask` is the causal mask."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
     if mask.dim() != 2 or mask.size(0) != mask.size(1) or not mask.is_floating_point():
@@ -141,7 +151,10 @@ def _causal(mask, is_causal):
 
 
 def _why_not_nested(layer):
-    """Returns the reason why PyTorch would not use nested tensors for such layers; "" if it would use them, which changes the results at padded positions."""
+    """Returns the reason why PyTorch would not use nested tensors for this layer, or "" if PyTorch would use them.
+
+    Nested tensors matter because with them PyTorch's results at padded positions are 0.
+    """
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -156,10 +169,10 @@ def _why_not_nested(layer):
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of a TransformerEncoderLayer, one after the other, and a norm at the end.
+    """A stack of num_layers copies of encoder_layer, followed by an optional normalization `norm`.
 
-    enable_nested_tensor and mask_check: as in PyTorch, for inference without gradients the layers give 0 at padded places, if those are at the end of each row. is_causal: None:
-    True if mask is the causal one.
+    enable_nested_tensor: as in PyTorch, the last layer's output is set to 0 at padded positions in evaluation mode without gradients. mask_check:
+    this happens only if the padding is at the end of each sequence. is_causal: when None, True if `mask` is the causal mask.
 
     >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True), num_layers=2)
     >>> tuple(encoder(gradus.randn(3, 5, 8)).shape)
@@ -179,7 +192,7 @@ class TransformerEncoder(Module):
             warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}", stacklevel=2)
 
     def _padded(self, src, mask, key_padding_mask):
-        """Returns the bool mask of the positions at which the layers return 0; None if there are none."""
+        """Returns the bool mask (N, S) of the padded positions at which the last layer's output is set to 0, or None if no output is set to 0."""
         if key_padding_mask is None or mask is not None or not self.use_nested_tensor or not mha.get_fastpath_enabled() or src.dim() != 3 or self.layers[0].training:
             return None
         if gradus.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers.parameters())):
@@ -199,7 +212,10 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a TransformerDecoderLayer, one after the other, and a norm at the end. tgt_is_causal: None: True if tgt_mask is the causal one."""
+    """A stack of num_layers copies of decoder_layer, followed by an optional normalization `norm`.
+
+    tgt_is_causal: when None, True if tgt_mask is the causal mask.
+    """
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
@@ -217,9 +233,9 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder and decoder. src (S, N, d_model) and tgt (T, N, d_model) give (T, N, d_model); N comes first with batch_first.
+    """A transformer of encoder and decoder. src (S, N, d_model) and tgt (T, N, d_model) give (T, N, d_model).
 
-    RuntimeError: the batch sizes differ, or the widths are not d_model.
+    With batch_first N is the first dimension. Raises RuntimeError if the batch sizes differ or the last sizes are not d_model.
 
     >>> net = nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16, batch_first=True)
     >>> tuple(net(gradus.randn(3, 5, 8), gradus.randn(3, 4, 8)).shape)
@@ -260,7 +276,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
-        """Returns the causal mask: (sz, sz), -inf above the diagonal and 0 elsewhere.
+        """Returns the causal mask (sz, sz), which is -inf above the diagonal and 0 elsewhere.
 
         >>> nn.Transformer.generate_square_subsequent_mask(2).tolist()
         [[0.0, -inf], [0.0, 0.0]]

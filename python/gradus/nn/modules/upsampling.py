@@ -1,4 +1,4 @@
-"""Images of another size."""
+"""Resizing of images as modules."""
 from __future__ import annotations
 
 from .. import functional as F
@@ -8,7 +8,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """F.interpolate with these arguments.
+    """Computes F.interpolate with the given arguments.
 
     >>> nn.Upsample(scale_factor=2)(gradus.tensor([[[1.0, 2.0]]])).tolist()
     [[[1.0, 1.0, 2.0, 2.0]]]
@@ -35,14 +35,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample of (N, C, H, W) with mode "nearest"."""
+    """Computes F.interpolate of (N, C, H, W) with mode "nearest"."""
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample of (N, C, H, W) with mode "bilinear" and align_corners=True."""
+    """Computes F.interpolate of (N, C, H, W) with mode "bilinear" and align_corners=True."""
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

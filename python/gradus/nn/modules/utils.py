@@ -1,4 +1,4 @@
-"""Arguments that are one number for every dimension, or a number for each."""
+"""Helpers for arguments that are one number for all dimensions or one number for each, and for state dicts of DataParallel."""
 from __future__ import annotations
 
 from ..functional._arguments import ntuple as _ntuple
@@ -10,12 +10,16 @@ _quadruple = _ntuple(4)
 
 
 def _reverse_repeat_tuple(t, n):
-    """Returns the elements from the last to the first, each n times: the padding of a convolution in the order of F.pad."""
+    """Returns the elements of `t` from last to first, each repeated n times, e.g. the padding of a convolution in the order of F.pad."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
 def _list_with_default(out_size, defaults):
-    """Returns the sizes, with the last of `defaults` where they are None; a single integer as it is."""
+    """Returns out_size with each None replaced by the element of `defaults` at the same position from the end. A single integer is returned
+    unchanged.
+
+    Raises ValueError if `defaults` is not longer than out_size.
+    """
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):
@@ -24,7 +28,7 @@ def _list_with_default(out_size, defaults):
 
 
 def consume_prefix_in_state_dict_if_present(state_dict, prefix):
-    """Strips the prefix from the keys of a state_dict, and of its metadata, in place: "module." is what DataParallel adds.
+    """Removes `prefix` from the keys of a state_dict and its metadata, in place, e.g. the "module." that DataParallel adds.
 
     >>> state = {"module.weight": 1}
     >>> consume_prefix_in_state_dict_if_present(state, "module.")
@@ -36,5 +40,5 @@ def consume_prefix_in_state_dict_if_present(state_dict, prefix):
             state_dict[key[len(prefix):]] = state_dict.pop(key)
     metadata = getattr(state_dict, "_metadata", None)
     for key in list(metadata or ()):
-        if key and (key.startswith(prefix) or key == prefix.replace(".", "")):  # the model itself is "module" there
+        if key and (key.startswith(prefix) or key == prefix.replace(".", "")):  # "module" without the dot is the wrapped module's key
             metadata[key[len(prefix):]] = metadata.pop(key)

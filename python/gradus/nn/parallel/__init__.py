@@ -1,4 +1,4 @@
-"""Modules that run on several devices or in several processes, of which there is one: they call the module."""
+"""PyTorch's classes and functions for several devices or processes. Here there is one device and one process, so they call the module directly."""
 import warnings
 
 from .data_parallel import DataParallel, data_parallel
@@ -11,7 +11,7 @@ __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather",
 
 
 class DistributedDataParallelCPU(DistributedDataParallel):
-    """The old name of DistributedDataParallel; it warns."""
+    """DistributedDataParallel under a deprecated name. The constructor warns."""
 
     def __init__(self, *args, **kwargs):
         warnings.warn("`torch.nn.parallel.DistributedDataParallelCPU` is deprecated, please use `torch.nn.parallel.DistributedDataParallel` instead.", FutureWarning,

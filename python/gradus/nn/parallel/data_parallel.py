@@ -1,4 +1,4 @@
-"""DataParallel: without devices beside the cpu it calls the module, as PyTorch does there."""
+"""DataParallel. The only device is the cpu, so the module is called directly, as in PyTorch without GPUs."""
 from __future__ import annotations
 
 from ..modules.module import Module
@@ -10,7 +10,7 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """A module that calls another, `module`. There are no devices to share its input between, so device_ids is empty and the other arguments have no effect.
+    """A module that calls `module`. There are no GPUs to split the input over, so device_ids is empty and output_device has no effect.
 
     >>> net = nn.DataParallel(nn.Linear(3, 2))
     >>> list(net.state_dict()), net.device_ids
@@ -25,22 +25,22 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
     def replicate(self, module, device_ids):
-        """parallel.replicate."""
+        """Calls parallel.replicate, which raises NotImplementedError, because there are no other devices to copy the module to."""
         return replicate(module, device_ids)
 
     def scatter(self, inputs, kwargs, device_ids):
-        """parallel.scatter of both, along the dimension of the batch."""
+        """Returns (inputs, kwargs), each a tuple with one part of the batch per device, split along dimension `dim`."""
         return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
 
     def parallel_apply(self, replicas, inputs, kwargs):
-        """parallel.parallel_apply."""
+        """Returns the results of calling each module in `replicas` with its inputs and kwargs."""
         return parallel_apply(replicas, inputs, kwargs)
 
     def gather(self, outputs, output_device):
-        """parallel.gather, along the dimension of the batch."""
+        """Returns the outputs of all devices concatenated along the batch dimension `dim`."""
         return gather(outputs, output_device, self.dim)
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
-    """RuntimeError: there are no devices beside the cpu, which PyTorch asks for as well."""
+    """Raises RuntimeError, because there are no devices other than the cpu; PyTorch raises it as well."""
     raise RuntimeError("device type could not be determined")

@@ -1,4 +1,4 @@
-"""DistributedDataParallel in a group of one process: gradients are averaged over it, so they stay as they are."""
+"""DistributedDataParallel for a process group of one process. Averaging gradients over one process leaves them unchanged."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -11,7 +11,9 @@ __all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel(Module):
-    """A module that calls another, `module`, whose gradients are averaged over the processes of a group, which is this one.
+    """A module that calls `module`. Gradients are averaged over the process group, which has only this process, so the average does not change them.
+
+    Raises ValueError without a process group or with device ids, RuntimeError if no parameter requires a gradient.
 
     >>> from gradus import distributed
     >>> distributed.init_process_group("gloo", rank=0, world_size=1, store=distributed.HashStore())
@@ -25,7 +27,7 @@ class DistributedDataParallel(Module):
                  find_unused_parameters=False, check_reduction=False, gradient_as_bucket_view=False, static_graph=False, delay_all_reduce_named_params=None,
                  param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None, skip_all_reduce_unused_params=False):
         super().__init__()
-        distributed.get_world_size(process_group)  # ValueError: there is no group
+        distributed.get_world_size(process_group)  # raises ValueError if there is no process group
         if not any(parameter.requires_grad for parameter in module.parameters()):
             raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient.")
         devices = {parameter.device for parameter in module.parameters()}
@@ -43,12 +45,12 @@ class DistributedDataParallel(Module):
         return self.module(*inputs, **kwargs)
 
     def _set_static_graph(self):
-        """Takes note that every step runs the same operators; nothing depends on it."""
+        """Sets the attribute static_graph, which nothing else reads."""
         self.static_graph = True
 
     @contextmanager
     def no_sync(self):
-        """Inside, gradients would not be averaged; of one process they are what they are."""
+        """Disables the averaging of gradients inside the context, which has no effect with one process."""
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield
@@ -57,9 +59,9 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
-        """Inside, processes may have numbers of batches that differ; there is one process."""
+        """Does nothing. In PyTorch this context manager lets processes have different numbers of batches."""
         yield
 
     def register_comm_hook(self, state, hook):
-        """NotImplementedError: there are no buckets of gradients to send."""
+        """Raises NotImplementedError, because gradients are not sent to other processes."""
         raise NotImplementedError("register_comm_hook: gradients are not sent anywhere in a group of one process")

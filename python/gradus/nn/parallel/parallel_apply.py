@@ -1,11 +1,14 @@
-"""Several modules, each called with its inputs."""
+"""Calls of several modules, each with its inputs."""
 from __future__ import annotations
 
 __all__ = ["parallel_apply"]
 
 
 def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
-    """Returns the results of all modules, each called with its inputs, one after another; every operator uses all threads.
+    """Returns the results of calling each module with its inputs, one module after another.
+
+    modules and inputs: lists of the same length. kwargs_tup: a dictionary of keyword arguments for each module, or None. Raises AssertionError if the
+    lengths differ.
 
     >>> nn.parallel.parallel_apply([nn.ReLU(), nn.Tanh()], [gradus.tensor(-1.0), gradus.tensor(0.0)])
     [tensor(0.), tensor(0.)]

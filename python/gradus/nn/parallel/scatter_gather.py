@@ -1,4 +1,4 @@
-"""Tensors in nested tuples, lists and dicts, cut for several devices and joined from them; the only device is the cpu."""
+"""Splitting of tensors in nested tuples, lists and dicts over devices, and concatenation of the results. The only device is the cpu."""
 from __future__ import annotations
 
 import gradus
@@ -8,13 +8,17 @@ __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 
 def _on_cpu(device):
+    """Returns "cpu". Raises NotImplementedError if the device is another one."""
     if gradus.device(device).type != "cpu":
         raise NotImplementedError(f"scatter and gather: there is no device {device}")
     return "cpu"
 
 
 def scatter(inputs, target_gpus, dim=0):
-    """Returns for each device a copy of the nested value with the device's part of each tensor along dim. NotImplementedError: a device other than the cpu."""
+    """Returns a list with a copy of the nested value `inputs` for each device. Each tensor in a copy is replaced by the device's chunk along `dim`.
+
+    Raises NotImplementedError for a device other than the cpu.
+    """
     devices = [_on_cpu(device) for device in target_gpus]
 
     def cut(value):
@@ -32,7 +36,7 @@ def scatter(inputs, target_gpus, dim=0):
 
 
 def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
-    """scatter of positional and keyword arguments: as many of the ones as of the others."""
+    """Returns scatter(inputs) and scatter(kwargs) as tuples, the shorter one padded with empty tuples or dicts to equal length."""
     positional = list(scatter(inputs, target_gpus, dim)) if inputs else []
     keywords = list(scatter(kwargs, target_gpus, dim)) if kwargs else []
     positional += [()] * (len(keywords) - len(positional))
@@ -41,7 +45,7 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
 
 
 def gather(outputs, target_device, dim=0):
-    """Returns one nested value for several: tensors are joined along dim."""
+    """Returns a nested value in which tensors at the same position in all `outputs` are concatenated along `dim`."""
     _on_cpu(target_device)
 
     def join(values):

@@ -1,4 +1,4 @@
-"""Clipping of gradients, parametrized and pruned weights, fused layers, and parameters as one vector."""
+"""Utilities for modules: gradient clipping, parametrization and pruning of weights, fused layers, and conversion of parameters to a vector."""
 from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import _clip_grads_with_norm_ as clip_grads_with_norm_
 from .clip_grad import _get_total_norm as get_total_norm

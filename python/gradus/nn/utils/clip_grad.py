@@ -1,6 +1,6 @@
-"""Gradients are cut down, all together by their norm or each by its value. foreach is taken as PyTorch does and makes no difference.
+"""Gradient clipping by norm or by value. The argument foreach is accepted for compatibility with PyTorch and has no effect.
 
-_get_total_norm and _clip_grads_with_norm_ are public in gradus.nn.utils, without the underscore.
+_get_total_norm and _clip_grads_with_norm_ are public in gradus.nn.utils as get_total_norm and clip_grads_with_norm_.
 """
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
 
 
 def _as_list(tensors):
+    """Returns a list of the tensors; a single tensor becomes a list of one."""
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
 def _gradients(parameters):
+    """Returns the list of gradients that are not None."""
     return [grad for grad in (parameter.grad for parameter in _as_list(parameters)) if grad is not None]
 
 
 def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Returns the norm of all tensors as if they were one vector. RuntimeError: it is not finite and error_if_nonfinite.
+    """Returns the norm_type-norm of all tensors as if they were concatenated to one vector.
+
+    Raises RuntimeError if the norm is not finite and error_if_nonfinite is true.
 
     >>> nn.utils.get_total_norm([gradus.tensor([3.]), gradus.tensor([4.])]).item()
     5.0
@@ -43,13 +47,15 @@ def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=No
 
 
 def _clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
-    """Scales all gradients by max_norm / total_norm where that is below 1."""
+    """Multiplies all gradients in place by max_norm / total_norm if this factor is below 1."""
     with gradus.no_grad():
         _foreach_mul_(_gradients(parameters), (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0))
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scales all gradients in place so that their norm, as if they were one vector, is at most max_norm. Returns the norm before.
+    """Scales all gradients in place so that their total norm_type-norm is at most max_norm, and returns the norm before scaling.
+
+    Raises RuntimeError if the norm is not finite and error_if_nonfinite is true.
 
     >>> weight = nn.Parameter(gradus.zeros(2))
     >>> weight.grad = gradus.tensor([3., 4.])
@@ -66,13 +72,13 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Returns the old name of clip_grad_norm_; it warns."""
+    """Warns and returns the result of clip_grad_norm_, of which this is the deprecated name."""
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grad_value_(parameters, clip_value, foreach=None):
-    """Brings every element of every gradient into [-clip_value, clip_value], in place."""
+    """Clamps every element of every gradient to [-clip_value, clip_value], in place."""
     clip_value = float(clip_value)
     with gradus.no_grad():
         grads = _gradients(parameters)

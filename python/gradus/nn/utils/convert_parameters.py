@@ -1,4 +1,4 @@
-"""Parameters as one vector, and back."""
+"""Conversion of parameters to one vector, and back."""
 from __future__ import annotations
 
 import gradus
@@ -6,7 +6,7 @@ from gradus._C import Tensor
 
 
 def parameters_to_vector(parameters):
-    """Returns all elements of all parameters, one after the other.
+    """Returns a 1-D tensor with the elements of all parameters, one parameter after another. Raises TypeError if their devices differ.
 
     >>> nn.utils.parameters_to_vector([gradus.tensor([[1., 2.]]), gradus.tensor(3.)]).tolist()
     [1.0, 2.0, 3.0]
@@ -15,7 +15,7 @@ def parameters_to_vector(parameters):
 
 
 def vector_to_parameters(vec, parameters):
-    """Makes the parameters views of a vector's parts, one after the other. TypeError: vec is no tensor."""
+    """Makes each parameter a view of the corresponding slice of the vector `vec`. Raises TypeError if vec is not a tensor."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected {gradus.__name__}.Tensor, but got: {type(vec).__name__}")
     start = 0
@@ -26,6 +26,7 @@ def vector_to_parameters(vec, parameters):
 
 
 def _on_one_device(parameters):
+    """Yields the parameters. Raises TypeError if they are on different devices."""
     device = None
     for parameter in parameters:
         if device is not None and parameter.device != device:

@@ -1,4 +1,4 @@
-"""A batch norm in evaluation is a scale and a shift of each channel: the layer before it can do that."""
+"""Fusion of a batch norm in evaluation mode, which scales and shifts each channel, into the weight and bias of the layer before it."""
 from __future__ import annotations
 
 import copy
@@ -11,6 +11,7 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def _fused(layer, bn, fuse_weights, *args):
+    """Returns a copy of `layer` whose weight and bias are computed by `fuse_weights` from those of the layer and of the batch norm."""
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
     result = copy.deepcopy(layer)
@@ -19,14 +20,20 @@ def _fused(layer, bn, fuse_weights, *args):
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
-    """Returns a copy of a convolution that computes bn(conv(x)), both in evaluation. transpose: it is a transposed one."""
+    """Returns a copy of the convolution `conv` that computes bn(conv(x)), for modules in evaluation mode.
+
+    transpose: True for a transposed convolution. Raises AssertionError if a module is in training mode.
+    """
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     return _fused(conv, bn, fuse_conv_bn_weights, transpose)
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """Returns weight and bias of a convolution that does what a batch norm does to another's results. What is None counts as 0, bn_w as 1."""
+    """Returns (weight, bias) of a convolution that is equivalent to the convolution conv_w, conv_b followed by the batch norm.
+
+    A bias that is None counts as 0, a bn_w that is None as 1. transpose: True for a transposed convolution.
+    """
     bias_dtype = conv_w.dtype if conv_b is None else conv_b.dtype
     conv_b = gradus.zeros_like(bn_rm) if conv_b is None else conv_b
     bn_w = gradus.ones_like(bn_rm) if bn_w is None else bn_w
@@ -40,7 +47,9 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """Returns a copy of a Linear that computes bn(linear(x)), both in evaluation.
+    """Returns a copy of `linear` that computes bn(linear(x)), for modules in evaluation mode.
+
+    Raises AssertionError if a module is in training mode or the numbers of features do not match.
 
     >>> linear, bn = nn.Linear(2, 3).eval(), nn.BatchNorm1d(3).eval()
     >>> x = gradus.randn(4, 2)
@@ -56,7 +65,7 @@ def fuse_linear_bn_eval(linear, bn):
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """Returns weight and bias of a Linear that does what a batch norm does to another's results."""
+    """Returns (weight, bias) of a linear layer that is equivalent to the layer linear_w, linear_b followed by the batch norm."""
     bias_dtype = linear_w.dtype if linear_b is None else linear_b.dtype
     linear_b = gradus.zeros_like(bn_rm) if linear_b is None else linear_b
     scale = bn_w * gradus.rsqrt(bn_rv + bn_eps)

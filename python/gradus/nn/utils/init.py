@@ -1,4 +1,4 @@
-"""Modules without initial values."""
+"""Construction of modules without initialization of their parameters."""
 from __future__ import annotations
 
 import inspect
@@ -9,7 +9,9 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls, *args, **kwargs):
-    """Returns a module made from these arguments whose parameters and buffers are uninitialised memory; nothing is drawn.
+    """Returns module_cls(*args, **kwargs) with uninitialized parameters and buffers. No random numbers are drawn.
+
+    Raises RuntimeError if module_cls is not a Module or does not take the argument `device`.
 
     >>> nn.utils.skip_init(nn.Linear, 3, 4).weight.shape
     torch.Size([4, 3])

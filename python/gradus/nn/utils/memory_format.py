@@ -1,4 +1,4 @@
-"""Weights of convolutions in another memory format, e.g. channels_last."""
+"""Conversion of the weights of convolutions to another memory format, e.g. channels_last."""
 from __future__ import annotations
 
 import gradus
@@ -7,6 +7,7 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 
 
 def _convert(module, memory_format, kinds):
+    """Converts the weights of all submodules of the classes `kinds` to the memory format, and returns the module."""
     for below in module.modules():
         if isinstance(below, kinds):
             below.weight.data = below.weight.detach().clone(memory_format=memory_format)
@@ -14,10 +15,10 @@ def _convert(module, memory_format, kinds):
 
 
 def convert_conv2d_weight_memory_format(module, memory_format):
-    """Lays the weights of all Conv2d and ConvTranspose2d in a module out in a memory format. Returns the module."""
+    """Converts the weights of all Conv2d and ConvTranspose2d in `module` to `memory_format`. Returns the module."""
     return _convert(module, memory_format, (gradus.nn.Conv2d, gradus.nn.ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module, memory_format):
-    """Lays the weights of all Conv3d and ConvTranspose3d in a module out in a memory format. Returns the module."""
+    """Converts the weights of all Conv3d and ConvTranspose3d in `module` to `memory_format`. Returns the module."""
     return _convert(module, memory_format, (gradus.nn.Conv3d, gradus.nn.ConvTranspose3d))

@@ -1,4 +1,4 @@
-"""Parametrizations that keep a weight orthogonal, of unit spectral norm, or made of lengths and directions."""
+"""Parametrizations that keep a weight orthogonal, give it unit spectral norm, or split it into norms and directions."""
 from __future__ import annotations
 
 from enum import Enum, auto
@@ -15,6 +15,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 def _tensor_of(module, name):
+    """Returns the tensor attribute `name` of `module`. Raises ValueError if there is none."""
     tensor = getattr(module, name, None)
     if not isinstance(tensor, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
@@ -25,14 +26,17 @@ def _tensor_of(module, name):
 
 
 def _is_orthogonal(matrix, eps=None):
-    """True if Q^H Q is the identity, within a tolerance of 10 roundings for each column."""
+    """Returns True if the columns of each matrix are orthonormal up to rounding errors.
+
+    eps: the absolute tolerance per column, in units of the dtype's epsilon; 10 when None, as in PyTorch.
+    """
     n = min(matrix.size(-2), matrix.size(-1))
     identity = gradus.eye(n, dtype=matrix.dtype, device=matrix.device)
     return gradus.allclose(matrix.mH @ matrix, identity, atol=(10.0 if eps is None else eps) * n * gradus.finfo(matrix.dtype).eps)
 
 
 def _make_orthogonal(matrix):
-    """Returns the orthogonal factor of a tall matrix, whose columns have the signs of the matrix's."""
+    """Returns the Q of the QR decomposition of a matrix with at least as many rows as columns, with signs such that the diagonal of R is positive."""
     q, r = gradus.linalg.qr(matrix)
     return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
@@ -44,7 +48,11 @@ class _OrthMaps(Enum):
 
 
 class _Orthogonal(Module):
-    """Maps an unconstrained matrix to an orthogonal one. With use_trivialization the result is base @ map(original), and the original starts at map's preimage of the identity."""
+    """Maps an unconstrained matrix to an orthogonal matrix (Lezcano-Casado and Martinez-Rubio, 2019).
+
+    With use_trivialization the result is base @ map(original), where `base` is the matrix that was last assigned and map(original) starts as the
+    identity.
+    """
 
     base: Tensor
 
@@ -65,7 +73,11 @@ class _Orthogonal(Module):
         return result.mT if wide else result
 
     def _rotated(self, X):
-        """Returns the first columns of the rotation that a skew-symmetric matrix generates."""
+        """Returns the first k columns of an orthogonal matrix computed from X, (n, k).
+
+        Elements of X above the diagonal count as 0, and X is padded to n x n. The orthogonal matrix is exp(A) with A = X - X^H, or for the Cayley map
+        (I - A / 2)^-1 (I + A / 2).
+        """
         n, k = X.shape[-2:]
         X = X.tril()
         if n != k:
@@ -78,13 +90,14 @@ class _Orthogonal(Module):
         return gradus.linalg.solve_triangular(r, q.mH @ gradus.add(identity, skew, alpha=0.5), upper=True)[..., :k]
 
     def _reflected(self, X):
-        """Returns the product of the reflections that the columns below the diagonal describe; the diagonal holds signs."""
+        """Returns the product of Householder reflections whose vectors are the columns of X below the diagonal, times the signs on the diagonal."""
         vectors = X.tril(diagonal=-1)
         tau = 2.0 / (1.0 + (vectors * vectors).sum(dim=-2))
         return gradus.linalg.householder_product(vectors, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     @gradus.no_grad()
     def right_inverse(self, Q):
+        """Returns the original from which `forward` computes `Q`, and updates `base`. Raises ValueError for another shape."""
         if Q.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}.")
         wide = Q.size(-2) < Q.size(-1)
@@ -98,11 +111,11 @@ class _Orthogonal(Module):
             raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False.")
         reflectors, tau = gradus.geqrf(tall)
         reflectors.diagonal(dim1=-2, dim2=-1).sign_()
-        reflectors.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1  # LAPACK writes tau = 0 for a reflection that is the identity
+        reflectors.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1  # tau = 0 means no reflection, but `_reflected` then reflects one axis
         return reflectors.mT if wide else reflectors
 
     def _base_of(self, tall):
-        """Returns a square orthogonal matrix that begins with the columns of a tall one, made orthogonal where they are not."""
+        """Returns a square orthogonal matrix whose first columns are those of `tall`, orthonormalized. The other columns are random."""
         n, k = tall.shape[-2:]
         if n == k:
             return tall.clone() if _is_orthogonal(tall) else _make_orthogonal(tall)
@@ -110,8 +123,11 @@ class _Orthogonal(Module):
 
 
 def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
-    """Keeps a matrix, or a batch of matrices, orthogonal (unitary where complex). orthogonal_map: "matrix_exp", "cayley" or "householder"; matrix_exp for square and
-    complex matrices, householder otherwise. use_trivialization: the map starts from the present value, kept in a buffer `base`.
+    """Parametrizes a matrix, or a batch of matrices, so that it is orthogonal (unitary if complex). Returns the module.
+
+    orthogonal_map: "matrix_exp", "cayley" or "householder". When None it is "matrix_exp" for square and complex matrices, "householder" for all
+    others. use_trivialization: the map starts from the current weight, which becomes the buffer `base`. Without it, the weight can be assigned to
+    only with "householder". Raises ValueError for an unknown map, a weight of less than two dimensions, or "householder" with a complex weight.
     """
     weight = _tensor_of(module, name)
     if weight.ndim < 2:
@@ -124,10 +140,12 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     return parametrize.register_parametrization(module, name, _Orthogonal(weight, found, use_trivialization=use_trivialization), unsafe=True)
 
 
-# ---- Lengths and directions ---------------------------------------------------------------------------------------------------
+# ---- Weight normalization -----------------------------------------------------------------------------------------------------
 
 
 class _WeightNorm(Module):
+    """Computes a weight from norms weight_g and directions weight_v."""
+
     def __init__(self, dim=0):
         super().__init__()
         self.dim = -1 if dim is None else dim
@@ -140,8 +158,10 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Makes a weight of lengths, original0, and directions, original1, which are trained. dim: the dimension that has a length for each index; None: one for all.
-    State_dicts of the older nn.utils.weight_norm can be loaded.
+    """Reparametrizes a weight as a norm `original0` times a direction `original1`, both trained (Salimans and Kingma, 2016). Returns the module.
+
+    dim: the dimension of which each index has a separate norm; None for one norm of the whole weight. State dicts of the older nn.utils.weight_norm
+    can be loaded.
 
     >>> nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
     ParametrizedLinear(
@@ -156,6 +176,7 @@ def weight_norm(module, name="weight", dim=0):
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def rename(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        """A load_state_dict pre-hook that renames the keys of the older nn.utils.weight_norm."""
         old = f"{prefix}{name}_g", f"{prefix}{name}_v"
         if all(key in state_dict for key in old):
             for i, key in enumerate(old):
@@ -165,11 +186,11 @@ def weight_norm(module, name="weight", dim=0):
     return module
 
 
-# ---- Unit spectral norm -------------------------------------------------------------------------------------------------------
+# ---- Spectral normalization ---------------------------------------------------------------------------------------------------
 
 
 class _SpectralNorm(Module):
-    """Divides the weight by its largest singular value. The singular vectors are estimated by power iterations, which write two buffers in place."""
+    """Divides the weight by its largest singular value. Power iterations estimate the singular vectors and update the buffers _u and _v in place."""
 
     def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
         super().__init__()
@@ -187,10 +208,12 @@ class _SpectralNorm(Module):
             self._power_method(matrix, 15)
 
     def _reshape_weight_to_matrix(self, weight):
+        """Returns the weight as a matrix with one row for each index of dimension `dim`."""
         return weight.movedim(self.dim, 0).flatten(1)
 
     @gradus.no_grad()
     def _power_method(self, matrix, n_power_iterations):
+        """Does power iterations, which update the estimates _u and _v of the singular vectors in place."""
         for _ in range(n_power_iterations):
             F.normalize(gradus.mv(matrix, self._v), dim=0, eps=self.eps, out=self._u)
             F.normalize(gradus.mv(matrix.H, self._u), dim=0, eps=self.eps, out=self._v)
@@ -201,7 +224,7 @@ class _SpectralNorm(Module):
         matrix = self._reshape_weight_to_matrix(weight)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        u, v = self._u.clone(), self._v.clone()  # The next iteration must not change what this forward saves.
+        u, v = self._u.clone(), self._v.clone()  # Copies, because the next power iteration would change the tensors that autograd saved.
         return weight / gradus.vdot(u, gradus.mv(matrix, v))
 
     def right_inverse(self, value):
@@ -209,8 +232,11 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
-    """Divides a weight by its largest singular value, of which every reading in training makes n_power_iterations better estimates. dim: the dimension of the outputs,
-    which is 0, and 1 for transposed convolutions.
+    """Parametrizes a weight so that it is divided by its largest singular value (Miyato et al., 2018). Returns the module.
+
+    n_power_iterations: the number of power iterations that each access in training mode does. dim: the dimension of the layer's outputs; when None it
+    is 1 for transposed convolutions and 0 for other layers. Raises ValueError if n_power_iterations is not positive, IndexError if dim is out of
+    range.
 
     >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 4), n_power_iterations=20)
     >>> list(layer.state_dict())

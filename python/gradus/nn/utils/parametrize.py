@@ -1,7 +1,7 @@
-"""Parametrizations: a tensor of a module is computed from others by modules whenever it is read, and its originals are what is trained.
+"""Parametrizations: whenever a tensor of a module is read, modules compute it from other tensors, the originals, which are trained.
 
-register_parametrization() gives the module a class of its own, with a property in the place of the tensor, and a ModuleDict `parametrizations` with a
-ParametrizationList for each such tensor. state_dict() therefore has keys as parametrizations.weight.original.
+register_parametrization() gives the module a class of its own, in which a property replaces the tensor. The module also gets a ModuleDict
+`parametrizations` with a ParametrizationList for each such tensor, so state_dict() has keys such as parametrizations.weight.original.
 """
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..parameter import Parameter
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations", "transfer_parametrizations_and_params",
            "type_before_parametrizations"]
 
-_cache_enabled = 0  # the depth of nested cached()
-_cache: dict[tuple[int, str], Tensor] = {}  # (id of a module, name of a tensor) -> its value
+_cache_enabled = 0  # the number of active cached() contexts
+_cache: dict[tuple[int, str], Tensor] = {}  # maps (id of a module, name of a tensor) to the computed tensor
 
 
 @contextlib.contextmanager
 def cached():
-    """Inside, a parametrized tensor is computed when it is first read and kept until the end.
+    """Returns a context manager in which each parametrized tensor is computed only once, when it is first read.
 
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
     >>> with nn.utils.parametrize.cached():
@@ -46,20 +46,24 @@ def cached():
 
 
 def _register(module, name, tensor):
+    """Registers a tensor with the module, as a parameter if it is a Parameter and as a buffer otherwise."""
     register = module.register_parameter if isinstance(tensor, Parameter) else module.register_buffer
     register(name, tensor)
 
 
 def _expect(what, wanted, found, text, first, second):
-    """Raises a ValueError, whose text ends with the two values, unless the tensors have the same attribute `what`."""
+    """Raises ValueError unless the attribute `what` of the tensors `wanted` and `found` is equal. The error text ends with the two values of the
+    attribute."""
     wanted, found = getattr(wanted, what), getattr(found, what)
     if wanted != found:
         raise ValueError(f"{text}\n{first}: {wanted}\n{second}: {found}")
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in the order in which they are applied, with its originals: `original`, or `original0`, `original1` … where right_inverse of
-    the first parametrization returns several. Made by register_parametrization.
+    """The parametrizations of one tensor, in the order of their application. register_parametrization creates this list.
+
+    The list also holds the tensors from which the parametrizations compute that tensor, and which are trained instead of it: `original`, or
+    `original0`, `original1`, ... if right_inverse of the first parametrization returns several tensors.
     """
 
     original: Tensor
@@ -82,7 +86,8 @@ class ParametrizationList(ModuleList):
             self._check_result(shape, dtype)
 
     def _inverted(self, original):
-        """Returns the right inverses of the parametrizations, applied to the original in opposite order."""
+        """Returns the value or values from which the parametrizations compute the tensor `original`. Applies the right_inverse of each, from last to
+        first."""
         new = original
         with gradus.no_grad():
             for module in reversed(self):
@@ -94,13 +99,18 @@ class ParametrizationList(ModuleList):
         return new
 
     def _keep_one(self, original, new):
+        """Registers `original` with the data of `new`. Raises ValueError if right_inverse changed dtype or device."""
         for what in ("dtype", "device"):
             _expect(what, original, new, f"When `right_inverse` outputs one tensor, it may not change the {what}.", f"original.{what}",
                     f"right_inverse(original).{what}")
-        original.data = new.data  # The tensor object stays the same, because an optimizer may hold it.
+        original.data = new.data  # The tensor object stays the same because an optimizer may refer to it.
         _register(self, "original", original)
 
     def _keep_several(self, original, new):
+        """Registers the tensors in `new`, which right_inverse returned, under the names original0, original1, ...
+
+        original: the tensor before it was parametrized. Raises ValueError if an element of `new` is not a tensor.
+        """
         for i, tensor in enumerate(new):
             if not isinstance(tensor, Tensor):
                 raise ValueError(f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element {i} of the sequence with type "
@@ -110,6 +120,7 @@ class ParametrizationList(ModuleList):
             _register(self, f"original{i}", tensor.requires_grad_(original.requires_grad))
 
     def _check_result(self, shape, dtype):
+        """Raises ValueError if the parametrized tensor is not a tensor of the given shape and dtype."""
         result = self()
         if not isinstance(result, Tensor):
             raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
@@ -120,7 +131,10 @@ class ParametrizationList(ModuleList):
             raise ValueError(text.format("shape", "shape", shape, "shape", result.shape))
 
     def right_inverse(self, value):
-        """Gives the originals the values of which the parametrizations make `value`. RuntimeError: one of them has no right_inverse."""
+        """Assigns to the originals the values from which the parametrizations compute `value`.
+
+        Raises RuntimeError if a parametrization has no right_inverse, ValueError for results of other types or dtypes.
+        """
         with gradus.no_grad():
             for module in reversed(self):
                 if not hasattr(module, "right_inverse"):
@@ -132,6 +146,8 @@ class ParametrizationList(ModuleList):
                 self._assign_several(value)
 
     def _assign_one(self, value):
+        """Copies `value`, the result of right_inverse, into the tensor `original`. Raises ValueError if `value` is not a tensor or has another
+        dtype."""
         if not isinstance(value, Tensor):
             raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
         if value.dtype != self.original.dtype:
@@ -139,6 +155,8 @@ class ParametrizationList(ModuleList):
         self.original.data = value.data
 
     def _assign_several(self, values):
+        """Copies `values`, the results of right_inverse, into the tensors original0, original1, ... Raises ValueError if their number does not
+        match."""
         if not isinstance(values, collections.abc.Sequence):
             raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(values).__name__}.")
         if len(values) != self.ntensors:
@@ -152,7 +170,7 @@ class ParametrizationList(ModuleList):
             original.data = value.data
 
     def forward(self):
-        """Returns the tensor: the first parametrization of the originals, then the others."""
+        """Returns the parametrized tensor: the first parametrization is called with the originals, each later one with the previous result."""
         first, *others = self
         result = first(self.original) if self.is_tensor else first(*(getattr(self, f"original{i}") for i in range(self.ntensors)))
         for module in others:
@@ -164,6 +182,7 @@ class ParametrizationList(ModuleList):
 
 
 def _copied(self, memo):
+    """Implements __deepcopy__ for parametrized modules, whose __getstate__ raises."""
     replica = type(self).__new__(type(self))
     memo[id(self)] = replica
     replica.__dict__ = copy.deepcopy(self.__dict__, memo)
@@ -174,19 +193,20 @@ def _copied(self, memo):
 
 
 def _refuse_pickling(self):
+    """Raises RuntimeError when a parametrized module is pickled, because its class exists only in this process."""
     raise RuntimeError("Serialization of parametrized modules is only supported through state_dict(). See:\n"
                        "https://pytorch.org/tutorials/beginner/saving_loading_models.html#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training")
 
 
 def _inject_new_class(module):
-    """Replaces the module's class by a subclass that only this module has, so that properties can be added to it."""
+    """Replaces the module's class by a new subclass that only this module has, so that properties can be added to it."""
     kind = type(module)
     members = {"__getstate__": _refuse_pickling} | ({} if hasattr(kind, "__deepcopy__") else {"__deepcopy__": _copied})
     module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), members)
 
 
 def _inject_property(module, tensor_name):
-    """Replaces a tensor of the module by a property that computes it from the parametrizations when it is read."""
+    """Adds a property to the module's class that computes the tensor from its parametrizations. Assigning to the property calls right_inverse."""
 
     def read(self):
         parametrization = self.parametrizations[tensor_name]
@@ -203,12 +223,15 @@ def _inject_property(module, tensor_name):
     setattr(type(module), tensor_name, property(read, write))
 
 
-# ---- Registering and removing -------------------------------------------------------------------------------------------------
+# ---- Registration and removal -------------------------------------------------------------------------------------------------
 
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
-    """Makes a parameter or buffer of a module parametrization(original) from now on, where the original is what it has been, or parametrization.right_inverse of that.
-    On a parametrized tensor it is applied last. unsafe: it may change shape and dtype, and is not tried. Returns the module.
+    """Registers `parametrization`, a module, for a parameter or buffer of `module`, which becomes parametrization(original). Returns the module.
+
+    The original is the tensor's value, or right_inverse(value) if `parametrization` has that method. If the tensor is parametrized already, the new
+    parametrization is applied last. unsafe: skips the checks that shape and dtype do not change. Raises ValueError if these checks fail or `module`
+    has no such tensor.
 
     >>> class Symmetric(nn.Module):
     ...     def forward(self, x):
@@ -239,7 +262,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
 
 def _check_addition(module, tensor_name, parametrization):
-    """ValueError: the parametrization, or its right_inverse, changes dtype or shape of the parametrized tensor."""
+    """Raises ValueError if the parametrization or its right_inverse would change dtype or shape of the parametrized tensor."""
     before, place = getattr(module, tensor_name), f"module.{tensor_name}"
     after = parametrization(before)
     if not isinstance(after, Tensor):
@@ -261,7 +284,7 @@ def _check_addition(module, tensor_name, parametrization):
 
 
 def is_parametrized(module, tensor_name=None):
-    """True if the module has a parametrization of that tensor, or of any without a name."""
+    """Returns True if the tensor `tensor_name` of the module is parametrized. If tensor_name is None, returns True if any tensor of the module is."""
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -269,9 +292,10 @@ def is_parametrized(module, tensor_name=None):
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
-    """Makes the tensor a parameter or buffer again: of its present value, or with leave_parametrized false the original. Returns the module.
+    """Makes the tensor an ordinary parameter or buffer again. Returns the module.
 
-    ValueError: it is not parametrized, or is made from several originals, of which none can be left.
+    leave_parametrized: True if the tensor gets the value that the parametrizations compute, False if it gets the value of `original`, from which they
+    compute. Raises ValueError if the tensor is not parametrized, or for leave_parametrized=False if there are several originals.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -296,12 +320,16 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
 
 def type_before_parametrizations(module):
-    """Returns the class of a module as if nothing in it were parametrized."""
+    """Returns the class of the module before parametrization, which replaces the class by a subclass. Returns type(module) if no tensor is
+    parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
-    """Gives another module the parametrizations of one, or of the tensor alone, with their originals. Returns it. A missing tensor is copied with them."""
+    """Registers the parametrizations of `from_module` with `to_module`. Returns `to_module`. Both modules then share the tensors that are trained.
+
+    tensor_name: the tensor whose parametrizations are transferred; all tensors when None. A tensor that `to_module` lacks is created there.
+    """
     if not is_parametrized(from_module):
         return to_module
     parametrizations = from_module.parametrizations

@@ -1,7 +1,8 @@
-"""Pruning: parameters are multiplied by masks of zeros and ones before every forward.
+"""Pruning: before every forward call, parameters are multiplied by masks of zeros and ones.
 
-A pruned parameter `name` is the parameter `name`_orig and the buffer `name`_mask; the attribute `name` is their product, made by a forward pre-hook, which is the
-pruning method itself. A method applied to a pruned parameter prunes what is left of it: the hook is a PruningContainer then.
+Pruning replaces a parameter `name` by the parameter `name`_orig and the buffer `name`_mask. A forward pre-hook, the pruning method itself, sets the
+attribute `name` to the product of the two. If a pruned parameter is pruned again, the hook becomes a PruningContainer, whose further methods prune
+the remaining elements.
 """
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ __all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", 
 
 
 class BasePruningMethod(ABC):
-    """A method of pruning. A subclass says PRUNING_TYPE, "unstructured", "structured" or "global", and defines compute_mask."""
+    """Base class of pruning methods. A subclass defines compute_mask and sets PRUNING_TYPE.
+
+    PRUNING_TYPE: "unstructured" if single elements are pruned, "structured" if whole channels are pruned, "global" if compute_mask is to see elements
+    that are pruned already too.
+    """
 
     _tensor_name: str
 
@@ -28,10 +33,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t, default_mask):
-        """The mask for importance scores t: default_mask with more zeros."""
+        """Returns `default_mask` with more zeros, chosen by the importance scores `t`. Both tensors have the parameter's shape."""
 
     def apply_mask(self, module):
-        """Returns the product of mask and original."""
+        """Returns the pruned value of the parameter `name`: the product of the buffer `name`_mask and the parameter `name`_orig."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         original = getattr(module, f"{self._tensor_name}_orig")
@@ -39,7 +44,12 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module, name, *args, importance_scores=None, **kwargs):
-        """Prunes a parameter of a module by cls(*args, **kwargs), and registers the hook. Returns the hook. importance_scores: the numbers that are compared in place of the values."""
+        """Prunes parameter `name` of `module` by the method cls(*args, **kwargs). Registers the method, combined with
+        earlier ones, as a forward pre-hook and returns it.
+
+        importance_scores: a tensor of the parameter's shape that is compared instead of the parameter's values. Raises AssertionError for another
+        shape.
+        """
         method = cls._joined(module, name, cls(*args, **kwargs))
         original = getattr(module, name)
         if importance_scores is None:
@@ -66,7 +76,7 @@ class BasePruningMethod(ABC):
 
     @staticmethod
     def _joined(module, name, method):
-        """Returns the method, or the container of it and of the one that prunes the parameter already, whose hook is removed."""
+        """Returns `method`. If the parameter is pruned already, removes its hook and returns a container of the earlier methods and `method`."""
         found = _hooks(module, name)
         if len(found) > 1:
             raise AssertionError(f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a PruningContainer.")
@@ -79,7 +89,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t, default_mask=None, importance_scores=None):
-        """Returns the product of a tensor and the mask for it; no module is changed."""
+        """Returns the product of the tensor `t` and the mask computed for it. No module is changed."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -87,7 +97,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(importance_scores, default_mask=gradus.ones_like(t) if default_mask is None else default_mask)
 
     def remove(self, module):
-        """Makes the pruned values the parameter again; what was pruned stays 0."""
+        """Makes the pruned parameter an ordinary parameter with its current values; pruned elements stay 0."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
         weight = self.apply_mask(module)
@@ -100,12 +110,12 @@ class BasePruningMethod(ABC):
 
 
 def _hooks(module, name):
-    """Returns the keys of the pruning hooks of a parameter."""
+    """Returns the keys in module._forward_pre_hooks of the hooks that prune parameter `name`."""
     return [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods, each of which prunes what the ones before have left."""
+    """A sequence of pruning methods. Each prunes elements that the methods before it did not prune."""
 
     def __init__(self, *args):
         self._pruning_methods = ()
@@ -115,7 +125,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method):
-        """TypeError: no BasePruningMethod. ValueError: it prunes another parameter."""
+        """Appends a pruning method. Raises TypeError if `method` is not a BasePruningMethod, ValueError if it prunes another parameter."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
@@ -133,7 +143,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t, default_mask):
-        """Returns default_mask with the zeros of the last method, which gets the part of t that is left."""
+        """Returns `default_mask` with additional zeros from the last method, which sees only elements of `t` that are not pruned yet."""
         method = self._pruning_methods[-1]
         left = _part_left(method, t, default_mask)
         mask = default_mask.to(dtype=t.dtype)
@@ -142,7 +152,10 @@ class PruningContainer(BasePruningMethod):
 
 
 def _part_left(method, t, mask):
-    """Returns the index of the part of a tensor that a further pruning method works on: elements or channels that are not pruned yet, or all of it."""
+    """Returns an index that selects the elements of `t` among which `method` may choose.
+
+    They are the elements not yet pruned for "unstructured", the channels not completely pruned for "structured", and all elements for "global".
+    """
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
     if method.PRUNING_TYPE == "global":
@@ -158,29 +171,29 @@ def _part_left(method, t, mask):
 
 
 def _channels(t, dim, which):
-    """Returns the index of some channels along a dimension."""
+    """Returns an index for `t` that selects the channels `which`, a mask or indices, along dimension `dim`."""
     index = [slice(None)] * t.dim()
     index[dim] = which
     return tuple(index)
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, and makes mask and original."""
+    """Prunes nothing, but replaces the parameter `name` by `name`_orig and `name`_mask."""
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t, default_mask):
-        """Returns default_mask."""
+        """Returns `default_mask` unchanged."""
         return default_mask
 
     @classmethod
     def apply(cls, module, name):
-        """Prunes a parameter of a module, and returns the hook."""
+        """Registers this pruning method as a forward pre-hook for parameter `name` of `module` and returns the hook."""
         return super().apply(module, name)
 
 
 class _Unstructured(BasePruningMethod):
-    """Prunes the elements with the least of some scores. amount: how many, or which share of them."""
+    """Prunes single elements. amount: a number of elements (int), or the fraction of elements (float in [0, 1])."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -189,7 +202,7 @@ class _Unstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t, default_mask):
-        """Returns default_mask with zeros for the least of t."""
+        """Returns `default_mask` with zeros for the elements that `_pruned` selects."""
         number = _number_to_prune(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=gradus.contiguous_format)
         if number != 0:
@@ -198,36 +211,41 @@ class _Unstructured(BasePruningMethod):
 
 
 class RandomUnstructured(_Unstructured):
-    """Prunes elements at random."""
+    """Prunes randomly chosen elements."""
 
     def _pruned(self, t, number):
+        """Returns the indices of the `number` elements to prune in the flattened tensor `t`."""
         return gradus.topk(gradus.rand_like(t).view(-1), k=number).indices
 
     @classmethod
     def apply(cls, module, name, amount):
-        """Prunes a parameter of a module, and returns the hook."""
+        """Prunes parameter `name` of `module` and returns the pruning method, which is registered as a forward pre-hook."""
         return super().apply(module, name, amount=amount)
 
 
 class L1Unstructured(_Unstructured):
-    """Prunes the elements nearest to 0."""
+    """Prunes the elements with the smallest absolute values."""
 
     def _pruned(self, t, number):
+        """Returns the indices of the `number` elements to prune in the flattened tensor `t`."""
         return gradus.topk(gradus.abs(t).view(-1), k=number, largest=False).indices
 
     @classmethod
     def apply(cls, module, name, amount, importance_scores=None):
-        """Prunes a parameter of a module, and returns the hook."""
+        """Prunes parameter `name` of `module` and returns the pruning method, which is registered as a forward pre-hook."""
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
 class _Structured(BasePruningMethod):
-    """Prunes channels along a dimension. amount: how many, or which share of them."""
+    """Prunes whole channels along dimension `dim`. amount: a number of channels (int), or the fraction of channels (float in [0, 1])."""
 
     PRUNING_TYPE = "structured"
 
     def compute_mask(self, t, default_mask):
-        """Returns default_mask with zeros for the least channels of t."""
+        """Returns `default_mask` with zeros for the channels that `_kept` does not select.
+
+        Raises ValueError if `t` has less than two dimensions, IndexError if `dim` is out of range.
+        """
         if t.dim() <= 1:
             raise ValueError(f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with {t.dim()} dims")
         if self.dim >= t.dim():
@@ -243,13 +261,14 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Prunes channels at random."""
+    """Prunes randomly chosen channels."""
 
     def __init__(self, amount, dim=-1):
         _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def _kept(self, t, number):
+        """Returns a mask of the channels that stay when `number` channels are pruned; None if `number` is 0."""
         if number == 0:
             return None
         scores = gradus.rand(t.shape[self.dim])
@@ -257,29 +276,30 @@ class RandomStructured(_Structured):
 
     @classmethod
     def apply(cls, module, name, amount, dim=-1):
-        """Prunes a parameter of a module, and returns the hook."""
+        """Prunes parameter `name` of `module` and returns the pruning method, which is registered as a forward pre-hook."""
         return super().apply(module, name, amount=amount, dim=dim)
 
 
 class LnStructured(_Structured):
-    """Prunes the channels of least n-norm."""
+    """Prunes the channels with the smallest n-norms."""
 
     def __init__(self, amount, n, dim=-1):
         _validate_pruning_amount_init(amount)
         self.amount, self.n, self.dim = amount, n, dim
 
     def _kept(self, t, number):
+        """Returns the indices of the channels that stay when `number` channels are pruned: those with the largest n-norms."""
         norm = gradus.norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != self.dim % t.dim()])
         return gradus.topk(norm, k=t.shape[self.dim] - number, largest=True).indices
 
     @classmethod
     def apply(cls, module, name, amount, n, dim, importance_scores=None):
-        """Prunes a parameter of a module, and returns the hook."""
+        """Prunes parameter `name` of `module` and returns the pruning method, which is registered as a forward pre-hook."""
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a mask that is given."""
+    """Prunes the elements at which a given mask is 0."""
 
     PRUNING_TYPE = "global"
 
@@ -287,28 +307,28 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t, default_mask):
-        """Returns the product of default_mask and the given one."""
+        """Returns the product of `default_mask` and the given mask."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}")
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
     def apply(cls, module, name, mask):
-        """Prunes a parameter of a module, and returns the hook."""
+        """Prunes parameter `name` of `module` and returns the pruning method, which is registered as a forward pre-hook."""
         return super().apply(module, name, mask=mask)
 
 
-# ---- As functions, which return the module ------------------------------------------------------------------------------------
+# ---- Pruning functions --------------------------------------------------------------------------------------------------------
 
 
 def identity(module, name):
-    """Gives a parameter a mask of ones."""
+    """Replaces parameter `name` by the parameter `name`_orig and `name`_mask, a mask of ones. Returns the module."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module, name, amount):
-    """Prunes elements of a parameter at random: so many, or that share of them.
+    """Prunes `amount` randomly chosen elements (or that fraction of them) of parameter `name`. Returns the module.
 
     >>> layer = random_unstructured(nn.Linear(3, 4), "weight", amount=5)
     >>> int((layer.weight == 0).sum()), list(layer.state_dict())
@@ -319,25 +339,29 @@ def random_unstructured(module, name, amount):
 
 
 def l1_unstructured(module, name, amount, importance_scores=None):
-    """Prunes the elements of a parameter that are nearest to 0, or those of least importance_scores."""
+    """Prunes the elements of parameter `name` with the smallest absolute values, or the smallest importance_scores. Returns the module."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module, name, amount, dim):
-    """Prunes channels of a parameter along a dimension at random."""
+    """Prunes randomly chosen channels along `dim` of parameter `name`. Returns the module."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
-    """Prunes the channels of a parameter along a dimension whose n-norm is least."""
+    """Prunes the channels along `dim` of parameter `name` with the smallest n-norms. Returns the module."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
-    """Prunes several parameters, pairs of module and name, as if they were one, by an unstructured method with the arguments kwargs. importance_scores: {pair: scores}."""
+    """Prunes several parameters, given as pairs (module, name), as if they were concatenated to one vector.
+
+    pruning_method: an unstructured method's class, called with kwargs. importance_scores: a dictionary that maps pairs (module, name) to scores.
+    Raises TypeError for other arguments.
+    """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
     scores = {} if importance_scores is None else importance_scores
@@ -360,13 +384,13 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
 
 
 def custom_from_mask(module, name, mask):
-    """Prunes a parameter where a mask is 0."""
+    """Prunes parameter `name` where `mask` is 0. Returns the module."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def remove(module, name):
-    """Makes a pruned parameter an ordinary one of its present values. ValueError: it is not pruned."""
+    """Makes the pruned parameter `name` an ordinary parameter with its current values. Raises ValueError if it is not pruned."""
     for key in _hooks(module, name)[:1]:
         module._forward_pre_hooks.pop(key).remove(module)
         return module
@@ -374,14 +398,15 @@ def remove(module, name):
 
 
 def is_pruned(module):
-    """True if any parameter of the module or below it is pruned."""
+    """Returns True if a parameter of the module or of a submodule is pruned."""
     return any(isinstance(hook, BasePruningMethod) for below in module.modules() for hook in below._forward_pre_hooks.values())
 
 
-# ---- Amounts ------------------------------------------------------------------------------------------------------------------
+# ---- Amounts of pruning -------------------------------------------------------------------------------------------------------
 
 
 def _validate_pruning_amount_init(amount):
+    """Raises TypeError or ValueError unless `amount` is a number of at least 0, and at most 1 if it is not an integer."""
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
@@ -389,7 +414,7 @@ def _validate_pruning_amount_init(amount):
 
 
 def _number_to_prune(amount, size):
-    """Returns the number of elements to prune; a float is a share of `size`. ValueError: there are fewer elements."""
+    """Returns the number of elements to prune out of `size`; a float `amount` is a fraction of them. Raises ValueError if an int exceeds `size`."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if amount > size:

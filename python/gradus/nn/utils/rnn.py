@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded to one length, or packed step after step, as recurrent networks take them."""
+"""Sequences of different lengths for recurrent networks: padded to one length, or packed into one tensor step by step."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_
 
 
 class PackedSequence_(NamedTuple):
-    """The fields of a PackedSequence."""
+    """The fields of a PackedSequence, as a named tuple."""
 
     data: gradus.Tensor
     batch_sizes: gradus.Tensor
@@ -20,10 +20,10 @@ class PackedSequence_(NamedTuple):
 
 
 class PackedSequence(PackedSequence_):
-    """Sequences as pack_padded_sequence and pack_sequence lay them out: in data all first steps, then all second steps, and so on.
+    """Sequences packed by pack_padded_sequence or pack_sequence: `data` has the first steps of all sequences, then all second steps, and so on.
 
-    batch_sizes: how many sequences have each step. sorted_indices: the order, by decreasing length, in which the sequences lie; unsorted_indices: the order
-    that undoes it; None where they came in that order.
+    batch_sizes: for each step, the number of sequences that have it; on the CPU. sorted_indices: the permutation that sorts the sequences by
+    decreasing length. unsorted_indices: its inverse. Both are None if the sequences were sorted already.
 
     >>> nn.utils.rnn.pack_sequence([gradus.tensor([1, 2, 3]), gradus.tensor([4, 5])]).data
     tensor([1, 4, 2, 5, 3])
@@ -33,11 +33,11 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, *_fields(data, batch_sizes, sorted_indices, unsorted_indices))
 
     def pin_memory(self):
-        """data and the indices in pinned memory, see Tensor.pin_memory."""
+        """Returns a copy whose data and indices are in pinned memory, see Tensor.pin_memory."""
         return type(self)(self.data.pin_memory(), self.batch_sizes, *(_of_both(self, lambda indices: indices.pin_memory())))
 
     def to(self, *args, **kwargs):
-        """data, and the indices, on another device; data in another dtype. Itself where nothing changes."""
+        """Returns a copy with data and indices on another device, and data converted to another dtype. Returns itself if nothing changes."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -45,43 +45,43 @@ class PackedSequence(PackedSequence_):
         return type(self)(data, self.batch_sizes, *_of_both(self, lambda indices: indices.to(data.device, **options)))
 
     def cuda(self, *args, **kwargs):
-        """to the device cuda, which raises where there is none."""
+        """Returns a copy on the device cuda. Raises RuntimeError if there is none."""
         return self.to(*args, **{"device": "cuda", **kwargs}) if not args else self.to(*args, **kwargs)
 
     def cpu(self, *args, **kwargs):
-        """to the device cpu."""
+        """Returns a copy on the device cpu."""
         return self.to(*args, **{"device": "cpu", **kwargs}) if not args else self.to(*args, **kwargs)
 
     def double(self):
-        """to another dtype: data as Tensor.double gives it."""
+        """Returns a copy whose data is float64."""
         return self.to(dtype=gradus.double)
 
     def float(self):
-        """to another dtype: data as Tensor.float gives it."""
+        """Returns a copy whose data is float32."""
         return self.to(dtype=gradus.float)
 
     def half(self):
-        """to another dtype: data as Tensor.half gives it."""
+        """Returns a copy whose data is float16."""
         return self.to(dtype=gradus.half)
 
     def long(self):
-        """to another dtype: data as Tensor.long gives it."""
+        """Returns a copy whose data is int64."""
         return self.to(dtype=gradus.long)
 
     def int(self):
-        """to another dtype: data as Tensor.int gives it."""
+        """Returns a copy whose data is int32."""
         return self.to(dtype=gradus.int)
 
     def short(self):
-        """to another dtype: data as Tensor.short gives it."""
+        """Returns a copy whose data is int16."""
         return self.to(dtype=gradus.short)
 
     def char(self):
-        """to another dtype: data as Tensor.char gives it."""
+        """Returns a copy whose data is int8."""
         return self.to(dtype=gradus.int8)
 
     def byte(self):
-        """to another dtype: data as Tensor.byte gives it."""
+        """Returns a copy whose data is uint8."""
         return self.to(dtype=gradus.uint8)
 
     @property
@@ -89,17 +89,20 @@ class PackedSequence(PackedSequence_):
         return self.data.is_cuda
 
     def is_pinned(self):
-        """Tells if data lies in pinned memory."""
+        """Returns True if the data is in pinned memory."""
         return self.data.is_pinned()
 
 
 def _of_both(sequence, function):
-    """Returns sorted_indices and unsorted_indices of a PackedSequence after the function; None stays None."""
+    """Returns [function(sorted_indices), function(unsorted_indices)] of a PackedSequence; None stays None."""
     return [None if indices is None else function(indices) for indices in (sequence.sorted_indices, sequence.unsorted_indices)]
 
 
 def _fields(data, batch_sizes, sorted_indices, unsorted_indices):
-    """Returns the arguments of PackedSequence, whose old form is one tuple of data and batch_sizes, completed and checked."""
+    """Returns the four fields of a PackedSequence, with missing ones computed.
+
+    In the deprecated form `data` is the pair (data, batch_sizes). Raises ValueError if batch_sizes is not on the CPU.
+    """
     if unsorted_indices is None:
         unsorted_indices = invert_permutation(sorted_indices)
     if batch_sizes is None:
@@ -113,7 +116,7 @@ def _fields(data, batch_sizes, sorted_indices, unsorted_indices):
 
 
 def invert_permutation(permutation):
-    """Returns the permutation that undoes this one; None for None.
+    """Returns the inverse of a permutation, or None for None.
 
     >>> nn.utils.rnn.invert_permutation(gradus.tensor([2, 0, 1]))
     tensor([1, 2, 0])
@@ -125,8 +128,10 @@ def invert_permutation(permutation):
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
-    """Returns the PackedSequence of padded sequences (steps, sequences, …), or (sequences, steps, …) if batch_first, of these lengths. enforce_sorted: the lengths
-    must decrease; otherwise the sequences are sorted first.
+    """Returns the PackedSequence of padded sequences (steps, sequences, ...), or (sequences, steps, ...) if batch_first.
+
+    lengths: the number of steps of each sequence, without padding. enforce_sorted: requires that the lengths decrease; otherwise the sequences are
+    first sorted by length.
 
     >>> nn.utils.rnn.pack_padded_sequence(gradus.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data
     tensor([1, 3, 2])
@@ -142,9 +147,10 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
-    """Returns the padded sequences, in the order they had, and their lengths: what pack_padded_sequence has packed.
+    """Returns (padded sequences, lengths), in the order of the sequences before packing. Inverts pack_padded_sequence.
 
-    total_length: the length they are padded to, for example one that all parts of a batch share; the longest one's when None.
+    total_length: the length to pad to; the length of the longest sequence when None. Raises ValueError if total_length is less than the longest
+    sequence's length.
 
     >>> nn.utils.rnn.pad_packed_sequence(nn.utils.rnn.pack_sequence([gradus.tensor([1, 2]), gradus.tensor([3])]), batch_first=True)
     (tensor([[1, 2],
@@ -162,8 +168,9 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """Sequences (steps, …) of different lengths as one tensor, (steps, sequences, …) or (sequences, steps, …) if batch_first. padding_side: where
-    padding_value stands, "right" or "left" of each.
+    """Returns sequences (steps, ...) of different lengths as one tensor (steps, sequences, ...), or (sequences, steps, ...) if batch_first.
+
+    padding_side: "right" or "left", the end at which padding_value is added. Raises RuntimeError if `sequences` is not iterable.
 
     >>> nn.utils.rnn.pad_sequence([gradus.tensor([1, 2, 3]), gradus.tensor([4])], batch_first=True, padding_side="left")
     tensor([[1, 2, 3],
@@ -178,7 +185,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """Returns the sequences of these lengths, as a list of what pad_sequence has padded.
+    """Returns the list of sequences that pad_sequence padded. lengths: the number of steps of each sequence.
 
     >>> nn.utils.rnn.unpad_sequence(gradus.tensor([[1, 2], [3, 0]]), gradus.tensor([2, 1]), batch_first=True)
     [tensor([1, 2]), tensor([3])]
@@ -190,7 +197,9 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
 
 
 def pack_sequence(sequences, enforce_sorted=True):
-    """Returns the PackedSequence of a list of sequences (steps, …). enforce_sorted: their lengths must decrease; otherwise they are sorted first.
+    """Returns the PackedSequence of a list of sequences (steps, ...).
+
+    enforce_sorted: requires that the lengths decrease; otherwise the sequences are first sorted by length.
 
     >>> nn.utils.rnn.pack_sequence([gradus.tensor([1]), gradus.tensor([2, 3])], enforce_sorted=False).sorted_indices
     tensor([1, 0])
@@ -200,7 +209,7 @@ def pack_sequence(sequences, enforce_sorted=True):
 
 
 def unpack_sequence(packed_sequences):
-    """Returns the list of sequences that pack_sequence has packed.
+    """Returns the list of sequences that pack_sequence packed.
 
     >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([gradus.tensor([1, 2]), gradus.tensor([3])]))
     [tensor([1, 2]), tensor([3])]

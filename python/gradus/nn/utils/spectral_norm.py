@@ -1,7 +1,8 @@
-"""spectral_norm by hooks: a weight is divided by its largest singular value, which power iterations estimate. parametrizations.spectral_norm replaces it.
+"""Spectral normalization by hooks: a weight is divided by its largest singular value, which power iterations estimate (Miyato et al., 2018).
 
-The estimates, u and v, are buffers that every iteration writes in place, so that replicas of a module share them. The weight is computed from copies: two
-forwards before one backward then do not change what the first has saved.
+parametrizations.spectral_norm is the newer implementation. The estimates u and v of the singular vectors are buffers, updated in place so that
+replicas of a module share the estimates. The weight is computed from copies of u and v, because the next forward call would otherwise change tensors
+that autograd saved.
 """
 from __future__ import annotations
 
@@ -17,17 +18,17 @@ _TRANSPOSED = ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
 
 
 def output_dim(module):
-    """Returns the dimension of a layer's weight that counts its outputs."""
+    """Returns the dimension of a layer's weight that corresponds to its outputs: 1 for transposed convolutions, 0 for other layers."""
     return int(any(isinstance(module, getattr(gradus.nn, name)) for name in _TRANSPOSED if hasattr(gradus.nn, name)))
 
 
 def normalized_noise(like, size, eps):
-    """Returns a normal random vector of length 1, of the dtype of a tensor."""
+    """Returns a random vector of `size` normal numbers, scaled to length 1, with the dtype and device of the tensor `like`."""
     return F.normalize(like.new_empty(size).normal_(0, 1), dim=0, eps=eps)
 
 
 class SpectralNorm:
-    """A forward pre-hook that makes the attribute `name` of a module from its parameter `name`_orig and its buffers `name`_u and `name`_v."""
+    """A forward pre-hook that computes the attribute `name` of a module from the parameter `name`_orig and the buffers `name`_u and `name`_v."""
 
     _version = 1
 
@@ -37,11 +38,12 @@ class SpectralNorm:
         self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """Returns the weight as a matrix, a row for each output."""
+        """Returns the weight as a matrix with one row for each output."""
         return weight.movedim(self.dim, 0).reshape(weight.size(self.dim), -1)
 
     def compute_weight(self, module, do_power_iteration: bool) -> Tensor:
-        """Returns the weight over its largest singular value, estimated anew with do_power_iteration."""
+        """Returns the weight divided by its largest singular value. do_power_iteration: first updates u and v, the estimates of the singular
+        vectors."""
         weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
@@ -53,7 +55,7 @@ class SpectralNorm:
         return weight / gradus.dot(u, gradus.mv(matrix, v))
 
     def remove(self, module) -> None:
-        """Makes the present weight the parameter again."""
+        """Makes the current weight a parameter again. Removes the parameter `name`_orig and the buffers `name`_u and `name`_v."""
         with gradus.no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for end in ("", "_u", "_v", "_orig"):
@@ -64,14 +66,19 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     def _solve_v_and_rescale(self, weight_mat, u, target_sigma):
-        """Returns the v for which u^T W v is target_sigma. State dicts of version 0 do not have v."""
+        """Returns the v for which u^T W v is `target_sigma`. It is needed for state dicts that PyTorch's spectral_norm of version 0 has saved,
+        because these do not contain v."""
         transposed = weight_mat.t()
         v = (transposed.mm(weight_mat).pinverse() @ (transposed @ u.unsqueeze(1))).squeeze(1)
         return v.mul_(target_sigma / gradus.dot(u, gradus.mv(weight_mat, v)))
 
     @staticmethod
     def apply(module, name, n_power_iterations, dim, eps) -> SpectralNorm:
-        """Makes a parameter `name`_orig with estimates beside it, and registers the hook. RuntimeError: it has one already."""
+        """Replaces parameter `name` by the parameter `name`_orig and the buffers `name`_u and `name`_v, estimates of the singular vectors. Returns
+        the hook that computes the weight.
+
+        Raises RuntimeError if the parameter has a SpectralNorm hook already, ValueError if it is None or uninitialized.
+        """
         if _find(module._forward_pre_hooks, SpectralNorm, name) is not None:
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
         hook, weight = SpectralNorm(name, n_power_iterations, dim, eps), module._parameters[name]
@@ -85,7 +92,7 @@ class SpectralNorm:
             u, v = normalized_noise(weight, rows, eps), normalized_noise(weight, columns, eps)
         delattr(module, name)
         module.register_parameter(f"{name}_orig", weight)
-        setattr(module, name, weight.data)  # not a parameter, but readable before the first forward
+        setattr(module, name, weight.data)  # a tensor that can be read before the first forward call
         module.register_buffer(f"{name}_u", u)
         module.register_buffer(f"{name}_v", v)
         module.register_forward_pre_hook(hook)
@@ -95,7 +102,8 @@ class SpectralNorm:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Brings a state_dict of version 0, which holds the weight itself and no v, to version 1."""
+    """A hook called before loading. It converts a state_dict of version 0 (of old PyTorch), which contains the computed weight but not v, to version
+    1."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -121,7 +129,7 @@ class SpectralNormLoadStateDictPreHook:
 
 
 class SpectralNormStateDictHook:
-    """Puts the version into the metadata of a state_dict."""
+    """A hook called after saving. It writes the version of the format to the metadata of the state_dict, so that loading can convert old formats."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -138,13 +146,15 @@ class SpectralNormStateDictHook:
 
 
 def _find(hooks, kind, name):
-    """Returns the key of the hook of a class for a parameter, or None."""
+    """Returns the key of the hook of class `kind` for parameter `name` among `hooks`, or None."""
     return next((key for key, hook in hooks.items() if isinstance(hook, kind) and hook.name == name), None)
 
 
 def spectral_norm(module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None):
-    """Divides a parameter by its largest singular value before every forward; in training that estimate takes n_power_iterations more steps. dim: the dimension of
-    the outputs, which is 0, and 1 for transposed convolutions.
+    """Divides parameter `name` by its largest singular value before every forward call (Miyato et al., 2018). Returns the module.
+
+    n_power_iterations: the number of power iterations that each forward call in training mode does. dim: the dimension of the layer's outputs; when
+    None it is 1 for transposed convolutions and 0 for other layers.
 
     >>> nn.utils.spectral_norm(nn.Linear(3, 4)).weight_u.shape
     torch.Size([4])
@@ -154,7 +164,8 @@ def spectral_norm(module, name: str = "weight", n_power_iterations: int = 1, eps
 
 
 def remove_spectral_norm(module, name: str = "weight"):
-    """Makes the weight a parameter again. ValueError: there is no spectral_norm on it."""
+    """Makes the current weight `name` a parameter again and returns the module. Raises ValueError if the module has no spectral_norm hook for the
+    parameter."""
     key = _find(module._forward_pre_hooks, SpectralNorm, name)
     if key is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")

@@ -1,4 +1,7 @@
-"""weight_norm by hooks: a weight is lengths times directions, computed before every forward. parametrizations.weight_norm replaces it."""
+"""Weight normalization by hooks: before every forward call a weight is computed as norm times direction (Salimans and Kingma, 2016).
+
+parametrizations.weight_norm is the newer implementation.
+"""
 from __future__ import annotations
 
 import warnings
@@ -13,18 +16,22 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
 class WeightNorm:
-    """A forward pre-hook that makes the attribute `name` of a module from its parameters `name`_g and `name`_v."""
+    """A forward pre-hook that computes the attribute `name` of a module from the parameters `name`_g (norms) and `name`_v (directions)."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 
     def compute_weight(self, module) -> Tensor:
-        """Returns the weight of the module's present lengths and directions."""
+        """Returns the weight computed from the current norms and directions."""
         return gradus._weight_norm(getattr(module, f"{self.name}_v"), getattr(module, f"{self.name}_g"), self.dim)
 
     @staticmethod
     def apply(module, name, dim) -> WeightNorm:
-        """Splits a parameter of the module and registers the hook. RuntimeError: it has been split already."""
+        """Replaces parameter `name` by the parameters `name`_g (norms) and `name`_v (directions). Returns the hook that computes the weight from
+        them.
+
+        Raises RuntimeError if the parameter has a WeightNorm hook already, ValueError if it is uninitialized.
+        """
         warnings.warn("`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=3)
         if _find(module, name) is not None:
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
@@ -40,7 +47,7 @@ class WeightNorm:
         return hook
 
     def remove(self, module) -> None:
-        """Makes the present weight the parameter again."""
+        """Makes the current weight a parameter again. Removes the parameters `name`_g (norms) and `name`_v (directions)."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[f"{self.name}_g"], module._parameters[f"{self.name}_v"]
@@ -51,12 +58,14 @@ class WeightNorm:
 
 
 def _find(module, name):
-    """Returns the key of the hook for a parameter among the module's forward pre-hooks, or None."""
+    """Returns the key of the WeightNorm hook for parameter `name` among the module's forward pre-hooks, or None."""
     return next((key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, WeightNorm) and hook.name == name), None)
 
 
 def weight_norm(module, name: str = "weight", dim: int | None = 0):
-    """Replaces a parameter by `name`_g, its lengths along all dimensions but `dim`, and `name`_v, its directions; both are trained. dim None: one length for all.
+    """Replaces parameter `name` by norms `name`_g and directions `name`_v, both trained (Salimans and Kingma, 2016). Returns the module.
+
+    dim: the dimension of which each index has a separate norm; None for one norm of the whole weight. This function is deprecated and warns.
 
     >>> layer = nn.Linear(3, 4)
     >>> with warnings.catch_warnings(action="ignore"):
@@ -69,7 +78,8 @@ def weight_norm(module, name: str = "weight", dim: int | None = 0):
 
 
 def remove_weight_norm(module, name: str = "weight"):
-    """Makes the weight a parameter again. ValueError: there is no weight_norm on it."""
+    """Makes the current weight `name` a parameter again and returns the module. Raises ValueError if the module has no weight_norm hook for the
+    parameter."""
     key = _find(module, name)
     if key is None:
         raise ValueError(f"weight_norm of '{name}' not found in {module}")

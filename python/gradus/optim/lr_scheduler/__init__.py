@@ -1,4 +1,4 @@
-"""Schedules of learning rates: call ``step`` after each epoch, or each step, of the optimizer.
+"""Learning rate schedules. A program calls ``step`` of a schedule after each epoch, or after each step of the optimizer.
 
 >>> import gradus
 >>> optimizer = gradus.optim.SGD([gradus.zeros(1, requires_grad=True)], lr=1.0)
@@ -22,4 +22,4 @@ __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnneali
            "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR",
            "StepLR"]
 
-_LRScheduler = LRScheduler  # Its name in older programs.
+_LRScheduler = LRScheduler  # the name of LRScheduler in older versions of PyTorch

@@ -1,4 +1,4 @@
-"""LRScheduler, the base class, and what schedules do to the groups of an optimizer."""
+"""LRScheduler, the base class of schedules, and functions that read and set options of an optimizer's parameter groups."""
 import functools
 import types
 import warnings
@@ -11,21 +11,23 @@ __all__ = ["LRScheduler", "check_optimizer", "group_values", "per_group", "set_g
 
 
 def check_optimizer(optimizer):
+    """Raises TypeError unless `optimizer` is an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 def _copy(value):
+    """Returns a copy of a tensor, and any other value unchanged."""
     return value.clone() if isinstance(value, gradus.Tensor) else value
 
 
 def group_values(optimizer, key):
-    """Returns an option of each group; tensors are copied, as steps of a schedule change them in place."""
+    """Returns the list of values of option `key` of all groups. Tensors are copied, because schedules change them in place."""
     return [_copy(group[key]) for group in optimizer.param_groups]
 
 
 def set_group_value(group, key, value):
-    """Set an option of a group, in place where it is a tensor."""
+    """Sets option `key` of a group. An option that is a tensor is changed in place."""
     if isinstance(group[key], gradus.Tensor):
         group[key].fill_(float(value))
     else:
@@ -33,7 +35,7 @@ def set_group_value(group, key, value):
 
 
 def per_group(name, optimizer, value):
-    """Returns an argument as a list with one value for each group: a list or tuple has to have as many."""
+    """Returns `value` as a list with one value for each group. Raises ValueError if it is a list of another length; `name` is the argument's name."""
     count = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
         if len(value) != count:
@@ -44,22 +46,24 @@ def per_group(name, optimizer, value):
 
 
 def state_of_callable(function):
-    """Returns what a state dict keeps of a callable that was given: the attributes of an object, and None for a function."""
+    """Returns the part of a callable that a state dict contains: the attributes of an object, or None for a function."""
     return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 
 def warn_of_epoch():
+    """Warns that the argument `epoch` of step() is deprecated."""
     warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
                   "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
                   "used instead of the new chainable form, where available.", UserWarning, stacklevel=3)
 
 
 def _note_steps(optimizer):
-    """Let the optimizer remember that it has stepped, so that a schedule can tell when it is stepped too early."""
+    """Wraps optimizer.step so that it sets the flag _opt_called, from which a schedule can tell whether the optimizer was stepped first."""
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     function = optimizer.step.__func__
-    reference = weakref.ref(optimizer)  # The optimizer owns this wrapper, so it must not own the optimizer.
+    # The optimizer owns the wrapper `step`. A strong reference from the wrapper back to the optimizer would be a reference cycle.
+    reference = weakref.ref(optimizer)
 
     @functools.wraps(function)
     def step(*args, **kwargs):
@@ -72,14 +76,16 @@ def _note_steps(optimizer):
 
 
 class LRScheduler:
-    """Base class of schedules. A subclass writes ``get_lr``, which returns a rate for each group from ``self.last_epoch``,
-    ``self.base_lrs`` and the rates as they are.
+    """Base class of learning rate schedules.
+
+    A subclass defines ``get_lr``, which returns the learning rate of each group, computed from ``self.last_epoch``, ``self.base_lrs`` and the current
+    learning rates.
 
     Args:
-        optimizer (Optimizer): whose ``"lr"`` to set.
-        last_epoch (int): -1 begins; another number goes on after that epoch, where each group has to have ``"initial_lr"``.
+        optimizer (Optimizer): the optimizer whose option ``"lr"`` is set.
+        last_epoch (int): -1 to start; otherwise the schedule resumes after that epoch, and each group must have ``"initial_lr"``.
 
-    Raises TypeError for what is no optimizer, KeyError for a missing ``"initial_lr"``.
+    Raises TypeError if `optimizer` is not an Optimizer, KeyError if ``"initial_lr"`` is missing.
     """
 
     _get_lr_called_within_step = False
@@ -100,6 +106,7 @@ class LRScheduler:
         self._initial_step()
 
     def _initial_step(self):
+        """Sets the initial learning rates, by a step to the first epoch."""
         self._step_count = 0
         self._is_initial = True
         try:
@@ -108,28 +115,29 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self):
-        """Returns all attributes but the optimizer; PyTorch's schedules load it."""
+        """Returns a dictionary of all attributes except the optimizer. PyTorch's schedules can load it."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict):
-        """Take over what ``state_dict`` gave; the rates of the optimizer are in its own state."""
+        """Restores a state that ``state_dict`` returned. Learning rates are part of the optimizer's state, not of the schedule's state."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self):
-        """Returns the rates that were set last, one for each group."""
+        """Returns the list of the learning rates, one for each parameter group, that were set last."""
         return self._last_lr
 
     def get_lr(self):
-        """Returns the rates for ``self.last_epoch``; ``step`` calls it, others want ``get_last_lr``."""
+        """Returns the learning rates for ``self.last_epoch``. ``step`` calls this method; programs should call ``get_last_lr``."""
         if not self._get_lr_called_within_step and type(self)._compute_lr is not LRScheduler._compute_lr:
             warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=2)
         return self._compute_lr()
 
     def _compute_lr(self):
+        """Returns the list of learning rates for ``self.last_epoch``. Subclasses define it."""
         raise NotImplementedError
 
     def step(self, epoch=None):
-        """Go on by one epoch and set the rates. ``epoch`` goes to that one instead; it is deprecated."""
+        """Advances by one epoch, or to ``epoch`` (deprecated), and sets the learning rates."""
         if self._step_count == 1:
             self._warn_of_order()
         self._step_count += 1
@@ -138,6 +146,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _warn_of_order(self):
+        """Warns if the schedule is stepped before the optimizer."""
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
             warnings.warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make "
                           "sure to call `optimizer.step()` before `lr_scheduler.step()`.", UserWarning, stacklevel=3)
@@ -147,6 +156,7 @@ class LRScheduler:
                           "of the learning rate schedule.", UserWarning, stacklevel=3)
 
     def _update_lr(self, epoch=None):
+        """Advances to the next epoch, or to ``epoch`` by the closed form if there is one, and sets the learning rates."""
         self._get_lr_called_within_step = True
         try:
             self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -162,7 +172,9 @@ class LRScheduler:
         self._last_lr = group_values(self.optimizer, "lr")
 
     def _current_lrs(self):
+        """Returns the current learning rates, one for each parameter group."""
         return group_values(self.optimizer, "lr")
 
     def _scaled_lrs(self, factor):
+        """Returns the current learning rates times `factor`."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]

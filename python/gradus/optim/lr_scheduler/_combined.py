@@ -1,4 +1,4 @@
-"""Schedules made of schedules."""
+"""Schedules that combine other schedules."""
 from bisect import bisect_right
 
 from gradus.optim.lr_scheduler._base import LRScheduler, group_values, set_group_value
@@ -8,9 +8,10 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Combined(LRScheduler):
-    """The base of schedules that combine other schedules of the same optimizer. Its state_dict has their states."""
+    """Base of schedules that combine other schedules of one optimizer. The state_dict contains their states."""
 
     def _hold(self, schedulers, optimizer):
+        """Stores the schedules. Raises TypeError or ValueError if one is not a schedule of `optimizer`, or is a ReduceLROnPlateau."""
         name = type(self).__name__
         for index, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
@@ -26,22 +27,22 @@ class _Combined(LRScheduler):
         self.optimizer = optimizer
 
     def state_dict(self):
-        """Returns all attributes but the optimizer, and the states of the schedules."""
+        """Returns a dictionary of all attributes except the optimizer, with the state dicts of the schedules."""
         state = super().state_dict()
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
 
     def load_state_dict(self, state_dict):
-        """Take over what ``state_dict`` gave."""
+        """Restores a state that ``state_dict`` returned."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"]):
             scheduler.load_state_dict(state)
 
 
 class SequentialLR(_Combined):
-    """One schedule after another: each of ``milestones`` is the epoch at which the next one begins.
+    """Runs schedules one after another. Schedule i + 1 begins at the epoch ``milestones[i]``.
 
-    Raises ValueError unless there is one schedule more than milestones, all of ``optimizer``.
+    Raises ValueError unless there is one schedule more than milestones and all schedules belong to ``optimizer``.
     """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
@@ -54,7 +55,7 @@ class SequentialLR(_Combined):
                              f"{len(milestones)}")
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
-        # The constructor of each schedule has made a step. All steps are undone, then the first schedule starts.
+        # The constructor of each schedule has stepped it once. Undo these steps, then start the first schedule.
         for group in optimizer.param_groups:
             set_group_value(group, "lr", group["initial_lr"])
         _undo_step(self)
@@ -63,7 +64,7 @@ class SequentialLR(_Combined):
         self._last_lr = schedulers[0].get_last_lr()
 
     def step(self):
-        """Go on by one epoch."""
+        """Advances the current schedule by one epoch, or starts the next schedule if its milestone is reached."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]
@@ -75,6 +76,7 @@ class SequentialLR(_Combined):
 
 
 def _undo_step(scheduler):
+    """Undoes the step that a schedule's constructor did: decrements last_epoch of `scheduler`, or of all schedules that it combines."""
     if hasattr(scheduler, "_schedulers"):
         for inner in scheduler._schedulers:
             _undo_step(inner)
@@ -83,7 +85,7 @@ def _undo_step(scheduler):
 
 
 class ChainedScheduler(_Combined):
-    """Schedules that change the rate one after another in every epoch. Raises ValueError for none, or of several optimizers."""
+    """Applies several schedules in every epoch, one after another. Raises ValueError if there are none, or if they belong to different optimizers."""
 
     def __init__(self, schedulers, optimizer=None):
         if len(schedulers) < 1:
@@ -92,7 +94,7 @@ class ChainedScheduler(_Combined):
         self._last_lr = group_values(self.optimizer, "lr")
 
     def step(self):
-        """Let every schedule go on by one epoch."""
+        """Advances every schedule by one epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = group_values(self.optimizer, "lr")

@@ -1,4 +1,4 @@
-"""Schedules along a cosine, from the initial rate down to ``eta_min``."""
+"""Schedules that decrease the learning rate along a cosine to ``eta_min`` (Loshchilov and Hutter, 2017)."""
 from __future__ import annotations
 
 import math
@@ -9,7 +9,10 @@ __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
 
 
 class CosineAnnealingLR(LRScheduler):
-    """``eta_min + (initial - eta_min) * (1 + cos(pi * epoch / T_max)) / 2``, computed from the rate of the epoch before."""
+    """Sets the learning rate ``eta_min + (initial - eta_min) * (1 + cos(pi * epoch / T_max)) / 2``.
+
+    Each learning rate is computed from the previous one, so that the schedule can be combined with others.
+    """
 
     def __init__(self, optimizer, T_max: int, eta_min=0.0, last_epoch=-1):
         self.T_max = T_max
@@ -22,20 +25,21 @@ class CosineAnnealingLR(LRScheduler):
             return self._current_lrs()
         if self._step_count == 1 and epoch > 0:
             return [low + (base - low) * (1 + math.cos(epoch * math.pi / half)) / 2 for base in self.base_lrs]
-        if (epoch - 1 - half) % (2 * half) == 0:  # At the minimum the factor is undefined, so the rate is raised by a sum.
+        if (epoch - 1 - half) % (2 * half) == 0:  # At the minimum lr - eta_min is 0, and multiplying it by a factor would keep it 0.
             return [group["lr"] + (base - low) * (1 - math.cos(math.pi / half)) / 2
                     for base, group in zip(self.base_lrs, self.optimizer.param_groups)]
         return [(1 + math.cos(math.pi * epoch / half)) / (1 + math.cos(math.pi * (epoch - 1) / half)) * (group["lr"] - low) + low
                 for group in self.optimizer.param_groups]
 
     def _get_closed_form_lr(self):
+        """Returns the learning rates of all groups for self.last_epoch, computed from the initial rates."""
         return [self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2 for base in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine in ``T_0`` epochs, then again from the initial rate, each time ``T_mult`` times as long.
+    """Decreases the learning rate along half a cosine in ``T_0`` epochs, then restarts from the initial rate.
 
-    Raises ValueError for lengths that are no positive integers.
+    Each period is ``T_mult`` times as long as the one before. Raises ValueError if T_0 or T_mult is not a positive integer.
     """
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
@@ -56,7 +60,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2 for base in self.base_lrs]
 
     def step(self, epoch=None):
-        """Go on by one epoch, or to ``epoch``, which may be a fraction: ``step(epoch + batch / batches)`` within an epoch."""
+        """Advances by one epoch, or to ``epoch``, which may be fractional, e.g. ``step(epoch + batch / batches)`` after each batch."""
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
             self.T_cur += 1
@@ -75,6 +79,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set_lrs(rates)
 
     def _go_to(self, epoch):
+        """Sets T_cur, the epochs since the last restart, and T_i, the length of the period, for `epoch`."""
         if epoch < 0:
             raise ValueError(f"Expected non-negative epoch, but got {epoch}")
         if epoch < self.T_0:

@@ -1,4 +1,4 @@
-"""Schedules that let the rate rise and fall, and the momentum fall and rise against it."""
+"""Cyclical schedules: the learning rate rises and falls, and the momentum changes in the opposite direction."""
 from __future__ import annotations
 
 import math
@@ -9,9 +9,14 @@ __all__ = ["CyclicLR", "OneCycleLR"]
 
 
 class _WithMomentum(LRScheduler):
-    """Sets the momentum of each group too: ``"momentum"``, or the first of ``"betas"``."""
+    """Base of schedules that also set each group's momentum, i.e. its option ``"momentum"`` or, for optimizers like Adam, the first of
+    ``"betas"``."""
 
     def _begin_momentum(self, base_momentum, max_momentum, last_epoch):
+        """Returns base_momentum and max_momentum as lists with one value for each group.
+
+        If last_epoch is -1, also sets the momentum of each group to max_momentum. Raises ValueError if the optimizer has no momentum.
+        """
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
@@ -32,23 +37,23 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """The rate goes from ``base_lr`` to ``max_lr`` and back, again and again; step it after every batch.
+    """Cyclical learning rates (Smith, 2017): the rate goes from ``base_lr`` to ``max_lr`` and back repeatedly. Step it after every batch.
 
     Args:
-        optimizer (Optimizer): whose groups to set.
-        base_lr, max_lr (float or list): the least and the greatest rate, for all groups or each.
-        step_size_up (int): steps from the least to the greatest.
-        step_size_down (int, optional): and back; ``step_size_up``.
-        mode (str): ``"triangular"``; ``"triangular2"``, whose height halves with each cycle; ``"exp_range"``, whose height is times
-            ``gamma`` at each step.
-        gamma (float): see ``mode``.
-        scale_fn (callable, optional): the height as a function of the cycle or the step; ``mode`` is ignored then.
-        scale_mode (str): ``"cycle"`` or ``"iterations"``: what ``scale_fn`` gets.
-        cycle_momentum (bool): the momentum goes from ``max_momentum`` to ``base_momentum`` and back meanwhile.
-        base_momentum, max_momentum (float or list): its bounds.
-        last_epoch (int): the number of the last step, to go on.
+        optimizer (Optimizer): the optimizer whose groups are changed.
+        base_lr, max_lr (float or list): the lowest and the highest learning rate, for all groups or for each.
+        step_size_up (int): the number of steps from the lowest to the highest rate.
+        step_size_down (int, optional): the number of steps back; ``step_size_up`` when None.
+        mode (str): ``"triangular"``: constant amplitude; ``"triangular2"``: the amplitude is halved in each cycle; ``"exp_range"``: the amplitude is
+            ``gamma ** step``.
+        gamma (float): the base of the amplitude ``gamma ** step`` in mode ``"exp_range"``.
+        scale_fn (callable, optional): returns the amplitude for the number of the cycle or step; ``mode`` is then ignored.
+        scale_mode (str): the argument of ``scale_fn``: ``"cycle"`` or ``"iterations"`` (the step).
+        cycle_momentum (bool): moves the momentum from ``max_momentum`` to ``base_momentum`` while the rate rises, and back while it falls.
+        base_momentum, max_momentum (float or list): the bounds of the momentum, for all groups or for each.
+        last_epoch (int): the number of the last step when resuming, otherwise -1.
 
-    Raises ValueError for another mode, lists of another length than the groups, and an optimizer without momentum.
+    Raises ValueError for another mode, for lists of another length than the groups, and for an optimizer without momentum.
     """
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma: float = 1.0, scale_fn=None,
@@ -77,7 +82,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x):
-        """Returns the height of cycle, or at step, ``x``."""
+        """Returns the amplitude as a fraction of ``max_lr - base_lr``. ``x``: the number of the cycle or of the step, as ``scale_mode`` says."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -95,35 +100,36 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * part * scale for low, high in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self):
-        """Returns all attributes but the optimizer; of a ``scale_fn``, the attributes of an object are kept."""
+        """Returns a dictionary of all attributes except the optimizer. A ``scale_fn`` that is an object is represented by its attributes."""
         state = super().state_dict()
         state["_scale_fn_custom"] = state_of_callable(self._scale_fn_custom)
         return state
 
     def load_state_dict(self, state_dict):
-        """Take over what ``state_dict`` gave; a ``scale_fn`` stays, with the attributes that were kept."""
+        """Restores a state that ``state_dict`` returned. The ``scale_fn`` itself is not replaced; its attributes are."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
 
 
 class OneCycleLR(_WithMomentum):
-    """The rate rises to ``max_lr`` once and falls far below where it began; step it after every batch.
+    """One-cycle schedule (Smith and Topin, 2018): the rate rises to ``max_lr``, then falls far below its start. Step it after every batch.
 
     Args:
-        optimizer (Optimizer): whose groups to set.
-        max_lr (float or list): the greatest rate, for all groups or each.
-        total_steps (int, optional): how many steps there will be; or ``epochs`` and ``steps_per_epoch``.
-        pct_start (float): the part of them in which the rate rises.
+        optimizer (Optimizer): the optimizer whose groups are changed.
+        max_lr (float or list): the highest learning rate, for all groups or for each.
+        total_steps (int, optional): the total number of steps; ``epochs * steps_per_epoch`` when None.
+        epochs, steps_per_epoch (int, optional): give the total number of steps as their product if ``total_steps`` is None.
+        pct_start (float): the fraction of the steps in which the rate rises.
         anneal_strategy (str): ``"cos"`` or ``"linear"``.
-        cycle_momentum (bool): the momentum goes from ``max_momentum`` to ``base_momentum`` and back meanwhile.
-        base_momentum, max_momentum (float or list): its bounds.
-        div_factor (float): the rate begins at ``max_lr / div_factor``.
-        final_div_factor (float): and ends at that divided by this.
-        three_phase (bool): falls to the initial rate as it rose, and then to the end.
-        last_epoch (int): the number of the last step, to go on.
+        cycle_momentum (bool): moves the momentum from ``max_momentum`` to ``base_momentum`` while the rate rises, and back while it falls.
+        base_momentum, max_momentum (float or list): the bounds of the momentum, for all groups or for each.
+        div_factor (float): the initial rate is ``max_lr / div_factor``.
+        final_div_factor (float): the final rate is the initial rate divided by this factor.
+        three_phase (bool): the rate first falls to the initial rate, in as many steps as it rose, and then to the final rate.
+        last_epoch (int): the number of the last step when resuming, otherwise -1.
 
-    Raises ValueError for numbers out of range, an optimizer without momentum, and more steps than there are.
+    Raises ValueError for values out of range, for an optimizer without momentum, and for a step beyond the total number of steps.
     """
 
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
@@ -157,6 +163,7 @@ class OneCycleLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
 
     def _anneal(self, start, end, part):
+        """Returns the learning rate or momentum at the fraction `part` of a phase in which it goes from `start` to `end`."""
         if self._anneal_func_type == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
@@ -179,10 +186,13 @@ class OneCycleLR(_WithMomentum):
 
 
 def _phase(end_step, start_lr, end_lr, start_momentum, end_momentum):
+    """Returns the description of a phase, in which the rate only rises or only falls: its last step, and the names of the group options that hold the
+    first and last values of learning rate and momentum."""
     return {"end_step": end_step, "start_lr": start_lr, "end_lr": end_lr, "start_momentum": start_momentum, "end_momentum": end_momentum}
 
 
 def _total_steps(total_steps, epochs, steps_per_epoch):
+    """Returns the total number of steps. Raises ValueError unless total_steps, or epochs and steps_per_epoch, are positive integers."""
     if total_steps is None and (epochs is None or steps_per_epoch is None):
         raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
     given = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}

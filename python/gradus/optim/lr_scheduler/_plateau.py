@@ -1,4 +1,4 @@
-"""The schedule that waits until a measure stops getting better."""
+"""A schedule that reduces the learning rate when a metric stops improving."""
 import math
 
 from gradus.optim.lr_scheduler._base import LRScheduler, check_optimizer, group_values, set_group_value, warn_of_epoch
@@ -7,20 +7,20 @@ __all__ = ["ReduceLROnPlateau"]
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times ``factor`` after ``patience`` epochs in which a measure has not become better.
+    """Multiplies the learning rate by ``factor`` when a metric has not improved for more than ``patience`` epochs.
 
     Args:
-        optimizer (Optimizer): whose ``"lr"`` to set.
-        mode (str): ``"min"`` or ``"max"``: whether less or more is better.
-        factor (float): below 1.
-        patience (int): how many epochs that are not better are let pass.
-        threshold (float): by how much a measure has to be better than the best.
-        threshold_mode (str): ``"rel"``, a part of the best, or ``"abs"``.
-        cooldown (int): how many epochs after a change are not counted.
-        min_lr (float or list): the least rate, for all groups or each.
-        eps (float): a change that is not larger is not made.
+        optimizer (Optimizer): the optimizer whose option ``"lr"`` is set.
+        mode (str): ``"min"`` if a smaller metric is better, ``"max"`` if a larger one is.
+        factor (float): the factor, less than 1.
+        patience (int): the number of epochs without improvement that are tolerated.
+        threshold (float): the amount by which the metric must be better than the best so far.
+        threshold_mode (str): ``"rel"`` if the threshold is a fraction of the best metric, ``"abs"`` if it is an absolute difference.
+        cooldown (int): the number of epochs after a reduction in which epochs without improvement are not counted.
+        min_lr (float or list): the lowest learning rate, for all groups or for each.
+        eps (float): a reduction by this much or less is not made.
 
-    Raises ValueError for other modes, a factor of 1 or more, and a list of another length than the groups.
+    Raises ValueError for other modes, for a factor of 1 or more, and for a list of another length than the groups.
 
     >>> import gradus
     >>> optimizer = gradus.optim.SGD([gradus.zeros(1, requires_grad=True)], lr=1.0)
@@ -55,6 +55,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _init_is_better(self, mode, threshold, threshold_mode):
+        """Stores how metrics are compared. Raises ValueError unless mode is "min" or "max" and threshold_mode is "rel" or "abs"."""
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
@@ -65,17 +66,18 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode_worse = math.inf if mode == "min" else -math.inf
 
     def _reset(self):
+        """Resets the best metric to the worst possible value, and the counts of bad epochs and of cooldown epochs to 0."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     @property
     def in_cooldown(self):
-        """True while bad epochs are not counted."""
+        """True while epochs without improvement are not counted after a reduction."""
         return self.cooldown_counter > 0
 
     def step(self, metrics, epoch=None):
-        """Count an epoch with its measure, and reduce the rates if there have been enough that were not better."""
+        """Counts an epoch with the metric `metrics`, and reduces the learning rates if too many epochs have passed without improvement."""
         current = float(metrics)
         if epoch is not None:
             warn_of_epoch()
@@ -95,11 +97,13 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = group_values(self.optimizer, "lr")
 
     def _is_better(self, value, best):
+        """Returns True if `value` is better than `best` by more than the threshold."""
         if self.threshold_mode == "rel":
             return value < best * (1.0 - self.threshold) if self.mode == "min" else value > best * (self.threshold + 1.0)
         return value < best - self.threshold if self.mode == "min" else value > best + self.threshold
 
     def _reduce_lr(self):
+        """Multiplies the learning rates by ``factor``, down to ``min_lr``."""
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
@@ -114,6 +118,6 @@ class ReduceLROnPlateau(LRScheduler):
                 set_group_value(group, "lr", after)
 
     def load_state_dict(self, state_dict):
-        """Take over what ``state_dict`` gave."""
+        """Restores a state that ``state_dict`` returned."""
         self.__dict__.update(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)

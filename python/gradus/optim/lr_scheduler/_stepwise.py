@@ -1,6 +1,7 @@
-"""Schedules that multiply the rate by a factor of the epoch.
+"""Schedules that multiply the learning rate by a factor that depends on the epoch.
 
-Most are written twice: from the rate of the epoch before, so that they can be chained and the rate be changed between, and in closed form.
+Most have two formulas. _compute_lr computes the rate from the previous one, so that schedules can be chained and programs can change the rate.
+_get_closed_form_lr computes it from the initial rate, for step(epoch).
 """
 from __future__ import annotations
 
@@ -13,7 +14,10 @@ __all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR",
 
 
 class _ByFunctions(LRScheduler):
-    """A schedule given by a function of the epoch, one for all groups or a list with one for each."""
+    """Base of schedules given by a function of the epoch: ``lr_lambda`` is one function for all groups, or a list with one for each.
+
+    Raises ValueError for a list of another length than the groups, TypeError for what is not callable.
+    """
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         count = len(optimizer.param_groups)
@@ -26,13 +30,13 @@ class _ByFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
-        """Returns all attributes but the optimizer. Of a callable object its attributes are kept, of a function nothing."""
+        """Returns a dictionary of all attributes except the optimizer. Functions are replaced by None, callable objects by their attributes."""
         state = super().state_dict()
         state["lr_lambdas"] = [state_of_callable(function) for function in self.lr_lambdas]
         return state
 
     def load_state_dict(self, state_dict):
-        """Take over what ``state_dict`` gave; functions stay, with the attributes that were kept."""
+        """Restores a state that ``state_dict`` returned. Functions are not replaced; attributes of callable objects are."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, state in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
             if state is not None:
@@ -40,7 +44,7 @@ class _ByFunctions(LRScheduler):
 
 
 class LambdaLR(_ByFunctions):
-    """The initial rate times ``lr_lambda(epoch)``.
+    """Sets the learning rate to the initial rate times ``lr_lambda(epoch)``.
 
     >>> import gradus
     >>> optimizer = gradus.optim.SGD([gradus.zeros(1, requires_grad=True)], lr=1.0)
@@ -56,7 +60,7 @@ class LambdaLR(_ByFunctions):
 
 
 class MultiplicativeLR(_ByFunctions):
-    """The rate of the epoch before times ``lr_lambda(epoch)``."""
+    """Multiplies the learning rate by ``lr_lambda(epoch)`` in every epoch."""
 
     def _compute_lr(self):
         if self._is_initial:
@@ -65,7 +69,7 @@ class MultiplicativeLR(_ByFunctions):
 
 
 class StepLR(LRScheduler):
-    """The rate times ``gamma`` every ``step_size`` epochs."""
+    """Multiplies the learning rate by ``gamma`` every ``step_size`` epochs."""
 
     def __init__(self, optimizer, step_size: int, gamma: float = 0.1, last_epoch=-1):
         self.step_size = step_size
@@ -78,11 +82,12 @@ class StepLR(LRScheduler):
         return self._scaled_lrs(self.gamma)
 
     def _get_closed_form_lr(self):
+        """Returns the learning rates of all groups for self.last_epoch, computed from the initial rates."""
         return [rate * self.gamma ** (self.last_epoch // self.step_size) for rate in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times ``gamma`` at each epoch of ``milestones``, as often as it is among them."""
+    """Multiplies the learning rate by ``gamma`` at each epoch in ``milestones``, several times if the epoch occurs in the list several times."""
 
     def __init__(self, optimizer, milestones, gamma: float = 0.1, last_epoch=-1):
         self.milestones = Counter(milestones)
@@ -95,12 +100,13 @@ class MultiStepLR(LRScheduler):
         return self._scaled_lrs(self.gamma ** self.milestones[self.last_epoch])
 
     def _get_closed_form_lr(self):
+        """Returns the learning rates of all groups for self.last_epoch, computed from the initial rates."""
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
         return [rate * self.gamma ** passed for rate in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
-    """The rate times ``factor`` for the first ``total_iters`` epochs. Raises ValueError for a factor outside of [0, 1]."""
+    """Multiplies the learning rate by ``factor`` for the first ``total_iters`` epochs. Raises ValueError for a factor outside [0, 1]."""
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if factor > 1.0 or factor < 0:
@@ -117,13 +123,14 @@ class ConstantLR(LRScheduler):
         return self._scaled_lrs(1.0 / self.factor)
 
     def _get_closed_form_lr(self):
+        """Returns the learning rates of all groups for self.last_epoch, computed from the initial rates."""
         return [rate * (self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)) for rate in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs.
+    """Multiplies the initial rate by a factor that changes linearly from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs.
 
-    Raises ValueError for a start outside of (0, 1] or an end outside of [0, 1].
+    Raises ValueError for a start_factor outside (0, 1] or an end_factor outside [0, 1].
     """
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
@@ -145,12 +152,13 @@ class LinearLR(LRScheduler):
         return self._scaled_lrs(1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change))
 
     def _get_closed_form_lr(self):
+        """Returns the learning rates of all groups for self.last_epoch, computed from the initial rates."""
         done = min(self.total_iters, self.last_epoch)
         return [rate * (self.start_factor + (self.end_factor - self.start_factor) * done / self.total_iters) for rate in self.base_lrs]
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times ``gamma`` every epoch."""
+    """Multiplies the learning rate by ``gamma`` in every epoch."""
 
     def __init__(self, optimizer, gamma: float, last_epoch=-1):
         self.gamma = gamma
@@ -160,11 +168,12 @@ class ExponentialLR(LRScheduler):
         return self._current_lrs() if self._is_initial else self._scaled_lrs(self.gamma)
 
     def _get_closed_form_lr(self):
+        """Returns the learning rates of all groups for self.last_epoch, computed from the initial rates."""
         return [rate * self.gamma ** self.last_epoch for rate in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
-    """The initial rate times ``(1 - epoch / total_iters) ** power``, and 0 from ``total_iters`` on."""
+    """Sets the learning rate to the initial rate times ``(1 - epoch / total_iters) ** power``, and to 0 from epoch ``total_iters`` on."""
 
     def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
         self.total_iters = total_iters
@@ -178,5 +187,6 @@ class PolynomialLR(LRScheduler):
         return self._scaled_lrs((left / left_before) ** self.power)
 
     def _get_closed_form_lr(self):
+        """Returns the learning rates of all groups for self.last_epoch, computed from the initial rates."""
         done = min(self.total_iters, self.last_epoch)
         return [rate * (1.0 - done / self.total_iters) ** self.power for rate in self.base_lrs]

@@ -1,4 +1,4 @@
-"""Window functions under PyTorch's names, symmetric by default: with sym=False one period of a window that repeats."""
+"""The functions of torch.signal.windows. Windows are symmetric by default; with sym=False they are one period of a periodic window."""
 from gradus.signal.windows.windows import (bartlett, blackman, cosine, exponential, gaussian, general_cosine, general_hamming, hamming, hann, kaiser,
                                            nuttall)
 

@@ -1,4 +1,5 @@
-"""The functions of torch.signal.windows; they are operators of the schema but for general_cosine, whose coefficients are a list."""
+"""The functions of torch.signal.windows. All are operators of the schema, except general_cosine, which converts its list of coefficients to a
+tensor."""
 from collections.abc import Iterable
 
 from gradus import _C
@@ -8,9 +9,9 @@ __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general
 
 
 def general_cosine(M, *, a, sym=True, dtype=None, layout=_C.strided, device=None, requires_grad=False):
-    """Returns the sum of (-1)^i a[i] cos(2 pi i k / n) for k < M, with n = M - 1, or M unless sym.
+    """Returns a window w of shape (M,) with w[k] = sum_i (-1)^i a[i] cos(2 pi i k / n), where n = M - 1 if `sym` is true, otherwise n = M.
 
-    ValueError: M is negative, dtype is neither float32 nor float64, or there are no coefficients `a`. TypeError: those are not several numbers.
+    ValueError: M is negative, dtype is neither float32 nor float64, or `a` is empty. TypeError: `a` is not a sequence of numbers.
 
     >>> torch.signal.windows.general_cosine(5, a=[0.5, 0.5])
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])

@@ -1,4 +1,4 @@
-"""Measuring how long statements take: Timer measures, Measurement holds the times, Compare prints a table of several.
+"""Benchmarks of statements: Timer measures, Measurement holds the times, Compare prints a table of several measurements.
 
     >>> timer = Timer("x + x", setup="x = torch.ones(10)", label="sum", description="10")
     >>> timer.timeit(100).number_per_run

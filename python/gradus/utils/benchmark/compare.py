@@ -1,4 +1,4 @@
-"""Compare: measurements as a table for each label."""
+"""Compare, which prints measurements as one table for each label."""
 import math
 from enum import Enum
 
@@ -10,12 +10,16 @@ _BEST, _GOOD, _BAD, _VERY_BAD, _BOLD, _END = "\033[92m", "\033[34m", "\033[2m\03
 
 
 class Colorize(Enum):
-    """The values of the option that says if times are coloured, and compared with which times."""
+    """The values of Compare's option for colors: none, or colors relative to the best time of the column or row."""
 
     NONE, COLUMNWISE, ROWWISE = "none", "columnwise", "rowwise"
 
 
 def _coloured(text, value, best):
+    """Returns `text`, which shows the time `value`, in a color that tells how `value` compares with the shortest time `best`.
+
+    There are colors for times within 1 % or 100 ns of the best, within 10 %, of at least 2 and of at least 5 times the best. Other times get none.
+    """
     if value <= best * 1.01 or value <= best + 100e-9:
         return _BEST + _BOLD + text + _END * 2
     if value <= best * 1.1:
@@ -26,7 +30,7 @@ def _coloured(text, value, best):
 
 
 class _Column:
-    """Formats the times of a column so that their decimal points are aligned."""
+    """The format of the times in a column, which aligns their decimal points."""
 
     def __init__(self, results, scale, trims, warns):
         found = [result for result in results if result]
@@ -36,18 +40,19 @@ class _Column:
         self._template = f"{{:>{max(digits) + decimals + (decimals > 0)}.{decimals}f}}"
 
     def text(self, result):
-        """Returns the time of a measurement; as many spaces without one."""
+        """Returns the time of a measurement as text, or spaces of the same width if `result` is None."""
         if result is None:
             return " " * len(self._written(1, 1, ""))
         warning = f" (! {result.iqr / result.median * 100:.0f}%)" if result.has_warnings else ""
         return self._written(result.median / self._scale, result.significant_figures, warning)
 
     def _written(self, value, figures, warning):
+        """Returns the number `value` as text, rounded to `figures` digits if the table trims digits, followed by the text `warning`."""
         return self._template.format(trim_sigfig(value, figures) if self._trims else value) + (warning.rjust(7) if self._warns else "")
 
 
 class _Table:
-    """A table of times. A row is (threads, env, name), a column a description."""
+    """A table of times, with a row for each (threads, env, name) and a column for each description."""
 
     def __init__(self, results, colorize, trims, warns):
         self._results, self._colorize, self._warns = results, colorize, warns
@@ -60,14 +65,16 @@ class _Table:
         self._env_width = max(map(len, names)) + 4 if len(names) > 1 else 4
 
     def _at(self, row, column):
+        """Returns the measurement of a row and column, or None."""
         return self._found.get((row, column))
 
     def _row_name(self, row, before):
+        """Returns the name of a row, with the row's env if its env or number of threads differs from the row before."""
         shows = self._env_width > 4 and (before is None or row[:2] != before[:2])
         return "  " + (f"({row[1] or 'Unspecified env'})" if shows else "").ljust(self._env_width) + row[2]
 
     def _best(self, row, column):
-        """Returns the least time of the row, or of the column for the same number of threads."""
+        """Returns the smallest time of the row, or of the column among rows with the same number of threads."""
         rows = [row] if self._colorize is Colorize.ROWWISE else [other for other in self._rows if other[0] == row[0]]
         columns = self._columns if self._colorize is Colorize.ROWWISE else [column]
         return min(self._at(r, c).median for r in rows for c in columns if self._at(r, c))
@@ -92,12 +99,13 @@ class _Table:
                           *(["(! XX%) Measurement has high variance, where XX is the IQR / median * 100."] if warned else []), ""])
 
     def _cell(self, row, column, text):
+        """Returns the text of a cell in its color."""
         result = self._at(row, column)
         return text if result is None or self._colorize is Colorize.NONE else _coloured(text, result.median, self._best(row, column))
 
 
 class Compare:
-    """Measurements, which print() shows side by side. Those of one task are joined.
+    """Measurements that print() shows side by side. Measurements of the same task are merged.
 
     >>> from gradus.utils.benchmark import Measurement, TaskSpec
     >>> print(Compare([Measurement(1, [2e-6] * 5, TaskSpec("x + y", "pass", description="ours"))]))
@@ -115,18 +123,18 @@ class Compare:
         self.extend_results(results)
 
     def extend_results(self, results):
-        """Adds measurements. ValueError: something else."""
+        """Adds measurements. Raises ValueError if an element is not a Measurement."""
         for result in results:
             if not isinstance(result, Measurement):
                 raise ValueError(f"Expected an instance of `Measurement`, got {type(result)} instead.")
         self._results.extend(results)
 
     def trim_significant_figures(self):
-        """Shows only as many digits as mean something."""
+        """Shows only the significant digits of the times."""
         self._trims = True
 
     def colorize(self, rowwise=False):
-        """Colours times by how they compare with the best of the column, or of the row."""
+        """Colors each time by comparison with the best time of its column or, if `rowwise` is true, of its row."""
         self._colorize = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self):

@@ -1,4 +1,4 @@
-"""Measurement: the times of a task, and what they say together."""
+"""Measurement: the times of a task, with statistics."""
 import contextlib
 import dataclasses
 import math
@@ -11,16 +11,17 @@ import gradus
 
 __all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english"]
 
+# the largest number of significant digits that are shown
 _MOST_FIGURES = 4
-_LEAST_INTERVAL = 25e-9  # seconds: the resolution of the clock
-_SPREAD, _GREAT_SPREAD = 0.1, 0.25  # interquartile ranges, as shares of the median, that give a warning
+_LEAST_INTERVAL = 25e-9  # seconds; the assumed resolution of the clock, as in PyTorch
+_SPREAD, _GREAT_SPREAD = 0.1, 0.25  # interquartile ranges, as fractions of the median, above which the first and the second warning are shown
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 _UNIT_NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 
 
 @dataclasses.dataclass(repr=False, frozen=True)
 class TaskSpec:
-    """The statement that was measured, and its labels in tables."""
+    """The measured statement, and its labels in tables."""
 
     stmt: str
     setup: str
@@ -33,20 +34,20 @@ class TaskSpec:
 
     @property
     def title(self):
-        """The label, or else the statement, with the sub-label."""
+        """The label, or the statement if there is none, followed by the sub-label."""
         if self.label is None and "\n" in self.stmt:
             named = f" ({self.sub_label})" if self.sub_label else ""
             return f"stmt:{named}\n{textwrap.indent(self.stmt, '  ')}"
         return (self.stmt if self.label is None else self.label) + (f": {self.sub_label}" if self.sub_label else "")
 
     def setup_str(self):
-        """Returns the setup, or nothing where there is none."""
+        """Returns the setup as text, or "" if there is none."""
         if self.setup in ("", "pass"):
             return ""
         return f"setup:\n{textwrap.indent(self.setup, '  ')}" if "\n" in self.setup else f"setup: {self.setup}"
 
     def summarize(self):
-        """Title, description and setup."""
+        """Returns title, description and setup as text."""
         return "\n".join(f"{part}\n" if "\n" in part else part for part in (self.title, self.description or "", self.setup_str()) if part)
 
 
@@ -55,7 +56,10 @@ _TASK_FIELDS = frozenset(field.name for field in dataclasses.fields(TaskSpec))
 
 @dataclasses.dataclass(repr=False)
 class Measurement:
-    """Times in seconds, raw_times, of which each is of number_per_run runs. Attributes of the task are those of the measurement, too."""
+    """A list of times. Attributes of the task, such as label, are also attributes of the measurement.
+
+    raw_times: a list of times in seconds, each of number_per_run successive runs of the statement.
+    """
 
     number_per_run: int
     raw_times: list[float]
@@ -69,41 +73,43 @@ class Measurement:
 
     @property
     def times(self):
-        """The times of one run."""
+        """The mean time of one run, in seconds, for each time in raw_times."""
         return [time / self.number_per_run for time in self.raw_times]
 
     def _quantile(self, share):
+        """Returns the quantile `share` (from 0 to 1) of the times in seconds, or -1 if there are no times."""
         return float(numpy.quantile(self.times, share)) if self.raw_times else -1.0
 
     @property
     def median(self):
-        """The median of the times."""
+        """The median of the times, in seconds."""
         return self._quantile(0.5)
 
     @property
     def mean(self):
-        """The mean of the times."""
+        """The mean of the times, in seconds."""
         return statistics.fmean(self.times) if self.raw_times else -1.0
 
     @property
     def iqr(self):
-        """The range between the quartiles."""
+        """The interquartile range of the times, in seconds."""
         return self._quantile(0.75) - self._quantile(0.25)
 
     @property
     def significant_figures(self):
-        """How many digits of the median mean something, by the spread of the times between the quartiles."""
+        """The number of significant digits of the median, estimated from the 90 % confidence interval of the times between the quartiles."""
         n = len(self.raw_times)
         middle = sorted(self.times)[n // 4:math.ceil(3 * n / 4)]
         interval = max(1.645 * statistics.pstdev(middle) / math.sqrt(len(middle)), _LEAST_INTERVAL)
         return min(max(math.floor(math.log10(self.median / interval)), 1), _MOST_FIGURES)
 
     def meets_confidence(self, threshold=_SPREAD):
-        """True if the range between the quartiles is below that share of the median."""
+        """Returns True if the interquartile range is less than the fraction `threshold` of the median."""
         return self.iqr / self.median < threshold
 
     @property
     def _warnings(self):
+        """The warning about a large interquartile range, or ""."""
         if not self.raw_times or self.meets_confidence(_SPREAD):
             return ""
         cause = "This could indicate system fluctuation." if self.meets_confidence(_GREAT_SPREAD) else "This suggests significant environmental influence."
@@ -111,7 +117,7 @@ class Measurement:
 
     @property
     def has_warnings(self):
-        """True if the times are spread wide."""
+        """True if the interquartile range is large, that is at least 10 % of the median."""
         return bool(self._warnings)
 
     @property
@@ -121,7 +127,7 @@ class Measurement:
 
     @property
     def as_row_name(self):
-        """How a table names the row."""
+        """The name of the measurement's row in a table."""
         return self.sub_label or self.stmt or "[Unknown]"
 
     def __repr__(self):
@@ -137,7 +143,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements):
-        """Returns one measurement for each task, of all its times."""
+        """Returns one measurement for each task in `measurements`, with the times of all measurements of that task."""
         times = {}
         for measurement in measurements:
             times.setdefault(measurement.task_spec, []).extend(measurement.times)
@@ -145,7 +151,7 @@ class Measurement:
 
 
 def select_unit(t):
-    """Returns the name of a unit that suits a time, and its seconds.
+    """Returns (unit, seconds): the name of a unit that suits a time of `t` seconds, and the length of that unit in seconds.
 
     >>> select_unit(0.02)
     ('ms', 0.001)
@@ -155,12 +161,12 @@ def select_unit(t):
 
 
 def unit_to_english(u):
-    """Returns the word for a unit."""
+    """Returns the English word for the unit `u`, e.g. "millisecond" for "ms"."""
     return _UNIT_NAMES[u]
 
 
 def trim_sigfig(x, n):
-    """Returns x with n significant digits.
+    """Returns x rounded to n significant digits.
 
     >>> trim_sigfig(1234.0, 2)
     1200.0
@@ -172,13 +178,13 @@ def trim_sigfig(x, n):
 
 
 def ordered_unique(elements):
-    """Returns the elements, each once, in order of their first place."""
+    """Returns the distinct elements in order of their first occurrence."""
     return list(dict.fromkeys(elements))
 
 
 @contextlib.contextmanager
 def set_torch_threads(n):
-    """Inside, operators use n threads."""
+    """Returns a context manager in which operators use n threads."""
     before = gradus.get_num_threads()
     gradus.set_num_threads(n)
     try:

@@ -1,4 +1,4 @@
-"""Timer: runs a statement often enough for its time to be known."""
+"""Timer, which runs a statement repeatedly and measures the time."""
 import statistics
 import textwrap
 import timeit
@@ -10,23 +10,27 @@ from .measurement import Measurement, TaskSpec, set_torch_threads
 
 __all__ = ["Language", "Timer"]
 
+# the largest number of runs of a statement that are timed together, as in PyTorch
 _MOST_RUNS = 2**31 - 1
 
 
 class Language(Enum):
-    """The language of a statement."""
+    """The language of a timed statement. C++ is not supported."""
 
     PYTHON, CPP = range(2)
 
 
 def _dedented(code):
+    """Returns code without common indentation and surrounding blank lines."""
     return textwrap.dedent(code).removeprefix("\n").rstrip()
 
 
 class Timer:
-    """Measures a statement, given as text, after `setup`, with the names in globals; torch is gradus unless they say otherwise. num_threads: for the time of the measurement.
+    """Measures the time of the statement `stmt`, given as text, after running `setup`.
 
-    label, sub_label, description and env name the task in tables: a table for each label, a row for each sub-label, a column for each description.
+    globals: the names that the statement can use; ``torch`` is gradus unless globals define it. num_threads: the number of threads that operators use
+    during the measurement. label, sub_label, description, env: the names in tables: one table per label, one row per sub-label, one column per
+    description. Raises ValueError for an invalid argument, NotImplementedError for C++.
     """
 
     def __init__(self, stmt="pass", setup="pass", global_setup="", timer=timeit.default_timer, globals=None, label=None, sub_label=None, description=None, env=None,
@@ -44,28 +48,30 @@ class Timer:
         self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
 
     def _time(self, number):
-        """Returns the seconds that `number` runs take, at least a nanosecond."""
+        """Returns the seconds that `number` runs take, at least 1e-9."""
         return max(self._timer.timeit(number), 1e-9)
 
     def _measured(self, number, times):
+        """Returns a Measurement of this task with the given times, each of which is the time of `number` runs."""
         return Measurement(number, times, self._task_spec)
 
     def timeit(self, number=1000000):
-        """Returns one time of so many runs, after a hundredth as many to warm up."""
+        """Returns a Measurement with a single time, which is the time of `number` runs. Before that number / 100 runs warm up."""
         with set_torch_threads(self._task_spec.num_threads):
             self._time(max(number // 100, 2))
             return self._measured(number, [self._time(number)])
 
     def repeat(self, repeat=-1, number=-1):
-        """NotImplementedError: blocked_autorange repeats."""
+        """Raises NotImplementedError; blocked_autorange repeats measurements."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def autorange(self, callback=None):
-        """NotImplementedError: blocked_autorange finds the number of runs."""
+        """Raises NotImplementedError; blocked_autorange chooses the number of runs."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time):
-        """Returns a number of runs in comparison with which reading the clock takes little time. Running them also warms up."""
+        """Returns the number of runs that are timed together. It is chosen so that the timer's overhead is at most 1e-4 of the time, unless the runs
+        then take longer than min_run_time. The runs made here also warm up."""
         overhead, number = statistics.median_low([self._time(0) for _ in range(5)]), 1
         while True:
             time = self._time(number)
@@ -74,6 +80,11 @@ class Timer:
             number *= 10
 
     def _blocks(self, number, is_enough, min_run_time, max_run_time, callback):
+        """Measures `number` runs again and again, and returns the list of times in seconds.
+
+        The measurement ends when the times add up to min_run_time and is_enough(times) is true, or when they add up to max_run_time. callback(number,
+        time), unless it is None, is called after each time.
+        """
         times = []
         while sum(times) < min_run_time or not is_enough(times):
             times.append(self._time(number))
@@ -84,7 +95,7 @@ class Timer:
         return times
 
     def blocked_autorange(self, callback=None, min_run_time=0.2):
-        """Returns times of blocks of runs, until they last min_run_time seconds together. callback(runs, seconds) is called for each.
+        """Returns a Measurement whose times of several runs add up to at least min_run_time seconds. Calls callback(runs, seconds) after each time.
 
         >>> Timer("1 + 1").blocked_autorange(min_run_time=0.001).median > 0
         True
@@ -94,7 +105,8 @@ class Timer:
             return self._measured(number, self._blocks(number, lambda times: True, min_run_time, None, callback))
 
     def adaptive_autorange(self, threshold=0.1, *, min_run_time=0.01, max_run_time=10.0, callback=None):
-        """Calls blocked_autorange until the interquartile range is below a share of the median, or max_run_time is over."""
+        """Measures repeatedly, until the interquartile range is below `threshold` times the median or max_run_time seconds have passed. Returns the
+        Measurement with all times."""
         with set_torch_threads(self._task_spec.num_threads):
             number = self._block_size(0.05)
 
@@ -104,5 +116,5 @@ class Timer:
             return self._measured(number, self._blocks(number, is_enough, min_run_time, max_run_time, callback))
 
     def collect_callgrind(self, number=100, *, repeats=None, collect_baseline=True, retain_out_file=False):
-        """NotImplementedError: instructions are counted by valgrind --tool=callgrind around a program."""
+        """Raises NotImplementedError; run the program under valgrind --tool=callgrind to count instructions."""
         raise NotImplementedError("Timer.collect_callgrind: instructions are not counted here; run the program under valgrind --tool=callgrind")

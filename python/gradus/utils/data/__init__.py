@@ -1,4 +1,4 @@
-"""Data sets, samplers, and the loader that makes batches of them.
+"""Datasets, samplers, and the DataLoader that makes batches of samples.
 
 >>> import gradus
 >>> from gradus.utils.data import DataLoader, TensorDataset

@@ -1,6 +1,6 @@
-"""Passes over the data whose batches are made by worker processes.
+"""The DataLoader's iterator for num_workers > 0, whose batches are made by worker processes.
 
-Tasks are numbered and dealt to the workers in turn; every task has exactly one answer. Batches are given out by number.
+Tasks are numbered and assigned to the workers in turn. Every task has exactly one answer. Batches are returned in the order of task numbers.
 """
 import os
 import time
@@ -12,12 +12,12 @@ from gradus.multiprocessing.reductions import receive
 from gradus.utils.data._utils.worker import Failure, StreamEnd, worker_loop
 from gradus.utils.data.dataloader import _BaseDataLoaderIter
 
-_PATIENCE = 5.0  # The seconds after which a worker that does not end is killed.
-_NOTHING = object()  # The batch of a task that yields none, or that was already yielded out of order.
+_PATIENCE = 5.0  # seconds after which a worker that has not ended is terminated, and then killed
+_NOTHING = object()  # stands for the answer to a task that has no batch, or whose batch was already returned out of order
 
 
 class _Worker:
-    """A process and the loader's end of its pipe."""
+    """A worker process and the loader's end of its pipe."""
 
     def __init__(self, context, others, arguments):
         self.pipe, end = context.Pipe()
@@ -31,19 +31,22 @@ class _Worker:
         finally:
             end.close()
         self.pid = self.process.pid
-        self.tasks = 0  # The number of tasks that were sent and not answered.
-        self.ended = False  # True once the worker's part of a stream has ended.
+        self.tasks = 0  # number of tasks sent but not answered
+        self.ended = False  # True once the worker's copy of an IterableDataset has no more samples
 
     def died(self):
+        """Returns the RuntimeError for a worker that has died."""
         return RuntimeError(f"DataLoader worker (pid(s) {self.pid}) exited unexpectedly")
 
     def send(self, message):
+        """Sends a message to the worker. Raises RuntimeError if the worker has died."""
         try:
             self.pipe.send(message)
         except (BrokenPipeError, ConnectionResetError):
             raise self.died() from None
 
     def receive(self):
+        """Returns the next message of the worker. Raises RuntimeError if the worker has died."""
         try:
             return receive(self.pipe)
         except (EOFError, ConnectionResetError):
@@ -51,7 +54,7 @@ class _Worker:
 
 
 def _shut_down(workers, owner):
-    """Ends the processes and frees what they hold. Does nothing in a forked child, which inherits the iterator but not the processes."""
+    """Ends the worker processes and frees their resources. Does nothing in a forked child, because the processes are not its children."""
     if os.getpid() != owner:
         return
     for worker in workers:
@@ -70,9 +73,10 @@ def _shut_down(workers, owner):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Passes over the data with workers: one, or with ``persistent_workers`` one after another."""
+    """Iterator over a DataLoader with workers. It is used for one pass, or with ``persistent_workers`` for all passes."""
 
     def _start(self):
+        """Starts the worker processes and the first pass."""
         loader = self._loader
         context = loader.multiprocessing_context or multiprocessing.get_context()
         self._workers = []
@@ -83,13 +87,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin()
 
     def _begin(self):
-        # PyTorch starts its sampler a second time here. A sampler that draws numbers when it starts must draw as often.
+        """Starts a pass over the data: creates the sampler's iterator and sends the first tasks."""
+        # Creates the sampler's iterator a second time, after the base class did so, because PyTorch does the same. A sampler that draws random
+        # numbers when its iterator is created then draws as many as with PyTorch.
         self._indices = iter(self._loader._index_sampler)
         self._yielded = 0
-        self._next_task = 0  # The number of the next task to send.
-        self._next_given = 0  # The number of the batch whose turn it is.
+        self._next_task = 0  # number of the next task to send
+        self._next_given = 0  # number of the next batch to return
         self._next_worker = 0
-        self._answers = {}  # Batches that arrived early, by number.
+        self._answers = {}  # maps task numbers to answers that arrived early
         for worker in self._workers:
             worker.tasks = 0
             worker.ended = False
@@ -97,7 +103,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._deal()
 
     def begin_again(self):
-        """Begin another pass with the same workers; what is left of the last one is thrown away."""
+        """Starts another pass with the same workers. Answers that remain from the previous pass are discarded."""
         for worker in self._workers:
             worker.send(None)
         for worker in self._workers:
@@ -106,7 +112,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin()
 
     def _deal(self):
-        """Sends the next index to the worker whose turn it is. Does nothing if no index or no worker is left."""
+        """Sends the next index, or list of indices, of the sampler as a task to the next worker. Does nothing if there are no more indices, or if no
+        worker can take a task."""
         worker = self._choose_worker()
         if worker is None:
             return
@@ -119,6 +126,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._next_task += 1
 
     def _choose_worker(self):
+        """Returns the next worker in turn that can take a task, or None."""
         for _ in self._workers:
             worker = self._workers[self._next_worker]
             self._next_worker = (self._next_worker + 1) % len(self._workers)
@@ -127,6 +135,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return None
 
     def _next_batch(self):
+        """Returns the next batch, waiting for workers as necessary. Raises StopIteration at the end of the pass."""
         while True:
             while self._next_given in self._answers:
                 answer = self._answers.pop(self._next_given)
@@ -145,13 +154,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 return self._give(answer)
 
     def _give(self, answer):
+        """Sends another task to a worker. Then returns `answer`, or raises the worker's exception if `answer` is a Failure."""
         self._deal()
         if isinstance(answer, Failure):
             answer.reraise()
         return answer
 
     def _receive(self):
-        """Returns the next answer of a worker, whichever sends one first."""
+        """Returns (number, answer) from the first worker that answers. Raises RuntimeError if a worker has died or the timeout has passed."""
         by_pipe = {worker.pipe: worker for worker in self._workers if worker.tasks}
         by_sentinel = {worker.process.sentinel: worker for worker in by_pipe.values()}
         ready = connection.wait([*by_pipe, *by_sentinel], self._loader.timeout or None)

@@ -1,4 +1,4 @@
-"""DataLoader: what is asked for, in which order, and by whom. Fetching itself is in ``_utils``, passes with workers in ``_workers``."""
+"""DataLoader, which iterates over batches of a dataset. Fetching of samples is in ``_utils``, the iterator with worker processes in ``_workers``."""
 from __future__ import annotations
 
 import functools
@@ -24,32 +24,32 @@ _FIXED = frozenset(["batch_size", "batch_sampler", "sampler", "drop_last", "data
 
 
 class DataLoader(Generic[T_co]):
-    """Batches of a data set, in order or shuffled, made in this process or by workers. A loader is iterated over, once per epoch.
+    """Iterates over the batches of a dataset, in order or shuffled. Batches are made in this process or by worker processes.
 
     Args:
-        dataset: a ``Dataset``, anything with ``__getitem__`` and ``__len__``, or an ``IterableDataset``.
-        batch_size (int, optional): samples per batch; None gives single samples.
-        shuffle (bool, optional): a new random order for each pass.
-        sampler (iterable, optional): the order of indices, instead of ``shuffle``.
+        dataset: a ``Dataset``, any object with ``__getitem__`` and ``__len__``, or an ``IterableDataset``.
+        batch_size (int, optional): the number of samples in a batch; None yields single samples.
+        shuffle (bool, optional): uses a new random order in each pass.
+        sampler (iterable, optional): the indices in the order to use, instead of ``shuffle``.
         batch_sampler (iterable, optional): lists of indices, instead of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
-        num_workers (int): how many processes make batches; 0 makes them here. Batches come in the same order either way.
-        collate_fn (callable, optional): makes a batch of a list of samples; ``default_collate``.
-        pin_memory (bool): has no effect but a warning, as there is no accelerator to pin memory for.
-        drop_last (bool): leave out a last batch that is not full.
-        timeout (float): how many seconds to wait for a batch of a worker; 0 waits for ever.
-        worker_init_fn (callable, optional): is called with its number in each worker, after seeding.
-        multiprocessing_context (str or context, optional): how workers start: ``"fork"``, ``"spawn"`` or ``"forkserver"``.
-        generator (Generator, optional): where shuffling and the seeds of workers come from; the default generator.
-        prefetch_factor (int, optional): how many batches each worker makes ahead; 2.
-        persistent_workers (bool): keep the workers between passes.
-        pin_memory_device (str): no effect.
-        in_order (bool): with workers, wait for the batch whose turn it is.
+        num_workers (int): the number of processes that make batches; 0 for this process. The order of batches does not depend on it.
+        collate_fn (callable, optional): makes a batch of a list of samples; ``default_collate`` when None.
+        pin_memory (bool): only causes a warning, because there is no accelerator to pin memory for.
+        drop_last (bool): skips a last batch with fewer samples.
+        timeout (float): seconds to wait for a worker's batch; 0 for no limit.
+        worker_init_fn (callable, optional): called with the worker's number in each worker, after seeding.
+        multiprocessing_context (str or context, optional): how workers are started: ``"fork"``, ``"spawn"`` or ``"forkserver"``.
+        generator (Generator, optional): the generator for shuffling and the workers' seeds; the default generator when None.
+        prefetch_factor (int, optional): the number of batches that each worker makes in advance; 2 when None.
+        persistent_workers (bool): does not end the workers between passes.
+        pin_memory_device (str): accepted, without effect.
+        in_order (bool): returns workers' batches in order; False returns each batch as soon as it is available.
 
-    A worker has ``gradus``, ``random`` and, where it was imported before, ``numpy.random`` seeded from the loader's base seed and its
-    number, and uses one thread.
+    In a worker ``gradus``, ``random`` and, if it was imported before, ``numpy.random`` are seeded from the loader's base seed and the worker's
+    number. A worker uses one thread.
 
-    Raises ValueError for arguments that exclude each other. A pass raises what a worker raised, as the same class with the worker's
-    traceback in the text, and RuntimeError if a worker dies or the timeout passes.
+    Raises ValueError for arguments that exclude each other. An exception in a worker is raised in the pass, with the same class and the worker's
+    traceback in the text. A pass raises RuntimeError if a worker dies or the timeout passes.
 
     >>> loader = DataLoader(range(5), batch_size=2)
     >>> [batch.tolist() for batch in loader], len(loader)
@@ -99,8 +99,8 @@ class DataLoader(Generic[T_co]):
         self.generator = generator
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.persistent_workers = persistent_workers
-        self._reported_length = None  # The last result of len() for a stream.
-        self._iterator = None  # With persistent workers, the iterator that owns them.
+        self._reported_length = None  # the last result of len() for an IterableDataset; None before that
+        self._iterator = None  # the iterator that owns the persistent workers; None if there is none yet
         self._initialized = True
         self._warn_of_many_workers()
 
@@ -111,7 +111,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self):
-        """The context that workers are started in, or None for the default."""
+        """The multiprocessing context in which workers are started, or None for the default context."""
         return self._multiprocessing_context
 
     @multiprocessing_context.setter
@@ -133,6 +133,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _index_sampler(self):
+        """The sampler of lists of indices, or of single indices if batch_sampler is None."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def __iter__(self):
@@ -145,6 +146,7 @@ class DataLoader(Generic[T_co]):
             return _SingleProcessDataLoaderIter(self)
         if self.prefetch_factor == 0:
             raise AssertionError("prefetch_factor must be greater than 0 for loading with workers")
+        # imported here because few programs use workers
         from gradus.utils.data._workers import _MultiProcessingDataLoaderIter
 
         self._warn_of_many_workers()
@@ -165,6 +167,7 @@ class DataLoader(Generic[T_co]):
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
 
     def _warn_of_many_workers(self):
+        """Warns if there are more workers than CPUs that this process may use."""
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         if available is not None and self.num_workers > available:
             warnings.warn(f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker "
@@ -174,6 +177,7 @@ class DataLoader(Generic[T_co]):
 
 
 def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers):
+    """Raises ValueError for invalid or contradictory options of workers."""
     if num_workers < 0:
         raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
@@ -189,26 +193,27 @@ def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_work
 
 
 def _check_stream_options(shuffle, sampler, batch_sampler):
+    """Raises ValueError for options that an IterableDataset, which has no indices, does not support."""
     for name, value in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
         if value is not None:
             raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
 
 
 class _DatasetKind:
-    """How a data set is read: by index, or one sample after another."""
+    """PyTorch's names for the kinds of datasets: read by index, or iterated over."""
 
     Map, Iterable = 0, 1
 
 
 class _InfiniteConstantSampler:
-    """Yields None without end. It takes the place of a sampler for streams, which have no indices."""
+    """Yields None endlessly, as the sampler for an IterableDataset, which has no indices."""
 
     def __iter__(self):
         return itertools.repeat(None)
 
 
 class _BaseDataLoaderIter:
-    """One pass over the data. A subclass has _start, which makes it ready, and _next_batch."""
+    """Base of iterators over a DataLoader. A subclass defines _start and _next_batch."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -217,7 +222,7 @@ class _BaseDataLoaderIter:
                                                in_batches=loader.batch_sampler is not None, collate_fn=loader.collate_fn,
                                                drop_last=loader.drop_last)
         self._indices = iter(loader._index_sampler)
-        # Drawn now, also without workers, so that the numbers that a program draws later do not depend on the number of workers.
+        # Drawn even without workers, so that random numbers drawn later by the program do not depend on the number of workers.
         self._base_seed = gradus.empty((), dtype=gradus.int64).random_(generator=loader.generator).item()
         self._yielded = 0
         self._start()
@@ -243,7 +248,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """One pass over the data, in this process."""
+    """Iterator that fetches samples in this process."""
 
     def _start(self):
         self._fetcher = self._make_fetcher(self._loader.dataset)
@@ -255,6 +260,6 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 def __getattr__(name):
     if name != "_MultiProcessingDataLoaderIter":
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    from ._workers import _MultiProcessingDataLoaderIter  # a module of its own, loaded by the programs that use it
+    from ._workers import _MultiProcessingDataLoaderIter  # imported here because few programs use workers
 
     return _MultiProcessingDataLoaderIter

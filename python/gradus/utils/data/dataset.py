@@ -1,4 +1,4 @@
-"""Data sets: by index (``Dataset``) or as a stream (``IterableDataset``), and ways to combine and to split them."""
+"""Datasets that are read by index (``Dataset``) or as a stream (``IterableDataset``), and functions that combine and split them."""
 import bisect
 import itertools
 import math
@@ -13,9 +13,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """A collection of samples by index. A subclass writes ``__getitem__``, and ``__len__`` for most samplers.
+    """A collection of samples that are read by index. A subclass defines ``__getitem__``, and ``__len__``, which most samplers call.
 
-    It may write ``__getitems__(indices)``, which returns a list of samples and is used to load a batch in one call.
+    A subclass may define ``__getitems__(indices)``, which returns a list of samples, so that a batch is loaded by one call.
 
     >>> class Squares(Dataset):
     ...     def __getitem__(self, index):
@@ -34,9 +34,10 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
-    """A stream of samples: a subclass writes ``__iter__``.
+    """A stream of samples. A subclass defines ``__iter__``.
 
-    Each worker process has a copy: ``get_worker_info()`` tells which part of the stream is its own.
+    Each worker process iterates over its own copy. ``get_worker_info()`` tells the copy in which worker it is, so that it can select the worker's
+    share of the samples.
 
     >>> class Counter(IterableDataset):
     ...     def __iter__(self):
@@ -50,7 +51,7 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset):
-    """Sample i holds element i of each tensor along the first dimension.
+    """A dataset whose sample i is the tuple of tensor[i] for each tensor.
 
     Raises AssertionError if the first dimensions differ.
 
@@ -72,7 +73,7 @@ class TensorDataset(Dataset):
 
 
 def _items(dataset, indices):
-    """Returns several samples of a data set, by one call of its ``__getitems__`` if it has one."""
+    """Returns the list of samples at `indices`, by one call of ``__getitems__`` if the dataset defines it."""
     if not callable(getattr(dataset, "__getitems__", None)):
         return [dataset[index] for index in indices]
     items = dataset.__getitems__(indices)
@@ -82,9 +83,9 @@ def _items(dataset, indices):
 
 
 class StackDataset(Dataset):
-    """Data sets of the same length side by side: a sample is a tuple, or for data sets given by name a dictionary.
+    """Combines datasets of equal length: a sample is a tuple, or for keyword arguments a dictionary, of the datasets' samples.
 
-    Raises ValueError if lengths differ, if there are none, or if some are given by name and some are not.
+    Raises ValueError if the lengths differ, if there are no datasets, or for both positional and keyword arguments.
 
     >>> StackDataset([1, 2], [3, 4])[0]
     (1, 3)
@@ -105,9 +106,11 @@ class StackDataset(Dataset):
         self._length = lengths[0]
 
     def _parts(self):
+        """Returns the datasets."""
         return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
 
     def _sample(self, items):
+        """Returns one sample, a tuple or dictionary, from the samples of the datasets."""
         return dict(zip(self.datasets, items)) if isinstance(self.datasets, dict) else tuple(items)
 
     def __getitem__(self, index):
@@ -122,9 +125,9 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Data sets one after the other.
+    """The concatenation of datasets.
 
-    Raises AssertionError if there are none or one is a stream, ValueError for an index below minus the length.
+    Raises AssertionError if there are no datasets or one is an IterableDataset; indexing raises ValueError for an index less than minus the length.
 
     >>> ConcatDataset([[1, 2], [3]])[-1]
     3
@@ -151,7 +154,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence):
-        """Returns the lengths of data sets, added up one after another.
+        """Returns the cumulative sums of the datasets' lengths.
 
         >>> ConcatDataset.cumsum(["ab", "c"])
         [2, 3]
@@ -160,13 +163,13 @@ class ConcatDataset(Dataset[T_co]):
 
     @property
     def cummulative_sizes(self):
-        """cumulative_sizes under its older name."""
+        """The attribute cumulative_sizes under a deprecated, misspelled name, which warns."""
         warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
 
 class ChainDataset(IterableDataset):
-    """Streams one after the other. Raises AssertionError, when it gets there, for what is no ``IterableDataset``."""
+    """The concatenation of IterableDatasets. Iteration raises AssertionError at an element that is not an IterableDataset."""
 
     def __init__(self, datasets):
         self.datasets = datasets
@@ -186,9 +189,9 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset[T_co]):
-    """Some samples of a data set, by their indices.
+    """The samples of a dataset at given indices.
 
-    Raises NotImplementedError for a subclass that writes ``__getitem__`` and not ``__getitems__``: batches would go past it.
+    Raises NotImplementedError if a subclass overrides ``__getitem__`` but not ``__getitems__``, because batches are loaded by ``__getitems__`` only.
 
     >>> list(Subset("abcd", [3, 0]))
     ['d', 'a']
@@ -219,13 +222,13 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(dataset, lengths, generator=None):
-    """Split a data set at random into subsets that share nothing.
+    """Returns a list of disjoint subsets of a dataset, whose samples are chosen at random.
 
     Args:
-        dataset: what to split.
-        lengths (sequence): lengths that add up to that of the data set, or fractions that add up to 1; what rounding leaves goes to
-            the first subsets, one each.
-        generator (Generator, optional): where the permutation comes from; the default generator.
+        dataset: the dataset, with a length.
+        lengths (sequence): the subsets' lengths, which add up to the dataset's length, or fractions that add up to 1. Fractions are rounded down; the
+            remaining samples go to the first subsets, one each.
+        generator (Generator, optional): the generator of the permutation; the default generator when None.
 
     Raises ValueError if the lengths do not add up.
 
@@ -241,6 +244,7 @@ def random_split(dataset, lengths, generator=None):
 
 
 def _lengths_of_fractions(total, fractions):
+    """Returns the subsets' lengths for fractions of `total`. Raises ValueError for a fraction outside [0, 1], and warns of a length of 0."""
     for index, fraction in enumerate(fractions):
         if not 0 <= fraction <= 1:
             raise ValueError(f"Fraction at index {index} is not between 0 and 1")

@@ -1,4 +1,4 @@
-"""A sampler for several processes that train together, each on its share of a data set."""
+"""DistributedSampler, which divides a dataset among the processes of a distributed training."""
 import math
 
 import gradus
@@ -9,16 +9,16 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler):
-    """The share of one process: every ``num_replicas``-th index from ``rank`` on, the same number for each process.
+    """The indices of one process: every ``num_replicas``-th index, starting at ``rank``. All processes have the same number of indices.
 
     Args:
-        dataset: a data set with a length.
-        num_replicas, rank (int): how many processes there are, and which is this one; those of the default process group where they are not given.
-        shuffle (bool): permute all indices first, by ``seed`` and the epoch.
-        seed (int): the same in all processes.
-        drop_last (bool): leave out the last indices where they do not go round, instead of repeating the first.
+        dataset: a dataset with a length.
+        num_replicas, rank (int): the number of processes and the number of this process; those of the default process group when None.
+        shuffle (bool): permutes all indices first. The permutation depends on ``seed`` and the epoch.
+        seed (int): the random seed, which must be the same in all processes.
+        drop_last (bool): if num_replicas does not divide the length, drops the last indices instead of repeating the first ones.
 
-    Raises ValueError for a rank out of range, and where one is missing and there is no process group.
+    Raises ValueError for a rank out of range, and if a number is None and there is no process group.
 
     >>> list(DistributedSampler("abcde", num_replicas=2, rank=1, shuffle=False))
     [1, 3, 0]
@@ -56,5 +56,5 @@ class DistributedSampler(Sampler):
         return self.num_samples
 
     def set_epoch(self, epoch):
-        """Another permutation for each epoch; call it before the pass begins, with the same number in all processes."""
+        """Sets the epoch, which changes the permutation. Call it with the same number in all processes before each pass."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""Samplers: the order in which the indices of a data set are asked for. Random ones draw exactly as PyTorch's do."""
+"""Samplers, which determine the order of indices into a dataset. Random samplers draw the same numbers as PyTorch's."""
 import itertools
 from typing import Generic, TypeVar
 
@@ -10,19 +10,20 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """The base of samplers: iterating over one gives indices, or lists of them. ``__len__`` is wanted by ``len(loader)`` only."""
+    """Base class of samplers. Iteration yields indices, or lists of indices. ``__len__`` is required only for ``len(loader)``."""
 
     def __iter__(self):
         raise NotImplementedError
 
 
 def _check_positive(name, value):
+    """Raises ValueError unless `value` is a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
 
 
 class SequentialSampler(Sampler):
-    """The indices in order.
+    """Yields the indices of a dataset in order.
 
     >>> list(SequentialSampler("abc"))
     [0, 1, 2]
@@ -39,16 +40,16 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The indices in random order.
+    """Yields the indices of a dataset in random order.
 
     Args:
-        data_source: a data set with a length.
-        replacement (bool): an index may come several times.
-        num_samples (int, optional): how many indices to draw; the length of the data set. Without replacement, permutations of all indices
-            follow one another until there are enough.
-        generator (Generator, optional): without one, each pass seeds its own from the default generator.
+        data_source: a dataset with a length.
+        replacement (bool): draws indices with replacement, so that an index may occur several times.
+        num_samples (int, optional): the number of indices; the dataset's length when None. Without replacement, as many random permutations of all
+            indices as necessary follow each other.
+        generator (Generator, optional): the random generator. When None, each pass seeds a new generator from the default one.
 
-    Raises ValueError if there is nothing to draw from, TypeError if ``replacement`` is not a bool.
+    Raises ValueError if num_samples or the dataset's length is 0, TypeError if ``replacement`` is not a bool.
 
     >>> sorted(RandomSampler("abc"))
     [0, 1, 2]
@@ -66,7 +67,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self):
-        """How many indices one pass gives; data sets may grow between passes."""
+        """The number of indices in one pass, computed anew because the dataset may grow between passes."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
@@ -76,7 +77,7 @@ class RandomSampler(Sampler):
             generator = gradus.Generator()
             generator.manual_seed(gradus.empty((), dtype=gradus.int64).random_().item())
         if self.replacement:
-            # PyTorch draws 32 at a time.
+            # PyTorch draws 32 numbers at a time. This code does too, so that it yields the same indices.
             for _ in range(self.num_samples // 32):
                 yield from gradus.randint(n, (32,), dtype=gradus.int64, generator=generator).tolist()
             yield from gradus.randint(n, (self.num_samples % 32,), dtype=gradus.int64, generator=generator).tolist()
@@ -90,7 +91,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """Given indices in random order.
+    """Yields the given indices in random order.
 
     >>> sorted(SubsetRandomSampler([5, 7]))
     [5, 7]
@@ -109,15 +110,15 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Indices drawn with given probabilities.
+    """Yields indices drawn with given probabilities.
 
     Args:
-        weights (sequence): a weight for each index; they need not add up to 1.
-        num_samples (int): how many to draw.
-        replacement (bool): an index may come several times.
-        generator (Generator, optional): the default generator.
+        weights (sequence): the weight of each index, proportional to its probability.
+        num_samples (int): the number of indices.
+        replacement (bool): draws indices with replacement, so that an index may occur several times.
+        generator (Generator, optional): the random generator; the default generator when None.
 
-    Raises ValueError for weights that are not one-dimensional, and for a number of samples that is not positive.
+    Raises ValueError if the weights are not one-dimensional or num_samples is not positive.
 
     >>> list(WeightedRandomSampler([0, 1, 0], 2))
     [1, 1]
@@ -142,7 +143,7 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of ``batch_size`` indices of another sampler; the last may be shorter, or with ``drop_last`` is left out.
+    """Yields lists of ``batch_size`` indices of another sampler. The last list may be shorter; with ``drop_last`` it is then skipped.
 
     >>> list(BatchSampler(range(5), batch_size=2, drop_last=False))
     [[0, 1], [2, 3], [4]]

@@ -1,4 +1,4 @@
-"""Logs for TensorBoard: numbers, pictures, texts and more, in event files that it reads. Neither TensorBoard nor TensorFlow is needed to write them.
+"""Logs for TensorBoard: numbers, images, texts and other data in event files. Writing them requires neither TensorBoard nor TensorFlow.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:

@@ -1,4 +1,4 @@
-"""Arrays as pictures: order of dimensions, grids of several, and PNG files by zlib."""
+"""Conversion of arrays to images: dimension order, grids of several images, and PNG files."""
 import struct
 import zlib
 
@@ -6,7 +6,11 @@ import numpy
 
 
 def as_rows(array, dataformats):
-    """Height, width and 1, 3 or 4 channels of an image, or of a grid of a batch, whose dimensions the letters N, C, H, W name."""
+    """Returns an image, or a grid of a batch of images, as an array (height, width, channels) with 3 or 4 channels.
+
+    dataformats: names the dimensions of `array` by the letters N, C, H and W, e.g. "CHW". Raises AssertionError if dataformats does not match the
+    array.
+    """
     formats = dataformats.upper()
     if len(set(formats)) != len(formats):
         raise AssertionError(f"You can not use the same dimension shorthand twice. input_format: {dataformats}")
@@ -22,7 +26,7 @@ def as_rows(array, dataformats):
 
 
 def grid(images, columns=8):
-    """Returns a batch (N, C, H, W) as one image (3, H, W), row by row."""
+    """Returns a batch (N, C, H, W) as one image (3, height, width), arranged in rows of `columns` images."""
     if images.shape[1] == 1:
         images = images.repeat(3, axis=1)
     if images.ndim != 4 or images.shape[1] != 3:
@@ -37,15 +41,15 @@ def grid(images, columns=8):
 
 
 def as_bytes(image):
-    """uint8 as it is; other dtypes, in [0, 1], times 255."""
+    """Returns an image as uint8. Other dtypes have values in [0, 1], which are multiplied by 255."""
     scale = 1 if image.dtype == numpy.uint8 else 255
     return (image.astype(numpy.float32) * scale).clip(0, 255).astype(numpy.uint8)
 
 
 def png(image):
-    """Returns the PNG file of rows of uint8 pixels, of 1, 3 or 4 channels."""
+    """Returns the contents of a PNG file for an array (height, width, channels) of uint8 with 1, 3 or 4 channels."""
     height, width, channels = image.shape
-    lines = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # each line begins with the number of its filter; 0 is no filter
+    lines = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # the first byte of each line is the number of its PNG filter; 0 is no filter
     lines[:, 1:] = image.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b""))
@@ -53,7 +57,7 @@ def png(image):
 
 
 def of_figure(figures, close=True):
-    """Returns the pixels (C, H, W) of a figure of matplotlib, or (N, C, H, W) of a list."""
+    """Returns the pixels (C, H, W) of a matplotlib figure, or (N, C, H, W) of a list of figures. close: closes the figures afterwards."""
     from matplotlib import pyplot
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

@@ -1,11 +1,12 @@
-"""Messages of Protocol Buffers, written by hand: a field is its number and wire type, then a varint, a fixed number, or bytes with their length."""
+"""Encoding of Protocol Buffers messages. A field is its number and wire type, followed by a varint, a fixed-size number, or a length and bytes."""
 import struct
 
+# wire types of the Protocol Buffers encoding
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def varint(value):
-    """Returns an integer in groups of 7 bits, the lowest first; a negative one as 64 bits of two's complement."""
+    """Returns the varint encoding of an integer: groups of 7 bits, lowest first. A negative integer is encoded as 64-bit two's complement."""
     value &= 2**64 - 1
     groups = bytearray()
     while value > 0x7F:
@@ -16,26 +17,27 @@ def varint(value):
 
 
 def _field(number, wire_type):
+    """Returns the tag of a field: its number and wire type."""
     return varint(number << 3 | wire_type)
 
 
 def integer(number, value):
-    """Returns a field of an integer, enum or bool."""
+    """Returns a field that contains an integer, an enum value or a bool."""
     return _field(number, _VARINT) + varint(int(value))
 
 
 def double(number, value):
-    """Returns a field of a float64."""
+    """Returns a field that contains a float64."""
     return _field(number, _FIXED64) + struct.pack("<d", value)
 
 
 def float32(number, value):
-    """Returns a field of a float32."""
+    """Returns a field that contains a float32."""
     return _field(number, _FIXED32) + struct.pack("<f", value)
 
 
 def message(number, *parts):
-    """Returns a field of a message that consists of fields, or of bytes.
+    """Returns a field whose content is a message, given by its encoded fields `parts`, or bytes.
 
     >>> message(1, integer(2, 300)).hex()
     '0a0310ac02'
@@ -45,7 +47,7 @@ def message(number, *parts):
 
 
 def text(number, value):
-    """Returns a field of a string."""
+    """Returns a field that contains a string."""
     return message(number, value.encode())
 
 

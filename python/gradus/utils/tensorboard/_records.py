@@ -1,9 +1,9 @@
-"""Files of records, each framed by its length and by checksums of the length and of the record."""
+"""The record format of event files (TFRecord): each record has a length and checksums of the length and of the data."""
 import struct
 
 
 def _table_of_crc32c():
-    """Returns the CRC-32C remainders of all bytes (Castagnoli's polynomial, lowest bit first)."""
+    """Returns the table of CRC-32C remainders for all byte values (Castagnoli's polynomial, reflected bit order)."""
     table = []
     for byte in range(256):
         for _ in range(8):
@@ -16,7 +16,7 @@ _TABLE = _table_of_crc32c()
 
 
 def crc32c(data):
-    """Returns the CRC-32C of bytes.
+    """Returns the CRC-32C checksum of bytes.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -28,12 +28,15 @@ def crc32c(data):
 
 
 def _masked(data):
-    """Returns the checksum rotated and shifted by a constant, as the format of records demands, because a CRC of data that contains CRCs is weak."""
+    """Returns the masked checksum of `data` as 4 bytes: the CRC rotated by 15 bits plus a constant.
+
+    The record format masks checksums because a CRC of data that contains CRCs is weak.
+    """
     crc = crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def record(data):
-    """Returns the frame of a record: 8 bytes of length and their checksum, the data and theirs."""
+    """Returns the record for `data`: its length in 8 bytes, the length's checksum, the data, and the data's checksum."""
     length = struct.pack("<Q", len(data))
     return length + _masked(length) + data + _masked(data)

@@ -1,4 +1,5 @@
-"""The messages that TensorBoard's plug-ins read. Field numbers are those of its .proto files, whose names the comments give."""
+"""Encodes the messages that TensorBoard's plug-ins read. The docstrings name messages of TensorBoard's .proto files, which define the field
+numbers."""
 import io
 import wave
 
@@ -7,27 +8,27 @@ import numpy
 from ._images import as_bytes, as_rows, png
 from ._protobuf import double, doubles, float32, float32s, integer, message, text
 
-_FLOAT, _STRING = 1, 7  # DataType of tensor.proto
+_FLOAT, _STRING = 1, 7  # values of the enum DataType in tensor.proto
 
 
 def value(tag, content, metadata=b""):
-    """Returns a summary of one value: Summary.value { tag, … , metadata }."""
+    """Returns a Summary with one value: Summary.value { tag, content, metadata }. `content` and `metadata` are encoded fields."""
     return message(1, text(1, tag), content, metadata)
 
 
 def _plugin(name, content=b"", display_name=None, description=None):
-    """Summary.Value.metadata { plugin_data { plugin_name, content }, display_name, summary_description }."""
+    """Returns the field Summary.Value.metadata { plugin_data { plugin_name, content }, display_name, summary_description }."""
     named = (text(2, display_name) if display_name else b"") + (text(3, description) if description else b"")
     return message(9, message(1, text(1, name), message(2, content)), named)
 
 
 def _shape(*sizes):
-    """TensorProto.tensor_shape { dim { size } }."""
+    """Returns the field TensorProto.tensor_shape { dim { size } } for the given sizes."""
     return message(2, *(message(2, integer(1, size)) for size in sizes))
 
 
 def scalar(tag, number, new_style=False, double_precision=False):
-    """Returns a number: simple_value, or a 0-d tensor of the plug-in scalars."""
+    """Returns the Summary of a number: a simple_value, or with new_style or double_precision a 0-d tensor for the plug-in "scalars"."""
     if double_precision:
         tensor = message(8, integer(1, 2), _shape(), doubles(6, [number]))
     elif new_style:
@@ -38,14 +39,17 @@ def scalar(tag, number, new_style=False, double_precision=False):
 
 
 def tensor(tag, array):
-    """Returns a tensor of float32 or float64 numbers."""
+    """Returns the Summary of a tensor of float32 or float64 numbers."""
     is_double = array.dtype == numpy.float64
     numbers = (doubles(6, array.ravel()) if is_double else float32s(5, array.ravel().astype(numpy.float32)))
     return value(tag, message(8, integer(1, 2 if is_double else _FLOAT), _shape(*array.shape), numbers), _plugin("tensor"))
 
 
 def histogram(tag, array, bins, max_bins=None):
-    """HistogramProto of the numbers of an array, in bins as numpy.histogram takes them."""
+    """Returns the Summary of a histogram of the array's numbers. bins: as in numpy.histogram. Raises ValueError for an empty array.
+
+    max_bins: if there are more bins, adjacent bins are merged.
+    """
     if array.size == 0:
         raise ValueError("The input has no element.")
     numbers = array.ravel().astype(numpy.float64)
@@ -56,26 +60,31 @@ def histogram(tag, array, bins, max_bins=None):
         limits = numpy.append(limits[:-1:step], limits[-1])
     filled = numpy.flatnonzero(counts)
     first, last = filled[0], filled[-1] + 1
-    # Only right ends are kept, so an empty bin before the first filled one marks its left end.
+    # The message contains only the right ends of bins. An empty bin precedes the first nonempty bin, because its right end defines the left end of
+    # the nonempty bin.
     counts = numpy.concatenate([[0], counts[first:last]])
     return histogram_raw(tag, numbers.min(), numbers.max(), len(numbers), numbers.sum(), numbers.dot(numbers), limits[first:last + 1], counts)
 
 
 def histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts):
-    """HistogramProto { min, max, num, sum, sum_squares, bucket_limit, bucket }."""
+    """Returns the Summary of a computed histogram: HistogramProto { min, max, num, sum, sum_squares, bucket_limit, bucket }."""
     fields = b"".join(double(number, field) for number, field in enumerate((min, max, num, sum, sum_squares), 1))
     return value(tag, message(5, fields, doubles(6, bucket_limits), doubles(7, bucket_counts)))
 
 
 def image(tag, array, dataformats):
-    """Summary.Image { height, width, colorspace, encoded_image_string }."""
+    """Returns the Summary of an image: Summary.Image { height, width, colorspace, encoded_image_string }. dataformats: names the dimensions of
+    `array` by the letters N, C, H and W."""
     pixels = as_bytes(as_rows(array, dataformats))
     height, width, channels = pixels.shape
     return value(tag, message(4, integer(1, height), integer(2, width), integer(3, channels), message(4, png(pixels))))
 
 
 def audio(tag, samples, sample_rate):
-    """Summary.Audio { sample_rate, num_channels, length_frames, encoded_audio_string, content_type } of samples in [-1, 1]."""
+    """Returns the Summary of a sound: Summary.Audio { sample_rate, num_channels, length_frames, encoded_audio_string, content_type }.
+
+    samples: the samples of one channel, in [-1, 1]. They are encoded as a WAV file.
+    """
     samples = (samples.ravel().clip(-1, 1) * 32767).astype("<i2")
     file = io.BytesIO()
     with wave.open(file, "wb") as writer:
@@ -87,13 +96,13 @@ def audio(tag, samples, sample_rate):
 
 
 def written(tag, string):
-    """Returns a text for the plug-in text, which reads Markdown."""
+    """Returns the Summary of a string for the plug-in "text", which reads Markdown."""
     content = message(8, integer(1, _STRING), _shape(1), text(8, string))
     return value(f"{tag}/text_summary", content, _plugin("text"))
 
 
 def pr_curve(tag, labels, predictions, num_thresholds, weights):
-    """Counts and rates at thresholds, of labels 0 and 1 and predictions in [0, 1]."""
+    """Returns the Summary of a precision-recall curve, computed for labels 0 and 1 and predictions in [0, 1] at num_thresholds thresholds."""
     num_thresholds = min(num_thresholds, 127)
     weights = 1.0 if weights is None else weights
     places, labels = numpy.floor(predictions * (num_thresholds - 1)).astype(numpy.int32), labels.astype(numpy.float64)
@@ -108,14 +117,17 @@ def pr_curve(tag, labels, predictions, num_thresholds, weights):
 
 
 def pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, num_thresholds):
-    """Returns a tensor of six rows; PrCurvePluginData { version, num_thresholds }."""
+    """Returns the Summary of a precision-recall curve: a tensor with six rows, and PrCurvePluginData { version, num_thresholds }."""
     rows = numpy.stack([tp, fp, tn, fn, precision, recall])
     content = message(8, integer(1, _FLOAT), _shape(*rows.shape), float32s(5, rows.ravel()))
     return value(tag, content, _plugin("pr_curves", integer(2, min(num_thresholds, 127))))
 
 
 def custom_scalars(layout):
-    """Layout { category { title, chart { title, multiline { tag } or margin { series } } } } of {category: {chart: ["Multiline" or "Margin", tags]}}."""
+    """Returns the Summary that defines charts: Layout { category { title, chart { title, multiline { tag } or margin { series } } } }.
+
+    layout: {category: {chart: ["Multiline" or "Margin", tags]}}.
+    """
 
     def chart(title, kind, tags):
         if kind == "Margin":
@@ -132,14 +144,17 @@ def custom_scalars(layout):
 
 
 def _json_value(number, content):
-    """google.protobuf.Value { number_value, string_value or bool_value } as a field."""
+    """Returns the field google.protobuf.Value { number_value, string_value or bool_value }."""
     if isinstance(content, bool):
         return message(number, integer(4, content))
     return message(number, text(3, content) if isinstance(content, str) else double(2, content))
 
 
 def hparams(hparam_dict, metric_dict, domains):
-    """Returns the three summaries of a run: the experiment, and the beginning and end of the session."""
+    """Returns the three Summaries of a run's hyperparameters: the experiment, the start of the session, and its end.
+
+    domains: {name: list of possible values}. Raises TypeError or ValueError for values of other types than bool, int, float and str.
+    """
     given = {name: content for name, content in hparam_dict.items() if content is not None}
     for name, domain in domains.items():
         if name not in hparam_dict or not isinstance(domain, list) or not all(isinstance(item, type(hparam_dict[name])) for item in domain):
@@ -148,7 +163,7 @@ def hparams(hparam_dict, metric_dict, domains):
     for name, content in given.items():
         if not isinstance(content, (bool, int, float, str)):
             raise ValueError("value should be one of int, float, str, bool, or torch.Tensor")
-        kind = 1 if isinstance(content, str) else 2 if isinstance(content, bool) else 3  # DataType of hparams/api.proto
+        kind = 1 if isinstance(content, str) else 2 if isinstance(content, bool) else 3  # value of the enum DataType in hparams/api.proto
         domain = message(5, *(_json_value(1, item) for item in domains[name])) if name in domains else b""
         infos.append(message(4, text(1, name), integer(4, kind), domain))
         starts.append(message(1, text(1, name), _json_value(2, content)))
@@ -161,27 +176,27 @@ def hparams(hparam_dict, metric_dict, domains):
 
 
 def event(wall_time, step=None, content=b""):
-    """Event { wall_time, step, … }."""
+    """Returns the message Event { wall_time, step, content }. `content` is an encoded field."""
     return double(1, wall_time) + (integer(2, step) if step is not None else b"") + content
 
 
 def file_version():
-    """Event.file_version."""
+    """Returns the field Event.file_version."""
     return text(3, "brain.Event:2")
 
 
 def session_start():
-    """Event.session_log { status: START }."""
+    """Returns the field Event.session_log { status: START }."""
     return message(7, integer(1, 1))
 
 
 def summary(*values):
-    """Event.summary."""
+    """Returns the field Event.summary, a Summary with the given encoded values."""
     return message(5, *values)
 
 
 def projector_config(embeddings):
-    """The text of a ProjectorConfig: for each embedding {field: text, or nested fields}."""
+    """Returns the text of a ProjectorConfig. embeddings: for each embedding a dictionary {field: value, list of values or nested dictionary}."""
 
     def lines(fields, indent):
         for name, content in fields.items():

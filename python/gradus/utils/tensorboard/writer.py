@@ -1,4 +1,4 @@
-"""SummaryWriter, and the event file that it writes."""
+"""SummaryWriter, which logs data for TensorBoard, and FileWriter, which writes an event file."""
 import itertools
 import math
 import os
@@ -15,11 +15,12 @@ from ._records import record
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
+# Numbers the event files of this process. The number is part of a file's name, because names must differ.
 _numbers_of_files = itertools.count()
 
 
 def _array(values):
-    """Returns a numpy array of a tensor, a number or a sequence; half types as float32."""
+    """Returns a NumPy array for a tensor, a number or a sequence. float16 and bfloat16 tensors are converted to float32."""
     if isinstance(values, gradus.Tensor):
         values = values.detach().cpu()
         return (values.float() if values.dtype in (gradus.bfloat16, gradus.float16) else values).numpy()
@@ -27,7 +28,7 @@ def _array(values):
 
 
 def _number(value):
-    """Returns one number of a tensor or array of one element, or a number."""
+    """Returns a tensor, array or number of one element as a float. Raises AssertionError for more elements."""
     array = _array(value)
     if array.size != 1:
         raise AssertionError("scalar should be 0D")
@@ -35,13 +36,17 @@ def _number(value):
 
 
 class FileWriter:
-    """An event file in a folder. What is added reaches the disk when flush() is called, or flush_secs have passed at the next one."""
+    """An event file in a folder.
+
+    Events are written to disk by flush(), or by the first add_event() more than flush_secs seconds after the last flush.
+    """
 
     def __init__(self, log_dir, max_queue=10, flush_secs=120, filename_suffix=""):
         self._log_dir, self._flush_secs, self._suffix = os.fspath(log_dir), flush_secs, filename_suffix
         self._open()
 
     def _open(self):
+        """Opens a new event file in the folder and writes the version of the format."""
         os.makedirs(self._log_dir, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers_of_files)}{self._suffix}"
         self._file = open(os.path.join(self._log_dir, name), "wb")
@@ -50,35 +55,35 @@ class FileWriter:
         self.flush()
 
     def get_logdir(self):
-        """Returns the folder."""
+        """Returns the path of the folder."""
         return self._log_dir
 
     def add_event(self, event, step=None, walltime=None):
-        """Writes an event, as a field of the message Event."""
+        """Writes an event. `event` is an encoded field of the message Event."""
         self._file.write(record(_summaries.event(time.time() if walltime is None else walltime, step, event)))
         if time.monotonic() - self._flushed > self._flush_secs:
             self.flush()
 
     def add_summary(self, summary, global_step=None, walltime=None):
-        """Writes a summary."""
+        """Writes an event with a Summary."""
         self.add_event(_summaries.summary(summary), None if global_step is None else int(_number(global_step)), walltime)
 
     def flush(self):
-        """Brings all events to the disk."""
+        """Writes all events to disk."""
         self._file.flush()
         self._flushed = time.monotonic()
 
     def close(self):
-        """Ends the file."""
+        """Closes the file."""
         self._file.close()
 
     def reopen(self):
-        """Begins a new file."""
+        """Opens a new file."""
         self._open()
 
 
 def _default_bins():
-    """Returns the edges of bins, each 1.1 times as far from 0 as the one before."""
+    """Returns the edges of TensorBoard's default bins: 0, and positive and negative numbers from 1e-12 to 1e20 that grow by a factor of 1.1."""
     bins, end = [], 1e-12
     while end < 1e20:
         bins.append(end)
@@ -87,9 +92,9 @@ def _default_bins():
 
 
 class SummaryWriter:
-    """Writes what is added into an event file in a folder, which is runs/<time>_<host><comment> unless log_dir is given.
+    """Writes data for TensorBoard to an event file in the folder log_dir, by default runs/<time>_<host><comment>.
 
-    purge_step: TensorBoard hides what an earlier run has logged from that step on.
+    purge_step: TensorBoard hides the data that earlier runs logged for step purge_step and later steps.
     """
 
     def __init__(self, log_dir=None, comment="", purge_step=None, max_queue=10, flush_secs=120, filename_suffix=""):
@@ -106,7 +111,7 @@ class SummaryWriter:
         return FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
 
     def _get_file_writer(self):
-        """Returns the writer, opened again after close()."""
+        """Returns the FileWriter. Opens a new file if the writer was closed."""
         if self.file_writer is None:
             self.file_writer = self._new_writer(self.log_dir)
             self.all_writers = {self.log_dir: self.file_writer}
@@ -120,17 +125,17 @@ class SummaryWriter:
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def get_logdir(self):
-        """Returns the folder."""
+        """Returns the path of the folder."""
         return self.log_dir
 
     # ---- Numbers ----------------------------------------------------------------------------------------------------------------
 
     def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False):
-        """Adds a number: a tensor of one element, or a Python number."""
+        """Adds a number, given as a tensor of one element or a Python number."""
         self._add(_summaries.scalar(tag, _number(scalar_value), new_style, double_precision), global_step, walltime)
 
     def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
-        """Adds numbers that are shown in one chart, each from a folder of its own."""
+        """Adds several numbers that are shown in one chart. Each number is written to a separate folder, named after main_tag and the number's key."""
         self._get_file_writer()
         for tag, number in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
@@ -143,43 +148,49 @@ class SummaryWriter:
         self._add(_summaries.tensor(tag, _array(tensor)), global_step, walltime)
 
     def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
-        """Adds the distribution of the elements of a tensor. bins: as numpy.histogram takes them; "tensorflow": of growing width."""
+        """Adds a histogram of the elements of a tensor. bins: "tensorflow" for exponentially growing bins, or as in numpy.histogram."""
         bins = self.default_bins if isinstance(bins, str) and bins == "tensorflow" else bins
         self._add(_summaries.histogram(tag, _array(values), bins, max_bins), global_step, walltime)
 
     def add_histogram_raw(self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None):
-        """Adds a distribution whose bins have been counted."""
+        """Adds a histogram that has been computed already. Raises ValueError if the numbers of limits and counts differ."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         self._add(_summaries.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts), global_step, walltime)
 
     def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None, walltime=None):
-        """Adds the precision and recall of predictions in [0, 1] for labels 0 and 1, at thresholds."""
+        """Adds the precision-recall curve of predictions in [0, 1] for labels 0 and 1."""
         weights = None if weights is None else _array(weights)
         self._add(_summaries.pr_curve(tag, _array(labels), _array(predictions), num_thresholds, weights), global_step, walltime)
 
     def add_pr_curve_raw(self, tag, true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall, global_step=None,
                          num_thresholds=127, weights=None, walltime=None):
-        """Adds precision and recall that have been computed."""
+        """Adds a precision-recall curve that has been computed already."""
         rows = map(_array, (true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall))
         self._add(_summaries.pr_curve_raw(tag, *rows, num_thresholds), global_step, walltime)
 
     def add_custom_scalars(self, layout):
-        """Says which charts show which tags: {category: {chart: ["Multiline", tags] or ["Margin", [value, lower, upper]]}}."""
+        """Defines charts of scalars: {category: {chart: ["Multiline", tags] or ["Margin", [value, lower, upper]]}}."""
         self._add(_summaries.custom_scalars(layout), None, None)
 
     def add_custom_scalars_multilinechart(self, tags, category="default", title="untitled"):
-        """Says that a chart shows these tags."""
+        """Defines a chart that shows the scalars of several tags as lines."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(self, tags, category="default", title="untitled"):
-        """Says that a chart shows a tag between two others."""
+        """Defines a chart that shows a scalar with its lower and upper bounds: tags are [value, lower, upper].
+
+        Raises AssertionError for another number of tags.
+        """
         if len(tags) != 3:
             raise AssertionError(f"Expected 3 tags, got {len(tags)}.")
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
-        """Adds hyperparameters and what they have led to, in a folder below of its own."""
+        """Adds hyperparameters and the metrics of their run, in a subfolder named run_name, by default the time.
+
+        Raises TypeError if an argument is not a dict, or a value in hparam_domain_discrete has another type than the hyperparameter.
+        """
         if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
         plain = {name: value.item() if isinstance(value, gradus.Tensor) else value for name, value in hparam_dict.items()}
@@ -190,25 +201,25 @@ class SummaryWriter:
             for tag, number in metric_dict.items():
                 writer.add_scalar(tag, number, global_step)
 
-    # ---- Pictures, sounds and texts -----------------------------------------------------------------------------------------------
+    # ---- Images, sounds and texts -------------------------------------------------------------------------------------------------
 
     def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
-        """Adds an image of uint8, or of numbers in [0, 1], whose dimensions dataformats names."""
+        """Adds an image of uint8, or of numbers in [0, 1]. dataformats: names its dimensions by the letters C, H and W."""
         self._add(_summaries.image(tag, _array(img_tensor), dataformats), global_step, walltime)
 
     def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
-        """Adds a batch of images as a grid of eight columns; or a list of images."""
+        """Adds a batch of images, or a list of images, as a grid with eight columns."""
         if isinstance(img_tensor, list):
             img_tensor = numpy.stack([_array(image) for image in img_tensor])
             dataformats = dataformats if len(dataformats) == 4 else f"N{dataformats}"
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
-        """Adds a figure of matplotlib, or a list of figures as a grid."""
+        """Adds a matplotlib figure, or a list of figures as a grid."""
         self.add_image(tag, _images.of_figure(figure, close), global_step, walltime, "NCHW" if isinstance(figure, list) else "CHW")
 
     def add_image_with_boxes(self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1, dataformats="CHW", labels=None):
-        """Adds an image with red boxes (x, y, x, y). NotImplementedError: with labels, or another size."""
+        """Adds an image with red boxes, each given as (left, top, right, bottom). Raises NotImplementedError for labels and for rescaling."""
         if labels is not None or rescale != 1:
             raise NotImplementedError("SummaryWriter.add_image_with_boxes: labels are not drawn, and images not rescaled")
         image = _images.as_bytes(_images.as_rows(_array(img_tensor), dataformats))[:, :, :3].copy()
@@ -217,17 +228,21 @@ class SummaryWriter:
         self.add_image(tag, image, global_step, walltime, "HWC")
 
     def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):
-        """Adds a sound: samples in [-1, 1]."""
+        """Adds a sound. snd_tensor: samples of one channel in [-1, 1]."""
         self._add(_summaries.audio(tag, _array(snd_tensor), sample_rate), global_step, walltime)
 
     def add_text(self, tag, text_string, global_step=None, walltime=None):
-        """Adds a text, which TensorBoard reads as Markdown."""
+        """Adds a text, which TensorBoard shows as Markdown."""
         self._add(_summaries.written(tag, text_string), global_step, walltime)
 
-    # ---- Points -------------------------------------------------------------------------------------------------------------------
+    # ---- Embeddings ---------------------------------------------------------------------------------------------------------------
 
     def add_embedding(self, mat, metadata=None, label_img=None, global_step=None, tag="default", metadata_header=None):
-        """Adds points, a row each, for the projector. metadata: a label for each, or a list for each with metadata_header; label_img: an image (C, H, W) for each."""
+        """Adds points for the embedding projector. mat: (points, features).
+
+        metadata: a label for each point, or with metadata_header a list of labels for each. label_img: an image (C, H, W) for each point. Raises
+        AssertionError if the numbers of points, labels and images differ.
+        """
         points, step = _array(mat), 0 if global_step is None else global_step
         if points.ndim != 2:
             raise AssertionError("mat should be 2D, where mat.size(0) is the number of data points")
@@ -252,33 +267,33 @@ class SummaryWriter:
         with open(os.path.join(self.log_dir, "projector_config.pbtxt"), "w") as file:
             file.write(_summaries.projector_config(self._embeddings))
 
-    # ---- What is not there ----------------------------------------------------------------------------------------------------------
+    # ---- Methods that are not implemented -------------------------------------------------------------------------------------------
 
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
-        """NotImplementedError: a model runs as the Python it is, and has no graph."""
+        """Raises NotImplementedError, because models are not traced and have no graph."""
         raise NotImplementedError("SummaryWriter.add_graph: models are not traced, so there is no graph to show")
 
     def add_onnx_graph(self, prototxt):
-        """NotImplementedError: there is no ONNX."""
+        """Raises NotImplementedError, because ONNX is not supported."""
         raise NotImplementedError("SummaryWriter.add_onnx_graph: there is no ONNX")
 
     def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
-        """NotImplementedError: there is no encoder for videos; add_images shows their frames."""
+        """Raises NotImplementedError, because there is no video encoder. add_images can show the frames."""
         raise NotImplementedError("SummaryWriter.add_video: there is no encoder for videos; add_images shows the frames")
 
     def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None, walltime=None):
-        """NotImplementedError."""
+        """Raises NotImplementedError, because meshes are not supported."""
         raise NotImplementedError("SummaryWriter.add_mesh: meshes are not written")
 
-    # ---- The end --------------------------------------------------------------------------------------------------------------------
+    # ---- Flushing and closing -------------------------------------------------------------------------------------------------------
 
     def flush(self):
-        """Brings all events to the disk."""
+        """Writes all events to disk."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
     def close(self):
-        """Ends all files. A later call of add_scalar and its like begins a new one."""
+        """Closes all files. A later call that adds data opens new files."""
         for writer in (self.all_writers or {}).values():
             writer.close()
         self.file_writer = self.all_writers = None
@@ -296,7 +311,7 @@ def _write_lines(folder, name, lines):
 
 
 def _sprite(images):
-    """Returns a square of images, as many in a row as in a column."""
+    """Returns images (N, C, H, W) as one square image (size, size, 3), in a grid with the same number of rows and columns."""
     arranged = _images.as_bytes(_images.grid(images, math.ceil(len(images) ** 0.5))).transpose(1, 2, 0)
     square = numpy.zeros((arranged.shape[1], arranged.shape[1], 3), numpy.uint8)
     square[:arranged.shape[0]] = arranged

@@ -1,1 +1,1 @@
-"""The parts of DataLoader: collating samples, fetching them, the loop of a worker process."""
+"""Internals of DataLoader: collation of samples, fetching of samples, and the main loop of worker processes."""

@@ -1,4 +1,4 @@
-"""Samples into batches: ``default_collate`` stacks them, ``default_convert`` leaves one sample as it is, with tensors for arrays."""
+"""Collation: ``default_collate`` stacks samples to a batch, ``default_convert`` converts the NumPy arrays in one sample to tensors."""
 import collections.abc
 import copy
 import sys
@@ -12,11 +12,12 @@ default_collate_err_msg_format = "default_collate: batch must contain tensors, n
 
 
 def _is_text_or_object(array):
+    """Returns True if a NumPy array contains text or objects, which cannot become tensors."""
     return array.dtype.kind in "SUO"
 
 
 def default_convert(data):
-    """Make tensors of NumPy's arrays and numbers, inside containers too; everything else stays.
+    """Returns `data` with NumPy arrays and numbers converted to tensors, also inside containers. Other values stay unchanged.
 
     >>> default_convert({"x": [1, "a"]})
     {'x': [1, 'a']}
@@ -38,7 +39,7 @@ def default_convert(data):
 
 
 def _like_mapping(mapping, items):
-    """Returns the items in a mapping of the same class, or in a dictionary if that class cannot be made of them."""
+    """Returns `items` as a mapping of the same class as `mapping`, or as a dict if that class cannot be constructed from them."""
     try:
         if isinstance(mapping, collections.abc.MutableMapping):
             clone = copy.copy(mapping)
@@ -50,7 +51,7 @@ def _like_mapping(mapping, items):
 
 
 def _like_sequence(sequence, items):
-    """Returns the items in a sequence of the same class, or in a list if that class cannot be made of them."""
+    """Returns `items` as a sequence of the same class as `sequence`, or as a list if that class cannot be constructed from them."""
     try:
         if isinstance(sequence, collections.abc.MutableSequence):
             clone = copy.copy(sequence)
@@ -63,13 +64,13 @@ def _like_sequence(sequence, items):
 
 
 def collate(batch, *, collate_fn_map=None):
-    """Collate a list of samples, by functions for the classes of their parts.
+    """Returns a batch of a list of samples, made by functions for the classes of the samples' elements.
 
     Args:
-        batch (list): samples of one structure.
-        collate_fn_map (dict, optional): from a class, or a tuple of classes, to ``f(batch, *, collate_fn_map)``.
+        batch (list): samples with the same structure.
+        collate_fn_map (dict, optional): maps a class, or a tuple of classes, to a function ``f(batch, *, collate_fn_map)``.
 
-    Raises TypeError for a class that is not in the map and no container, RuntimeError for sequences of different lengths.
+    Raises TypeError for a class that is neither in the map nor a container, RuntimeError for sequences of different lengths.
 
     >>> collate([(1, 2), (3, 4)], collate_fn_map={int: lambda batch, *, collate_fn_map: sum(batch)})
     [4, 6]
@@ -92,12 +93,13 @@ def collate(batch, *, collate_fn_map=None):
 
 
 def _function_for(sample, functions):
+    """Returns the collate function for the class of a sample, or None."""
     if type(sample) in functions:
         return functions[type(sample)]
     for kind, function in functions.items():
         if isinstance(sample, kind):
             return function
-    # NumPy's classes are only looked at if it is imported.
+    # NumPy's classes can only occur if a program has imported NumPy.
     numpy = sys.modules.get("numpy")
     if numpy is not None and functions is default_collate_fn_map:
         if isinstance(sample, numpy.ndarray):
@@ -108,7 +110,7 @@ def _function_for(sample, functions):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    """Returns the tensors, stacked along a new first dimension; in a worker in memory that the loader's process shares."""
+    """Returns the tensors stacked along a new first dimension. In a worker process the result is in memory shared with the loader's process."""
     first = batch[0]
     if get_worker_info() is None or first.device.type != "cpu" or first.requires_grad or any(each.dtype != first.dtype for each in batch):
         return gradus.stack(batch, 0)
@@ -117,29 +119,29 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
 
 
 def collate_float_fn(batch, *, collate_fn_map=None):
-    """Returns a tensor of float64 of the numbers."""
+    """Returns a float64 tensor of the numbers in `batch`."""
     return gradus.tensor(batch, dtype=gradus.float64)
 
 
 def collate_int_fn(batch, *, collate_fn_map=None):
-    """Returns a tensor of the numbers."""
+    """Returns an int64 tensor of the numbers in `batch`."""
     return gradus.tensor(batch)
 
 
 def collate_str_fn(batch, *, collate_fn_map=None):
-    """Returns the list of texts itself."""
+    """Returns `batch`, the list of strings, unchanged."""
     return batch
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
-    """Returns the arrays, as tensors, stacked. TypeError: they hold text or objects."""
+    """Returns the arrays, converted to tensors and stacked. Raises TypeError if they contain text or objects."""
     if _is_text_or_object(batch[0]):
         raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([gradus.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
-    """Returns a tensor of NumPy's numbers."""
+    """Returns a tensor of the NumPy numbers in `batch`."""
     return gradus.as_tensor(batch)
 
 
@@ -148,9 +150,9 @@ default_collate_fn_map = {gradus.Tensor: collate_tensor_fn, float: collate_float
 
 
 def default_collate(batch):
-    """Stack tensors and arrays along a new first dimension, make tensors of numbers, keep text, and go through containers.
+    """Returns a batch of samples. Tensors and arrays are stacked along a new first dimension, and numbers become one tensor.
 
-    Raises TypeError for samples of other classes.
+    Strings stay a list. Containers are collated element by element. Raises TypeError for elements of other classes.
 
     >>> import gradus
     >>> default_collate([(1, "a"), (2, "b")])

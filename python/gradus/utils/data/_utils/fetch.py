@@ -1,8 +1,8 @@
-"""From what a sampler gives to a batch."""
+"""Fetchers, which read the samples of a batch from a dataset and collate them."""
 
 
 class MapFetcher:
-    """Takes samples from a data set by index."""
+    """Fetches samples of a dataset by index."""
 
     def __init__(self, dataset, in_batches, collate_fn, drop_last):
         self._dataset = dataset
@@ -10,6 +10,7 @@ class MapFetcher:
         self._collate_fn = collate_fn
 
     def fetch(self, index):
+        """Returns the batch for a list of indices. If in_batches is false, `index` is one index and a single sample is returned."""
         if not self._in_batches:
             return self._collate_fn(self._dataset[index])
         if getattr(self._dataset, "__getitems__", None):
@@ -18,7 +19,7 @@ class MapFetcher:
 
 
 class StreamFetcher:
-    """Takes the next samples of a stream; raises StopIteration at its end."""
+    """Fetches the next samples of an IterableDataset. Raises StopIteration at its end."""
 
     def __init__(self, dataset, in_batches, collate_fn, drop_last):
         self._samples = iter(dataset)
@@ -28,6 +29,7 @@ class StreamFetcher:
         self._ended = False
 
     def fetch(self, index):
+        """Returns a batch of the next len(index) samples, or a single sample if in_batches is false."""
         if not self._in_batches:
             return self._collate_fn(next(self._samples))
         if self._ended:

@@ -1,8 +1,8 @@
-"""The loop of a worker process, and what it and the loader say to each other.
+"""The main loop of a worker process, and its protocol with the loader.
 
-Each worker has a pipe of its own. The loader sends ``(number, index)`` for a task and None for another pass over the data, and closes the
-pipe to end the worker; so a worker also ends when the process of its loader is gone. The worker answers each task by ``(number, batch)``,
-where a ``Failure`` or a ``StreamEnd`` may stand for the batch, and None by None.
+Each worker has its own pipe. The loader sends ``(number, index)`` for a task and None to start another pass over the data; it closes the pipe to end
+the worker. Therefore a worker also ends when the loader's process has ended. The worker answers a task by ``(number, batch)``, where batch may be a
+``Failure`` or a ``StreamEnd``. It answers None by None.
 """
 import queue
 import random
@@ -22,7 +22,7 @@ _worker_info = None
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Which worker this process is: ``id`` of ``num_workers``, its ``seed``, and its copy of the ``dataset``."""
+    """Describes a worker process: its number ``id`` among ``num_workers``, its random ``seed``, and its copy of the ``dataset``."""
 
     id: int
     num_workers: int
@@ -31,7 +31,7 @@ class WorkerInfo:
 
 
 def get_worker_info():
-    """Returns the :class:`WorkerInfo` of this process, or None in a process that is no worker.
+    """Returns the :class:`WorkerInfo` of this process, or None if the process is not a worker.
 
     >>> get_worker_info() is None
     True
@@ -40,14 +40,14 @@ def get_worker_info():
 
 
 class _KeyErrorText(str):
-    """A KeyError shows its argument by ``repr``; this one keeps its lines."""
+    """A string that repr() returns unquoted, because a KeyError shows repr() of its argument, which would escape line breaks."""
 
     def __repr__(self):
         return str(self)
 
 
 class Failure:
-    """An exception on its way from a worker, with its traceback as text: the objects of a traceback cannot travel."""
+    """An exception that a worker sends to the loader. It contains the traceback as text, because traceback objects cannot be pickled."""
 
     def __init__(self, exception, where):
         self.kind = type(exception)
@@ -55,7 +55,7 @@ class Failure:
         self.message = f"Caught {self.kind.__name__} {where}.\nOriginal {text}"
 
     def reraise(self):
-        """Raise an exception of the same class; RuntimeError if that class wants other arguments than a message."""
+        """Raises an exception of the class that was raised in the worker, or RuntimeError if that class cannot be constructed from a message."""
         message = _KeyErrorText(self.message) if self.kind is KeyError else self.message
         try:
             exception = self.kind(message)
@@ -65,16 +65,17 @@ class Failure:
 
 
 class StreamEnd:
-    """The answer of a worker whose part of the stream has ended."""
+    """The answer of a worker whose copy of an IterableDataset has no more samples."""
 
 
 _CLOSED = object()
 
 
 def worker_loop(pipe, inherited, make_fetcher, dataset, base_seed, init_fn, worker_id, num_workers):
-    """Run a worker until its pipe is closed.
+    """Runs a worker until its pipe is closed.
 
-    ``inherited`` are ends of pipes that belong to the loader: a forked child has copies, which would keep the pipes open.
+    pipe: the worker's end of its pipe. inherited: the loader's ends of pipes, of which a forked worker has copies. The worker closes these, because a
+    pipe stays open while a copy of its end is open.
     """
     for connection in inherited:
         connection.close()
@@ -103,11 +104,11 @@ def worker_loop(pipe, inherited, make_fetcher, dataset, base_seed, init_fn, work
                 answer = StreamEnd() if ended else Failure(exception, where)
             _send(pipe, number, answer, where)
     except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
-        pass  # The loader has been interrupted too, or does not wait for this batch any more.
+        pass  # the loader was interrupted too, or no longer waits for this batch
 
 
 def _introduce(dataset, base_seed, worker_id, num_workers):
-    """Makes this process a worker: it gets one thread, its own random generators, and the result of ``get_worker_info``."""
+    """Makes this process a worker: sets one thread, seeds the random generators, and sets the result of ``get_worker_info``."""
     global _worker_info
     seed = base_seed + worker_id
     gradus.set_num_threads(1)
@@ -121,7 +122,10 @@ def _introduce(dataset, base_seed, worker_id, num_workers):
 
 
 def _read_ahead(pipe):
-    """Returns a queue that a thread fills from the pipe, so that the loader never waits to write to a worker that itself waits for the loader to read."""
+    """Returns a queue that a thread fills with messages from the pipe.
+
+    Without this thread the loader and the worker could deadlock, each waiting for the other to read from its full pipe.
+    """
     tasks = queue.SimpleQueue()
 
     def read():
@@ -136,9 +140,10 @@ def _read_ahead(pipe):
 
 
 def _send(pipe, number, answer, where):
+    """Sends the answer to task `number`. If the answer cannot be pickled, sends the exception instead."""
     try:
         send(pipe, (number, answer))
     except OSError:
         raise
-    except Exception as exception:  # The batch cannot be pickled; nothing has been sent.
+    except Exception as exception:  # The batch could not be pickled, so nothing has been sent.
         send(pipe, (number, Failure(exception, where)))
