@@ -449,6 +449,11 @@ def test_calls_leak_no_references(call):
                 pass
         gc.collect()
 
+    def growth():
+        before = tracemalloc.get_traced_memory()[0]
+        run(300)
+        return tracemalloc.get_traced_memory()[0] - before
+
     gc.freeze()  # Garbage collections then skip all existing objects and are fast.
     watched = [value for key, value in names.items() if key not in ("torch", "__builtins__")]
     watched += [torch.float32, torch.int8, torch.device("cpu"), torch.strided, torch.Tensor, torch.Size, torch.device, torch.finfo, torch.Generator, None]
@@ -456,9 +461,9 @@ def test_calls_leak_no_references(call):
     counts = [sys.getrefcount(value) for value in watched]
     tracemalloc.start()
     run(20)
-    before = tracemalloc.get_traced_memory()[0]
-    run(300)
-    grown = tracemalloc.get_traced_memory()[0] - before
+    grown = growth()
+    if grown >= 2000:  # a thread of the test runner may have allocated memory in the meantime, but a leak grows again
+        grown = growth()
     tracemalloc.stop()
     gc.unfreeze()
     assert grown < 2000, "memory"
