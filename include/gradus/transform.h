@@ -12,8 +12,8 @@
 
 GRD_BEGIN_DECLS
 
-/* What random operators do inside a batch level, i.e. between grd_batch_begin and grd_batch_end: raise an error, draw different numbers for each
- * element of the batch, or draw one set of numbers for all elements. */
+/* The behaviour of random operators inside a batch level, i.e. between grd_batch_begin and grd_batch_end: raise an error, draw different numbers for
+ * each element of the batch, or draw one set of numbers for all elements. */
 typedef enum grd_randomness { GRD_RANDOMNESS_ERROR, GRD_RANDOMNESS_DIFFERENT, GRD_RANDOMNESS_SAME } grd_randomness;
 
 /* Begins a batch level on this thread: until grd_batch_end, functions can run on batches of `size` elements. Returns false on failure: RuntimeError

@@ -90,7 +90,7 @@ static void record_traced(const grd_op *op, grd_keyset keys, grd_tensor *out, co
 /* True if `t` contains a NaN. False if `t` is NULL, is on the meta device, or has a dtype without gradients. May leave an error pending. */
 static bool has_nan(grd_tensor *t)
 {
-    if (t == NULL || t->device == GRD_DEVICE_META || !grd_dtype_carries(t->dtype))
+    if (t == NULL || t->device == GRD_DEVICE_META || !grd_dtype_is_inexact(t->dtype))
         return false;
     const bool enabled = grd_set_grad_enabled(false);
     const bool found = grd_item_int64(grd_any(grd_isnan(t))) != 0;

@@ -36,7 +36,7 @@ static _Thread_local bool cache_off;
 /* True if the dtype is a floating-point dtype that is not complex. */
 static bool is_floating(grd_dtype dtype)
 {
-    return grd_dtype_carries(dtype) && !grd_dtype_is_complex(dtype);
+    return grd_dtype_is_inexact(dtype) && !grd_dtype_is_complex(dtype);
 }
 
 /* ---- Settings --------------------------------------------------------------------------------------------------------------------- */

@@ -366,7 +366,7 @@ static bool set_output(struct grd_custom_call *call, grd_tensor **output, int i,
     if (t == NULL)
         return true;
     const bool dirty = is_among(t, call->dirty, call->ndirty);
-    const bool constant = !recorded || is_among(t, call->constant, call->nconstant) || !grd_dtype_carries(t->dtype);
+    const bool constant = !recorded || is_among(t, call->constant, call->nconstant) || !grd_dtype_is_inexact(t->dtype);
     if (!dirty && is_among(t, call->inputs, call->function.inputs)) {
         t = another_tensor(t, constant);
         if (grd_pending())
@@ -436,7 +436,7 @@ static bool set_tangents(struct grd_custom_call *call, grd_tensor *const *output
                          struct grd_dual_level *level)
 {
     for (int i = 0; i < n; i++)
-        if (tangents[i] != NULL && outputs[i] != NULL && grd_dtype_carries(outputs[i]->dtype) &&
+        if (tangents[i] != NULL && outputs[i] != NULL && grd_dtype_is_inexact(outputs[i]->dtype) &&
             !set_tangent(call, outputs[i], tangents[i], level))
             return false;
     for (int i = 0; i < call->nsaved; i++) {

@@ -92,7 +92,7 @@ grd_tensor *grd_tangent_written(grd_tensor *t, struct grd_dual_level *level)
 static bool check_tangent(const grd_tensor *primal, const grd_tensor *tangent)
 {
     char of_primal[256], of_tangent[256];
-    if (!grd_dtype_carries(primal->dtype))
+    if (!grd_dtype_is_inexact(primal->dtype))
         return grd_raise(GRD_ERROR_VALUE, "Expected primal to be floating point or complex, but got: torch.%s",
                          grd_dtype_name(primal->dtype));
     if (tangent->dtype != primal->dtype)

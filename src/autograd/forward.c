@@ -135,7 +135,7 @@ static grd_tensor *gradient_of_sum(const struct call *call, int position, int re
         grd_tensor *t = call->results[i].v.tensor;
         if (i == result)
             grads[i] = grd_ones_like(t);
-        else if (call->derivative->materialize && grd_dtype_carries(t->dtype))
+        else if (call->derivative->materialize && grd_dtype_is_inexact(t->dtype))
             grads[i] = grd_zeros_like(t);
     }
     return grd_pending() ? grd_failed : gradient_of(call, position, grads);
@@ -195,7 +195,7 @@ static void by_adjoint(const struct call *call, int position, grd_tensor *tangen
     int64_t n = 0;
     for (int i = 0; i < call->op->nresults; i++) {
         grd_tensor *t = call->results[i].v.tensor;
-        if (d->results >> i & 1 && grd_dtype_carries(t->dtype))
+        if (d->results >> i & 1 && grd_dtype_is_inexact(t->dtype))
             inputs[n++] = grads[i] = grd_set_requires_grad(grd_zeros_like(t), true);
     }
     grd_tensor *grad = grd_pending() ? NULL : gradient_of(call, position, grads);
@@ -343,7 +343,7 @@ static void set_results(const struct call *call)
     for (int64_t i = 0; i < n && !grd_pending(); i++) {
         grd_tensor *result = (grd_tensor *)(uintptr_t)result_of(call, i);
         const bool carries = call->derivative == NULL || (call->derivative->results >> (call->op->returns_list ? 0 : i) & 1);
-        if (tangents.data[i] == NULL || !carries || !grd_dtype_carries(result->dtype) || is_argument(call, result))
+        if (tangents.data[i] == NULL || !carries || !grd_dtype_is_inexact(result->dtype) || is_argument(call, result))
             continue;
         grd_tensor *tangent = fitted(result, tangents.data[i]);
         if (!grd_pending() && grd_tangent_set(result, tangent, call->level))
@@ -366,7 +366,7 @@ static bool reads_old(const struct call *call)
 static void write_tangent(const struct call *call)
 {
     const struct grd_derivative *d = call->derivative;
-    grd_tensor *target = grd_dtype_carries(call->out->dtype) ? grd_tangent_written(call->out, call->level) : NULL;
+    grd_tensor *target = grd_dtype_is_inexact(call->out->dtype) ? grd_tangent_written(call->out, call->level) : NULL;
     grd_value result;
     if (target == NULL)
         return;

@@ -55,7 +55,7 @@ static void read_parts(grd_tensor *t, double *ret_parts)
 /* True if the output `t` is compared. Its dtype must be able to have gradients and, if any output requires a gradient, `t` must require one. */
 static bool is_output(const grd_tensor *t, bool any_requires)
 {
-    return grd_dtype_carries(t->dtype) && (!any_requires || grd_needs_grad(t));
+    return grd_dtype_is_inexact(t->dtype) && (!any_requires || grd_needs_grad(t));
 }
 
 static bool any_requires(grd_tensors outputs)

@@ -55,7 +55,7 @@ static bool can_adapt(const struct grd_output *output, const grd_tensor *grad, b
                          "Function %s returned an invalid gradient at index %lld - got %s but expected shape compatible with %s", node_name,
                          (long long)index, grd_format_int64s(got, sizeof got, grad->sizes, grad->ndim),
                          grd_format_int64s(expected, sizeof expected, output->sizes, output->ndim));
-    if (!grd_dtype_carries(grad->dtype))
+    if (!grd_dtype_is_inexact(grad->dtype))
         return grd_raise(GRD_ERROR_RUNTIME,
                          "Function %s returned an invalid gradient at index %lld - expected a floating point or complex dtype but got %s",
                          node_name, (long long)index, grd_dtype_name(grad->dtype));

@@ -43,7 +43,7 @@ grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
         grd_raise(GRD_ERROR_RUNTIME,
                   "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
                   "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
-    else if (is_leaf && requires_grad && !grd_dtype_carries(t->dtype))
+    else if (is_leaf && requires_grad && !grd_dtype_is_inexact(t->dtype))
         grd_raise(GRD_ERROR_RUNTIME, "only Tensors of floating point and complex dtype can require gradients");
     else if (is_leaf && (!requires_grad || grd_autograd_meta_ensure(t) != NULL))
         grd_mark_requires_grad(t, requires_grad);

@@ -34,7 +34,8 @@ const int grd_identity_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 
 /* True if output number `output` of the operator can have a gradient. */
 static bool carries_gradient(const struct op_node *self, uint32_t output)
 {
-    return (self->derivative->results >> (self->op->returns_list ? 0 : output) & 1) && grd_dtype_carries(self->node.outputs[output].dtype);
+    return (self->derivative->results >> (self->op->returns_list ? 0 : output) & 1) &&
+           grd_dtype_is_inexact(self->node.outputs[output].dtype);
 }
 
 /* Returns `grads`, the gradients of the node's outputs, in which undefined gradients are replaced by zeros. NULL, with the error raised, on

@@ -101,7 +101,7 @@ static __attribute__((noinline)) grd_tensor *own_result(const struct grd_op_call
 GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
 {
     grd_tensor *result = call->results[i];
-    if (!grd_dtype_carries(result->dtype) || is_argument(call, result))
+    if (!grd_dtype_is_inexact(result->dtype) || is_argument(call, result))
         return;
     if (GRD_UNLIKELY(result->base != NULL) && grd_is_failed(result = own_result(call, i)))
         return;
@@ -168,7 +168,7 @@ static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyse
 {
     if ((needs != 0 || grd_needs_grad(self)) && !grd_check_inplace(self))
         return;
-    if ((needs == 0 && !grd_needs_grad(self)) || !grd_dtype_carries(self->dtype)) {
+    if ((needs == 0 && !grd_needs_grad(self)) || !grd_dtype_is_inexact(self->dtype)) {
         run_below(op, keys, self, args, ret_results);
         return;
     }

@@ -86,7 +86,7 @@ static bool check_version(const struct grd_saved *saved, struct grd_node *node, 
  * with create_graph a second derivative flows through the output. grd_failed on failure. */
 static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32_t output)
 {
-    if (!grd_dtype_carries(saved->dtype))
+    if (!grd_dtype_is_inexact(saved->dtype))
         return saved;
     if (node->wrapper != NULL)
         return grd_copy_slices_output(node->wrapper, saved);

@@ -1,9 +1,9 @@
 /* Registers autograd with the dispatcher, the printer and the fork handlers when the library starts. */
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
-#include "autograd/forward.h"
 #include "autograd/derivative.h"
 #include "autograd/dual.h"
+#include "autograd/forward.h"
 #include "autograd/hook_list.h"
 #include "autograd/inplace.h"
 #include "autograd/node.h"

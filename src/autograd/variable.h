@@ -70,7 +70,7 @@ static inline bool grd_has_history(const grd_tensor *t)
 /* True if the tensor requires a gradient. A view requires one also if its base does. */
 static inline bool grd_needs_grad(const grd_tensor *t)
 {
-    return grd_marked_requires_grad(t) || (t->base != NULL && grd_marked_requires_grad(t->base) && grd_dtype_carries(t->dtype));
+    return grd_marked_requires_grad(t) || (t->base != NULL && grd_marked_requires_grad(t->base) && grd_dtype_is_inexact(t->dtype));
 }
 
 /* Makes `node` the grad_fn of `t`, a tensor that other threads may use; `t` becomes output number `output` of the node. Takes the reference to

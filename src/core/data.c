@@ -76,7 +76,7 @@ static bool check_data(const grd_tensor *t, const grd_tensor *source)
     if (t->device != source->device || grd_wrapper_type_of(t) != NULL || grd_wrapper_type_of(source) != NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
                                             "tensor type.");
-    if (grd_marked_requires_grad(t) && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+    if (grd_marked_requires_grad(t) && !grd_dtype_is_inexact(dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "data set to a tensor that requires gradients must be floating point or complex dtype");
     return true;
 }

@@ -38,8 +38,8 @@ static inline bool grd_check_dtype(grd_dtype dtype)
     return grd_raise(GRD_ERROR_TYPE, "%d is not a dtype", (int)dtype);
 }
 
-/* True if tensors of this dtype can have gradients, i.e. if it is a floating-point or complex dtype. */
-static inline bool grd_dtype_carries(uint8_t dtype)
+/* True for floating-point and complex dtypes. Only tensors of these dtypes can have gradients. */
+static inline bool grd_dtype_is_inexact(grd_dtype dtype)
 {
     const uint8_t category = grd_dtype_table[dtype].category;
     return category == GRD_CATEGORY_FLOAT || category == GRD_CATEGORY_COMPLEX;

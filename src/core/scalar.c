@@ -189,7 +189,7 @@ void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, g
     grd_scalar s = grd_scalar_read(from, from_dtype);
     bool integral = grd_scalar_is_integral(s);
     double re = grd_scalar_double(s);
-    double im = s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
+    double im = grd_scalar_imaginary(s);
     switch (grd_dtype_table[to_dtype].category) {
     case GRD_CATEGORY_BOOL:
         *(uint8_t *)ret_to = integral ? s.v.i != 0 : re != 0 || im != 0;
@@ -257,7 +257,7 @@ bool grd_scalar_write(grd_scalar s, grd_dtype dtype, void *ret_element)
     if (s.kind == GRD_SCALAR_NONE)
         return grd_raise(GRD_ERROR_TYPE, "a number is required");
     double re = grd_scalar_double(s);
-    double im = s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
+    double im = grd_scalar_imaginary(s);
     switch (grd_dtype_table[dtype].category) {
     case GRD_CATEGORY_BOOL:
         *(uint8_t *)ret_element = re != 0 || im != 0;

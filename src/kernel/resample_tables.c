@@ -113,7 +113,7 @@ static struct taps filter_taps(const struct grd_resample_source *x, int64_t in, 
     const double begin = middle - reach + 0.5, end = middle + reach + 0.5;
     const int64_t first = begin > 0 ? grd_clamped((int64_t)fmin(begin, (double)in), 0, in) : 0;
     const int64_t n = (int64_t)fmin(end, (double)in) - first, most = grd_resample_filter_taps(x, in, scale);
-    return (struct taps){first, n < 0 ? 0 : n > most ? most : n, middle};
+    return (struct taps){first, grd_clamped(n, 0, most), middle};
 }
 
 int64_t grd_resample_filter_taps(const struct grd_resample_source *x, int64_t in, double scale)

@@ -2,13 +2,14 @@
  * dtype and instruction set. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "kernel/range.h"
 
 void grd_triangle_rows(const struct grd_triangle_copy *t, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++) {
         int64_t boundary = row % t->rows + t->diagonal + (t->upper ? 0 : 1);
-        boundary = boundary < 0 ? 0 : boundary > t->columns ? t->columns : boundary;
+        boundary = grd_clamped(boundary, 0, t->columns);
         const size_t left = (size_t)(boundary * t->itemsize), right = (size_t)((t->columns - boundary) * t->itemsize);
         char *to = t->to + row * t->columns * t->itemsize;
         const char *from = t->from + row * t->columns * t->itemsize;

@@ -1,5 +1,6 @@
 /* Computes the distances between all pairs of rows (cdist, pdist) and the gradient of cdist, without storing the differences of rows. Schema:
  * schema/loss.toml. */
+#include "base/integer.h"
 #include "kernel/distance.h"
 
 #include <math.h>
@@ -157,7 +158,7 @@ static void gradient_of_rows(int64_t begin, int64_t end, void *context)
     const grd_tensor *grad = d->plan->in[0], *distance = d->plan->in[1], *x1 = d->plan->in[2], *x2 = d->plan->in[3];
     grd_tensor *result = d->plan->results[0];
     const int64_t rows = grd_size_from_end(x1, 2), others = grd_size_from_end(x2, 2), width = grd_size_from_end(x1, 1),
-                  itemsize = x1->itemsize, groups = (rows + ROWS - 1) / ROWS;
+                  itemsize = x1->itemsize, groups = grd_ceil_div(rows, ROWS);
     const int last = result->ndim - 1;
     for (int64_t group = begin; group < end; group++) {
         const int64_t matrix = group / groups, row = group % groups * ROWS;
@@ -188,7 +189,7 @@ void run_cdist_backward(const struct grd_plan *plan, grd_tensor *grad, grd_tenso
     if (p == 0)
         memset(to->data, 0, (size_t)(to->numel * to->itemsize));
     else
-        grd_parallel_for(0, to->numel / (rows * width) * ((rows + ROWS - 1) / ROWS), cost < GRAIN ? GRAIN / cost : 1, gradient_of_rows, &d);
+        grd_parallel_for(0, to->numel / (rows * width) * grd_ceil_div(rows, ROWS), cost < GRAIN ? GRAIN / cost : 1, gradient_of_rows, &d);
 }
 
 grd_tensor *op_hidden_cdist_backward(grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode,

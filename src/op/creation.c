@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/creation.h"
 #include "core/dtype.h"
@@ -182,7 +183,7 @@ static void range_part(const struct range *r, int64_t first, int64_t n, int part
     const struct grd_range_row *kernels = grd_kernels->range[r->made];
     const int64_t size = grd_dtype_size(r->made);
     int64_t ahead = (r->from_start ? r->n : r->n / 2) - first;
-    ahead = ahead < 0 ? 0 : ahead > n ? n : ahead;
+    ahead = grd_clamped(ahead, 0, n);
     if (ahead > 0)
         kernels->line(ahead, first, r->start[part], r->step[part], values + part * size, r->parts);
     if (ahead < n)
@@ -412,13 +413,8 @@ bool plan_triangular(struct grd_plan *p, grd_tensor *self, int64_t diagonal, boo
     if (self->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "%s: input tensor must have at least 2 dimensions", upper ? "triu" : "tril");
     const int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1];
-    *(struct grd_triangle_copy *)p->state = (struct grd_triangle_copy){.rows = rows,
-                                                                       .columns = columns,
-                                                                       .itemsize = self->itemsize,
-                                                                       .diagonal = diagonal < -rows     ? -rows
-                                                                                   : diagonal > columns ? columns
-                                                                                                        : diagonal,
-                                                                       .upper = upper};
+    *(struct grd_triangle_copy *)p->state = (struct grd_triangle_copy){
+        .rows = rows, .columns = columns, .itemsize = self->itemsize, .diagonal = grd_clamped(diagonal, -rows, columns), .upper = upper};
     p->aligned = true;
     return grd_plan_reads_as(p, self, (grd_dtype)self->dtype) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }

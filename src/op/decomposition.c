@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/decomposition.h"
 #include "core/dtype.h"
@@ -625,7 +626,7 @@ void run_linalg_solve_triangular(const struct grd_plan *p, grd_tensor *self, grd
         grd_parallel_for(0, count, grd_lanes_grain(n, grd_matrix_grain(work)), solve_small_matrices, &s);
         return;
     }
-    s.pieces = n > GRD_LAPACK_SIDE ? (k + PIECE - 1) / PIECE : 1;
+    s.pieces = n > GRD_LAPACK_SIDE ? grd_ceil_div(k, PIECE) : 1;
     grd_parallel_for(0, count * s.pieces, grd_matrix_grain(work), solve_matrices, &s);
 }
 

@@ -32,11 +32,6 @@ static inline bool grd_dtype_is_unsigned(grd_dtype dtype) /* true for the unsign
     return dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
 }
 
-static inline bool grd_dtype_is_inexact(grd_dtype dtype) /* true for floating-point and complex dtypes */
-{
-    return grd_category_of(dtype) == GRD_CATEGORY_FLOAT || grd_category_of(dtype) == GRD_CATEGORY_COMPLEX;
-}
-
 /* Returns `s` as an integer scalar, truncated to int64. */
 static inline grd_scalar grd_truncated(grd_scalar s)
 {

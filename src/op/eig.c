@@ -2,6 +2,7 @@
  * schema/spectral.toml.
  *
  * Invariant: each matrix is computed by one task, so results do not depend on the number of threads, bit for bit. */
+#include "base/integer.h"
 #include "kernel/eigen.h"
 
 #include <string.h>
@@ -112,9 +113,9 @@ static bool prepare_eig(struct grd_plan *p)
     const double n = (double)job->n,
                  bytes = ((double)elements_of(job->n) + 8) * (double)grd_dtype_table[grd_dtype_to_complex(job->dtype)].size;
     p->provider = grd_choose_provider(p, providers, 2);
-    job->grain = grd_greatest(grd_matrix_grain(25 * n * n * n), (job->count + pieces - 1) / pieces);
+    job->grain = grd_greatest(grd_matrix_grain(25 * n * n * n), grd_ceil_div(job->count, pieces));
     job->bytes = bytes < 0x1p62 ? ((int64_t)bytes + 63) / 64 * 64 : INT64_MAX;
-    grd_plan_scratch(p, (double)job->bytes * (double)((job->count + job->grain - 1) / job->grain));
+    grd_plan_scratch(p, (double)job->bytes * (double)grd_ceil_div(job->count, job->grain));
     return p->provider != NULL;
 }
 
@@ -146,8 +147,7 @@ void run_hidden_linalg_eig(const struct grd_plan *p, grd_tensor *A, bool compute
 bool grd_eig_check_dtype(const grd_tensor *A)
 {
     const grd_dtype dtype = (grd_dtype)A->dtype;
-    return grd_dtype_is_floating(dtype) || grd_dtype_is_complex(dtype) ||
-           grd_raise(GRD_ERROR_RUNTIME, "Unknown Complex ScalarType for %s", grd_dtype_type_name(dtype));
+    return grd_dtype_is_inexact(dtype) || grd_raise(GRD_ERROR_RUNTIME, "Unknown Complex ScalarType for %s", grd_dtype_type_name(dtype));
 }
 
 bool grd_eig_check(grd_tensor *info)

@@ -2,6 +2,7 @@
  * matrices of a batch. The algorithms are in kernel/cpu/jacobi.c and in LAPACK (lapack_eigh_svd.c). Schema: schema/spectral.toml.
  *
  * Invariant: each matrix is computed by itself, so results do not depend on the number of threads, bit for bit. */
+#include "base/integer.h"
 #include "kernel/spectral.h"
 
 #include <stdio.h>
@@ -107,9 +108,9 @@ static bool choose(struct grd_plan *p, const struct grd_provider *providers, dou
     const double own = elements * (double)itemsize * (lanes ? lanes_of(job)->lanes + 1 : 1);
     const double bytes = own > (double)job->lapack.bytes ? own : (double)job->lapack.bytes;
     const int64_t pieces = 2 * (int64_t)grd_num_threads(), grain = grd_matrix_grain(job->work);
-    job->grain = grd_greatest(grd_greatest(grain, lanes ? lanes_of(job)->lanes : 1), (job->count + pieces - 1) / pieces);
+    job->grain = grd_greatest(grd_greatest(grain, lanes ? lanes_of(job)->lanes : 1), grd_ceil_div(job->count, pieces));
     job->bytes = bytes < 0x1p62 ? ((size_t)bytes + 63) / 64 * 64 : SIZE_MAX;
-    grd_plan_scratch(p, (double)job->bytes * (double)((job->count + job->grain - 1) / job->grain));
+    grd_plan_scratch(p, (double)job->bytes * (double)grd_ceil_div(job->count, job->grain));
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/fft.h"
 #include "core/dtype.h"
@@ -289,7 +290,7 @@ static bool set_up(struct step *s)
     const double work = (double)s->lines * (double)n;
     s->parts = 1;
     if (s->in_lanes) {
-        s->pieces = pieces_of(work, (s->lines + row->lanes - 1) / row->lanes);
+        s->pieces = pieces_of(work, grd_ceil_div(s->lines, row->lanes));
         s->piece_bytes = 2 * grd_fft_lanes_bytes(row, grd_greatest(grd_fft_lanes_room(s->node), n + 1));
     } else {
         const bool is_shared = n >= SHARED_LINE && s->lines < 2 * grd_num_threads();
@@ -359,7 +360,7 @@ static void divide(struct request *r)
     r->items = made->numel / elements;
     r->block = grd_greatest(1, BLOCK_BYTES / (elements * made->itemsize));
     r->tasks = 1;
-    const int64_t blocks = (r->items + r->block - 1) / r->block;
+    const int64_t blocks = grd_ceil_div(r->items, r->block);
     if (r->nsteps < 2 || (threads > 1 && blocks < 2 * threads) || !come_by_items(r)) {
         r->block = r->items;
     } else if (blocks > 1) {
@@ -582,8 +583,8 @@ static void run_step(const struct step *s, int64_t begin, int64_t end, char *scr
     open_lines(&l, s, scratch);
     l.begin = begin;
     l.end = end;
-    const int64_t lines = end - begin, tasks = s->in_lanes ? (lines + l.row->lanes - 1) / l.row->lanes : lines;
-    l.grain = (tasks + s->pieces - 1) / s->pieces;
+    const int64_t lines = end - begin, tasks = s->in_lanes ? grd_ceil_div(lines, l.row->lanes) : lines;
+    l.grain = grd_ceil_div(tasks, s->pieces);
     grd_parallel_for(0, tasks, l.grain, s->in_lanes ? lanes_task : lines_task, &l);
 }
 
@@ -612,7 +613,7 @@ void run_fft(const struct grd_plan *p)
     const struct request *r = (const struct request *)p->state;
     if (r->nsteps == 0)
         return;
-    const int64_t blocks = (r->items + r->block - 1) / r->block;
-    struct blocks b = {.request = r, .grain = (blocks + r->tasks - 1) / r->tasks, .scratch = p->scratch};
+    const int64_t blocks = grd_ceil_div(r->items, r->block);
+    struct blocks b = {.request = r, .grain = grd_ceil_div(blocks, r->tasks), .scratch = p->scratch};
     grd_parallel_for(0, blocks, b.grain, blocks_task, &b);
 }

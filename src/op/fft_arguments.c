@@ -149,7 +149,7 @@ grd_dtype grd_fft_frequency_dtype(grd_dtype dtype, const char *function)
 {
     if (dtype == GRD_DTYPE_NONE)
         return grd_default_dtype();
-    if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+    if (!grd_dtype_is_inexact(dtype))
         grd_raise(GRD_ERROR_RUNTIME, "%s requires a floating point or complex dtype", function);
     return dtype;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "kernel/table.h"
 #include "op/sizes.h"
@@ -163,9 +164,9 @@ static void line_as_matrix(const struct grd_fft_node *node, const struct grd_fft
                        .block = block_bytes(node),
                        .work = scratch + turned_bytes(node),
                        .work_bytes = work_bytes(node)};
-    m.grain = (columns + pieces - 1) / pieces;
+    m.grain = grd_ceil_div(columns, pieces);
     grd_parallel_for(0, columns, m.grain, transform_columns, &m);
-    m.grain = (rows + pieces - 1) / pieces;
+    m.grain = grd_ceil_div(rows, pieces);
     grd_parallel_for(0, rows, m.grain, transform_rows, &m);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "core/dtype.h"
 #include "kernel/table.h"
@@ -88,7 +89,7 @@ static double cost_of_lanes(int64_t n)
  * of radix 2 takes per element. */
 static double cost_of_matrix(int64_t a, int64_t b, int64_t lanes)
 {
-    return (double)((b + lanes - 1) / lanes) * (cost_of_lanes(a) + 20) + (double)((a + lanes - 1) / lanes) * (cost_of_lanes(b) + 20);
+    return (double)grd_ceil_div(b, lanes) * (cost_of_lanes(a) + 20) + (double)grd_ceil_div(a, lanes) * (cost_of_lanes(b) + 20);
 }
 
 /* Returns the least estimated time of the transform of a line of n elements over all matrices into which it can be split; n is not a prime. Writes
@@ -148,7 +149,7 @@ static int64_t in_table(int64_t numbers, int64_t itemsize)
 static int64_t factors_of(const struct grd_fft_node *node)
 {
     const int64_t lanes = node->row->lanes;
-    return (node->b + lanes - 1) / lanes * ((node->a + lanes - 1) / lanes * lanes) * 2 * lanes;
+    return grd_ceil_div(node->b, lanes) * grd_round_up(node->a, lanes) * 2 * lanes;
 }
 
 /* True if the pass reads a table of roots of unity, because specialised functions exist only for radices up to 8. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gen/uses/op/fold.h"
+#include "base/integer.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
@@ -47,7 +48,7 @@ static bool take_windows(struct windows *w, grd_dims kernel_size, grd_dims dilat
         return false;
     for (int i = 0; i < AXES; i++) {
         const int64_t room = w->size[i] + 2 * w->padding[i] - w->dilation[i] * (w->kernel[i] - 1) - 1;
-        w->count[i] = (room < 0 ? -((-room + w->stride[i] - 1) / w->stride[i]) : room / w->stride[i]) + 1;
+        w->count[i] = (room < 0 ? -grd_ceil_div(-room, w->stride[i]) : room / w->stride[i]) + 1;
     }
     return true;
 }

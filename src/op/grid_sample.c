@@ -1,4 +1,5 @@
 /* Implements grid_sample and affine_grid: checks, plans and the division into tasks. The loops are in kernel/cpu/grid.c. Schema: schema/grid.toml. */
+#include "base/integer.h"
 #include "kernel/grid.h"
 
 #include <string.h>
@@ -151,7 +152,7 @@ static void grid_piece(int64_t begin, int64_t end, void *context)
 
 static void run_blocks(struct grid *x, grd_task *task)
 {
-    const int64_t blocks = (x->kernel.points + GRD_GRID_POINTS - 1) / GRD_GRID_POINTS;
+    const int64_t blocks = grd_ceil_div(x->kernel.points, GRD_GRID_POINTS);
     grd_parallel_for(0, x->samples * blocks, PIECE / (GRD_GRID_POINTS * (x->kernel.channels + 4)) + 1, task, x);
 }
 
@@ -173,7 +174,7 @@ void run_grid_sampler_image_backward(const struct grd_plan *p, grd_tensor *grad,
     x->grid = p->in[1]->data;
     x->out = p->results[0]->data;
     memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
-    grd_parallel_for(0, x->samples * ((x->kernel.channels + GRD_GRID_CHANNELS - 1) / GRD_GRID_CHANNELS), 1, image_piece, x);
+    grd_parallel_for(0, x->samples * grd_ceil_div(x->kernel.channels, GRD_GRID_CHANNELS), 1, image_piece, x);
 }
 
 void run_grid_sampler_grid_backward(const struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *grid,

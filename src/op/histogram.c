@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/histogram.h"
 #include "core/dtype.h"
@@ -242,7 +243,7 @@ void run_histogram(const struct grd_plan *p)
     c->grid.edges = p->in[1]->data;
     c->grid.weights = p->in[2] == NULL ? NULL : p->in[2]->data;
     grd_parallel_for(0, c->points, c->piece, count_piece, (void *)(uintptr_t)p);
-    c->kernels->merge((c->points + c->piece - 1) / c->piece, p->results[0]->numel, (const double *)(const void *)p->scratch,
+    c->kernels->merge(grd_ceil_div(c->points, c->piece), p->results[0]->numel, (const double *)(const void *)p->scratch,
                       p->results[0]->data);
 }
 

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gradus/runtime.h"
 #include "op/lapack.h"
@@ -203,13 +204,13 @@ static void do_steps(int64_t begin, int64_t end, void *context)
 /* Returns the struct job for decomposing the m x n matrix a. The caller sets `pivots`, `decompose` and `update`. */
 static struct job job_of(grd_dtype dtype, int64_t m, int64_t n, void *a)
 {
-    const int64_t width = grd_greatest(WIDTH, (n + MOST_PANELS - 1) / MOST_PANELS);
+    const int64_t width = grd_greatest(WIDTH, grd_ceil_div(n, MOST_PANELS));
     return (struct job){.dtype = dtype,
                         .m = m,
                         .n = n,
                         .width = width,
-                        .count = (n + width - 1) / width,
-                        .factors = (grd_least(m, n) + width - 1) / width,
+                        .count = grd_ceil_div(n, width),
+                        .factors = grd_ceil_div(grd_least(m, n), width),
                         .a = a,
                         .one = grd_lapack_number(dtype, 1),
                         .minus_one = grd_lapack_number(dtype, -1),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gen/uses/op/layer_norm.h"
+#include "base/integer.h"
 #include "core/dtype.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -86,8 +87,8 @@ bool plan_hidden_layer_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_t
                                                       GRD_LINES_LINE, GRD_LINES_LINE, GRD_LINES_SHARED};
     const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
     const int first = input->ndim - (int)shape.n;
-    const grd_dims parts = grd_dims(sums ? grd_least(MOST_PARTS, (input->numel + PART_ELEMENTS - 1) / PART_ELEMENTS) : 0,
-                                    grd_sizes_product(shape.data, shape.n));
+    const grd_dims parts =
+        grd_dims(sums ? grd_least(MOST_PARTS, grd_ceil_div(input->numel, PART_ELEMENTS)) : 0, grd_sizes_product(shape.data, shape.n));
     if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight") || !check_dtype(input))
         return false;
     if (!grd_same_sizes(grad, grd_sizes(input)))

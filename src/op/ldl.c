@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/ldl.h"
 #include "core/dtype.h"
@@ -177,7 +178,7 @@ static void solve_pieces(int64_t begin, int64_t end, void *context)
 void run_linalg_ldl_solve(const struct grd_plan *p, grd_tensor *LD, grd_tensor *pivots, grd_tensor *B, bool hermitian)
 {
     const int64_t n = grd_size_from_end(LD, 1), k = grd_size_from_end(B, 1);
-    struct job job = {.p = p, .n = n, .k = k, .hermitian = hermitian, .pieces = n > GRD_LAPACK_SIDE ? (k + PIECE - 1) / PIECE : 1};
+    struct job job = {.p = p, .n = n, .k = k, .hermitian = hermitian, .pieces = n > GRD_LAPACK_SIDE ? grd_ceil_div(k, PIECE) : 1};
     (void)pivots;
     grd_parallel_for(0, grd_matrix_count(p->results[0]) * job.pieces, grd_matrix_grain((double)n * (double)n * (double)grd_least(k, PIECE)),
                      solve_pieces, &job);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "core/dtype.h"
 #include "core/geometry.h"
@@ -57,7 +58,7 @@ struct lines {
     int nresults, noperands, ndim; /* noperands: results and inputs; ndim: dimensions other than those of a line, after merging, innermost
                                     * first */
     int64_t sizes[GRD_MAX_DIMS];   /* number of lines along each of the ndim dimensions */
-    /* Whether the kernel supports the layout "columns" (has_columns), and whether it is used (columns). In this layout, element i of all lines
+    /* has_columns: the kernel supports the layout "columns"; columns: this layout is used. In this layout, element i of all lines
      * that one call of the kernel processes is contiguous (kernel/lines.h). */
     bool has_columns, columns;
     double numbers[GRD_LINES_NUMBERS];
@@ -302,7 +303,7 @@ static bool prepare(struct grd_plan *p)
         struct operand *o = &l->operands[i];
         o->block = i == 1 && shares_block(l) ? 0 : bytes;
         if (o->cast != NULL && !(i == 1 && shares_block(l)))
-            bytes += (l->n * l->width * l->size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            bytes += grd_round_up(l->n * l->width * l->size, ALIGNMENT);
     }
     l->turned = bytes;
     for (int i = 0; i < l->noperands; i++) {

@@ -84,7 +84,7 @@ grd_tensor *op_cosine_similarity(grd_tensor *x1, grd_tensor *x2, int64_t dim, do
 {
     int64_t sizes[GRD_MAX_DIMS], n;
     const grd_dtype dtype = grd_promote((grd_dtype)x1->dtype, (grd_dtype)x2->dtype);
-    if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+    if (!grd_dtype_is_inexact(dtype))
         return grd_fail(GRD_ERROR_RUNTIME, "expected common dtype to be floating point, yet common dtype is %s",
                         grd_dtype_type_name(dtype));
     if (eps < 0)

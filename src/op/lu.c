@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/lu.h"
 #include "core/dtype.h"
@@ -273,7 +274,7 @@ static void invert_pieces(int64_t begin, int64_t end, void *context)
 void run_hidden_inverse_of_factors(const struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots)
 {
     const int64_t n = grd_size_from_end(LU, 1), count = grd_matrix_count(LU);
-    struct inverses v = {p, n, (n + PIECE - 1) / PIECE, (int64_t *)p->scratch, p->scratch + count * n * (int64_t)sizeof(int64_t)};
+    struct inverses v = {p, n, grd_ceil_div(n, PIECE), (int64_t *)p->scratch, p->scratch + count * n * (int64_t)sizeof(int64_t)};
     (void)pivots;
     for (int64_t i = 0; i < count; i++)
         kernels_of(LU)->find_places(n, (const int32_t *)p->in[1]->data + i * n, v.places + i * n);
@@ -511,7 +512,7 @@ static void solve_systems(int64_t begin, int64_t end, void *context)
 void run_hidden_lu_solve(const struct grd_plan *p, grd_tensor *LU, grd_tensor *pivots, grd_tensor *B, bool left, bool adjoint)
 {
     const int64_t n = grd_size_from_end(LU, 1), k = grd_size_from_end(B, left ? 1 : 2);
-    struct systems s = {p, n, k, left == adjoint, n > GRD_LAPACK_SIDE ? (k + PIECE - 1) / PIECE : 1};
+    struct systems s = {p, n, k, left == adjoint, n > GRD_LAPACK_SIDE ? grd_ceil_div(k, PIECE) : 1};
     (void)pivots;
     grd_parallel_for(0, grd_matrix_count(p->results[0]) * s.pieces,
                      grd_lanes_grain(n, grd_matrix_grain((double)n * (double)n * (double)grd_least(k, PIECE))), solve_systems, &s);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gen/uses/op/matrix_batch.h"
+#include "base/integer.h"
 #include "core/dtype.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -35,9 +36,8 @@ bool grd_decomposition_check_square(const grd_tensor *x, const char *function)
 bool grd_decomposition_check_inexact(const grd_tensor *x, const char *function)
 {
     const grd_dtype dtype = (grd_dtype)x->dtype;
-    return grd_dtype_is_floating(dtype) || grd_dtype_is_complex(dtype) ||
-           grd_raise(GRD_ERROR_RUNTIME, "%s: Expected a floating point or complex tensor as input. Got %s", function,
-                     grd_dtype_type_name(dtype));
+    return grd_dtype_is_inexact(dtype) || grd_raise(GRD_ERROR_RUNTIME, "%s: Expected a floating point or complex tensor as input. Got %s",
+                                                    function, grd_dtype_type_name(dtype));
 }
 
 bool grd_plan_columns(struct grd_plan *p, grd_dims batch, int64_t rows, int64_t columns, grd_dtype dtype)
@@ -84,7 +84,7 @@ int64_t grd_matrix_grain(double work)
 
 int64_t grd_lanes_grain(int64_t side, int64_t grain)
 {
-    return side > GRD_SMALL_MATRIX_SIDE ? grain : (grain + GRD_MATRIX_LANES - 1) / GRD_MATRIX_LANES * GRD_MATRIX_LANES;
+    return side > GRD_SMALL_MATRIX_SIDE ? grain : grd_round_up(grain, GRD_MATRIX_LANES);
 }
 
 bool grd_find_failed_matrix(grd_tensor *info, struct grd_failed_matrix *ret_failed)

@@ -1,5 +1,6 @@
 /* Checks the arguments of nll_loss and of its gradient, and divides their work into tasks. Targets are divided at fixed positions, so that sums do
  * not depend on the number of threads. The loops are in kernel/cpu/nll.c. Schema: schema/loss.toml. */
+#include "base/integer.h"
 #include "kernel/nll.h"
 
 #include <stdatomic.h>
@@ -21,7 +22,7 @@ enum { PIECES = 64, LEAST_TARGETS = 4096, CHECKED_TARGETS = 16384, WRITTEN_ELEME
 /* Indices in p->in of the tensors that the plan reads. In the plan of the backward operator, INPUT is grad_output. */
 enum { INPUT, TARGET, WEIGHT, TOTAL_WEIGHT };
 
-/* What the plan of nll_loss or its gradient passes to its run. The input of sizes (N, C, d1, ...) is treated as N x C x D. */
+/* The data that the plan of nll_loss or its gradient passes to its run. The input of sizes (N, C, d1, ...) is treated as N x C x D. */
 struct nll {
     struct grd_nll kernel;
     const struct grd_nll_row *kernels;
@@ -142,7 +143,7 @@ static void add_piece(int64_t begin, int64_t end, void *context)
 static struct grd_nll_sums add_losses(struct nll *x)
 {
     struct grd_nll_sums sums[PIECES], total = {0};
-    x->grain = grd_greatest(LEAST_TARGETS, (x->targets + PIECES - 1) / PIECES);
+    x->grain = grd_greatest(LEAST_TARGETS, grd_ceil_div(x->targets, PIECES));
     x->sums = sums;
     grd_parallel_for(0, x->targets, x->grain, add_piece, x);
     for (int64_t i = 0; i * x->grain < x->targets; i++) {

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "gen/uses/op/plan.h"
 #include "core/device.h"
+#include "core/dtype.h"
 #include "core/new.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -94,7 +95,7 @@ bool grd_plan_in_format(struct grd_plan *p, const grd_tensor *t, enum grd_memory
 
 bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    if (requires_grad && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+    if (requires_grad && !grd_dtype_is_inexact(dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
     p->requires_grad = requires_grad;
     return grd_device_resolve(device, &p->device);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "gen/uses/op/pool.h"
@@ -32,7 +33,7 @@ enum {
 /* Maximum bytes of one row of an image in scratch memory. Larger rows are refused, so that products of sizes do not overflow. */
 static const double MOST_LINE_BYTES = 0x1p50;
 
-/* What the plan of a pooling operator or its gradient passes to its run. */
+/* The data that the plan of a pooling operator or its gradient passes to its run. */
 struct pool {
     struct grd_pool windows;
     const struct grd_pool_row *kernels;
@@ -426,8 +427,8 @@ void run_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims siz
     x->indices = (const int64_t *)p->in[1]->data;
     x->out = p->results[0]->data;
     memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
-    grd_parallel_for(0, x->images * ((x->windows.channels + GRD_POOL_CHANNELS - 1) / GRD_POOL_CHANNELS),
-                     PIECE / (outputs * channels + 1) + 1, largest_backward_piece, x);
+    grd_parallel_for(0, x->images * grd_ceil_div(x->windows.channels, GRD_POOL_CHANNELS), PIECE / (outputs * channels + 1) + 1,
+                     largest_backward_piece, x);
 }
 
 /* ---- Average pooling ------------------------------------------------------------------------------------------------------------------- */

@@ -49,7 +49,7 @@ static const struct kind {
     [GRD_RANDOM_NORMAL_FLOAT] = {GRD_FLOAT32, 1, false},    [GRD_RANDOM_NORMAL_DOUBLE] = {GRD_FLOAT64, 2, true},
 };
 
-/* What a plan that draws the elements of a tensor passes to its run. */
+/* The data that the plan of an operator that draws random elements passes to its run. */
 struct draw {
     enum grd_random_kind number; /* index in the array `kinds` */
     struct kind kind;

@@ -108,7 +108,7 @@ struct grd_reduction_pass {
     char *result;
 };
 
-/* What the plan of a reduction passes to its run. The outputs are computed in strips, i.e. groups of outputs that are adjacent along one
+/* The data that the plan of a reduction passes to its run. The outputs are computed in strips, i.e. groups of outputs that are adjacent along one
  * dimension. In "strip order" this dimension is the innermost one. */
 struct grd_reduction {
     grd_dtype read; /* dtype that the kernels read */

@@ -68,7 +68,7 @@ static bool check_dtypes(const struct grd_reduce_rule *rule, grd_dtype from, grd
     const char *const refused = rule->refuses[grd_category_of(from)];
     if (refused != NULL && *refused != 0)
         return grd_raise(GRD_ERROR_RUNTIME, "%s", refused);
-    if (rule->type == GRD_REDUCE_MEANS && !grd_dtype_is_floating(to) && !grd_dtype_is_complex(to))
+    if (rule->type == GRD_REDUCE_MEANS && !grd_dtype_is_inexact(to))
         return grd_raise(GRD_ERROR_RUNTIME,
                          "%s(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
                          rule->name, given ? "Optional" : "Input", grd_dtype_type_name(to));

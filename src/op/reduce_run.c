@@ -5,6 +5,7 @@
  * depend on the number of threads.
  *
  * Invariant: accumulated values and centers are in strip order (struct grd_reduction), results in row-major order. */
+#include "base/integer.h"
 #include "op/reduce.h"
 
 #include <string.h>
@@ -138,7 +139,7 @@ static void choose_grid(struct grd_reduction *r, grd_dtype from)
     const int64_t block = r->convert != NULL ? CONVERTED : GRD_REDUCE_LEAF * 2;
     r->width = grd_least(r->strip.size, r->columns ? GRD_REDUCE_STRIP
                                                    : grd_least(GRD_REDUCE_STRIP, grd_greatest(1, block / grd_greatest(inner->size, 1))));
-    r->strips_per_row = (r->strip.size + r->width - 1) / r->width;
+    r->strips_per_row = grd_ceil_div(r->strip.size, r->width);
     r->strips = r->strips_per_row * (r->outputs / r->strip.size);
 }
 
@@ -215,11 +216,11 @@ static void cut(const struct grd_reduction *r, struct grd_reduction_pass *pass)
     pass->n = pass->what.first && r->n > 1 ? 1 : r->n;
     pass->piece = pass->n;
     if (!pass->what.first && r->strips < MANY_STRIPS && r->outputs * r->n > 4 * LEAST_PIECE)
-        pass->piece = grd_greatest(grd_greatest(1, LEAST_PIECE / r->width), (r->n + MOST_PIECES - 1) / MOST_PIECES);
+        pass->piece = grd_greatest(grd_greatest(1, LEAST_PIECE / r->width), grd_ceil_div(r->n, MOST_PIECES));
     /* Kernels read the elements of an output one after another, so a piece has a multiple of WHOLE elements, to begin at a cache line boundary. */
     if (!r->columns && pass->piece > WHOLE)
-        pass->piece = grd_least(pass->n, (pass->piece + WHOLE - 1) / WHOLE * WHOLE);
-    pass->pieces = pass->n > 0 ? (pass->n + pass->piece - 1) / pass->piece : 1;
+        pass->piece = grd_least(pass->n, grd_round_up(pass->piece, WHOLE));
+    pass->pieces = pass->n > 0 ? grd_ceil_div(pass->n, pass->piece) : 1;
 }
 
 /* True if a sum of complex64 is computed as sums of real and imaginary parts, which form an innermost dimension that is not reduced. These float32
@@ -247,7 +248,7 @@ bool grd_reduction_prepare(struct grd_plan *p)
         if (pass->pieces == 1 && i + 1 == r->npasses)
             continue;
         pass->gathered = (int64_t)p->scratch_bytes;
-        p->scratch_bytes += (size_t)((pass->pieces * r->outputs * pass->gathered_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+        p->scratch_bytes += (size_t)grd_round_up(pass->pieces * r->outputs * pass->gathered_size, ALIGNMENT);
     }
     return true;
 }

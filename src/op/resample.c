@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/resample.h"
 #include "core/shape.h"
@@ -24,7 +25,7 @@ enum {
     ALIGNMENT = 64
 };
 
-/* What the plan of a resampling or its gradient passes to its run. */
+/* The data that the plan of a resampling or its gradient passes to its run. */
 struct resample {
     struct grd_resample kernel;
     const struct grd_resample_row *kernels;
@@ -164,11 +165,11 @@ static void size_pieces(struct grd_plan *p, struct resample *x)
     }
     const int64_t rows = x->images * axes[0].out * axes[1].out, width = axes[2].out * x->kernel.channels;
     x->kernel.lines = kept_rows(x);
-    x->grain = grd_greatest((rows + PIECES - 1) / PIECES, LEAST_PIECE / width + 1);
+    x->grain = grd_greatest(grd_ceil_div(rows, PIECES), LEAST_PIECE / width + 1);
     x->piece_bytes =
         ((x->kernel.lines * width * grd_dtype_size(p->reads[0].as) + x->kernel.lines * (int64_t)sizeof(int64_t)) / ALIGNMENT + 2) *
         ALIGNMENT;
-    p->scratch_bytes += (size_t)(x->piece_bytes * ((rows + x->grain - 1) / x->grain));
+    p->scratch_bytes += (size_t)(x->piece_bytes * grd_ceil_div(rows, x->grain));
 }
 
 /* Adds to plan `p` that it reads `self` and writes images with the spatial sizes `image`, both channels-last if `channels_last`, otherwise both

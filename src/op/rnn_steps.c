@@ -49,7 +49,7 @@ struct weight {
     char *panels;        /* copy of the weight in panels (blocks of columns) with contiguous rows; NULL if the weight is read in place */
 };
 
-/* What the plans of _rnn_steps and _rnn_steps_backward pass to their runs. */
+/* The data that the plans of _rnn_steps and _rnn_steps_backward pass to their runs. */
 struct steps {
     const struct grd_rnn_kind *kind;
     const struct grd_rnn_row *cells;
@@ -142,7 +142,7 @@ static void take_weight(struct steps *x, struct weight *w, const char *given)
     x->scratch += weight_bytes(x, w);
     const int64_t panel = panel_of(x, w);
     struct copying copying = {x, w};
-    grd_parallel_for(0, (w->columns + panel - 1) / panel, 1 + COPIED_ELEMENTS / (panel * w->inner), copy_panels, &copying);
+    grd_parallel_for(0, grd_ceil_div(w->columns, panel), 1 + COPIED_ELEMENTS / (panel * w->inner), copy_panels, &copying);
 }
 
 /* Computes product = left @ weight, or adds left @ weight to `product` if `added`. */
@@ -386,7 +386,7 @@ static bool plan_weights(struct grd_plan *p, struct weight recurrent, struct wei
     struct steps *x = steps_of(p);
     x->recurrent = recurrent;
     x->projection = projection;
-    const int64_t pieces = (x->batch + x->piece_rows - 1) / x->piece_rows;
+    const int64_t pieces = grd_ceil_div(x->batch, x->piece_rows);
     p->scratch_bytes = (size_t)(ALIGNED + aligned(x->batch_sizes.n * (int64_t)sizeof(int64_t) + x->width * x->itemsize) +
                                 weight_bytes(x, &x->recurrent) + weight_bytes(x, &x->projection) + pieces * x->piece_bytes);
     return true;

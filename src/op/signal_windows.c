@@ -6,7 +6,7 @@ grd_dtype grd_window_dtype(grd_dtype dtype, int64_t length, const char *function
 {
     if (dtype == GRD_DTYPE_NONE)
         dtype = grd_default_dtype();
-    if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+    if (!grd_dtype_is_inexact(dtype))
         grd_raise(
             GRD_ERROR_RUNTIME,
             "%s expects floating point dtypes, got: TensorOptions(dtype=%s, device=cpu, layout=Strided (default), requires_grad=false "

@@ -4,6 +4,7 @@
  * Invariant: each line is computed by one thread, and lines are divided among threads at fixed positions. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "gen/uses/op/sort.h"
 #include "core/dtype.h"
@@ -30,9 +31,9 @@ enum {
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* What a plan passes to a run that finds `block.kept` values and their indices in each line, i.e. among the elements along `dim`. The kernel reads
- * and writes contiguous elements. Lines that are not contiguous are therefore copied to scratch memory, several adjacent lines at a time by a
- * transposition, and their results are copied back from scratch memory. */
+/* The data that a plan passes to a run that finds `block.kept` values and their indices in each line, i.e. among the elements along `dim`. The
+ * kernel reads and writes contiguous elements. Lines that are not contiguous are therefore copied to scratch memory, several adjacent lines at a
+ * time by a transposition, and their results are copied back from scratch memory. */
 struct lines {
     struct grd_rank_block block; /* arguments of the kernel that are the same for all lines (sequences of elements along `dim`) */
     /* dim: the dimension along which the lines lie, e.g. the sorted dimension; beside: the dimension along which the next line is found, or -1 if
@@ -97,7 +98,7 @@ static int64_t find_beside(const grd_tensor *self, int64_t dim)
 static int64_t take(int64_t *bytes, int64_t more)
 {
     const int64_t at = *bytes;
-    *bytes = at + (more + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    *bytes = at + grd_round_up(more, CACHE_LINE);
     return at;
 }
 
@@ -301,8 +302,8 @@ bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, b
 
 /* ---- cummax, cummin ----------------------------------------------------------------------------------------------------------------------- */
 
-/* What the plan of cummax or cummin passes to its run. A contiguous tensor is treated as [outer, n, inner], and a strip is up to COLUMNS adjacent
- * elements along `inner`. */
+/* The data that the plan of cummax or cummin passes to its run. A contiguous tensor is treated as [outer, n, inner], and a strip is up to COLUMNS
+ * adjacent elements along `inner`. */
 struct extremes {
     struct grd_extremes_block block; /* arguments of the kernel that are the same for all strips */
     int64_t inner;

@@ -151,7 +151,7 @@ grd_tensor *op_stft(grd_tensor *self, int64_t n_fft, grd_scalar hop_length, grd_
         return grd_fail(GRD_ERROR_RUNTIME,
                         "stft requires the return_complex parameter be given for real inputs, and will further require that "
                         "return_complex=True in a future PyTorch release.");
-    if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+    if (!grd_dtype_is_inexact(dtype))
         return refuse(&c, ": expected a tensor of floating point or complex values");
     if (self->ndim < 1 || self->ndim > 2)
         return refuse(&c, ": expected a 1D or 2D tensor");

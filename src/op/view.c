@@ -678,7 +678,7 @@ static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
                                                    grd_list_text(grd_sizes(grad)), grd_list_text(view));
 }
 
-/* What the plan of a view's gradient passes to its run. The result is zeros, and the gradient is written to `view`, a view of the result. */
+/* The data that the plan of a view's gradient passes to its run. The result is zeros, and the gradient is written to `view`, a view of the result. */
 struct written {
     struct grd_view view;
     /* Memory for the sizes and strides of `view`. */
