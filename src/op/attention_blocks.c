@@ -1,10 +1,10 @@
 /* Computes attention and its gradients. The scores (query key^T) are computed block by block, with the matrix products of kernel/gemm.h and the
  * softmax kernels of kernel/attention.h, so that the matrix of all scores is never stored.
  *
- *  for each group of heads, as many as the scratch memory holds
+ *  for each group of heads (as many heads as the scratch memory has room for):
  *    pack the operands of these heads, on all threads
- *    forward, for each block of queries: for each block of keys that the queries see: scores, weights, output += weights value
- *    backward, for each head: for each block of queries: for each block of keys: scores, weights, add to the three gradients
+ *    forward, for each block of queries: for each block of keys that the queries see: compute scores and weights, add weights * value to the output
+ *    backward, for each head: for each block of queries: for each block of keys: compute scores and weights, add to the three gradients
  *
  * With few queries or small matrices nothing is packed, and the products read the operands where they are in memory.
  * Invariant: the blocks and tasks depend on the sizes alone, and no two tasks write the same result. So results do not depend on the number of
@@ -19,48 +19,52 @@
 #include "kernel/gemm.h"
 #include "kernel/table.h"
 #include "op/attention.h"
+#include "op/matrix_batch.h"
 #include "op/product.h"
 #include "op/sizes.h"
 
 enum {
     SCORE_BYTES = 48 << 10,  /* limit on the bytes of a block of scores, so that it stays in the L1 cache */
-    KEY_UNIT = 192,          /* rows of an operand that are packed at a time; a multiple of the rows that any kernel reads together */
-    PACKED_ROWS = 16,        /* the operands of the scores are packed only if there are at least this many queries */
-    FORWARD_BYTES = 2 << 20, /* limit on the packed bytes of the heads that run at a time in a forward pass */
-    /* the same limit in a backward pass; it is higher, because there one task is a whole head, so that more heads must run at a time */
+    KEY_UNIT = 192,          /* rows of an operand that one step packs; a multiple of every kernel's strip height and panel width */
+    PACKED_ROWS = 16,        /* query and key are packed only if there are at least this many queries */
+    FORWARD_BYTES = 2 << 20, /* limit on the bytes of packed operands of the heads computed at a time in the forward pass */
+    /* The same limit for the backward pass. It is higher than FORWARD_BYTES, because a task of the backward pass is a whole head, so more heads are
+     * needed to occupy all threads. */
     BACKWARD_BYTES = 8 << 20,
-    TASK_WORK = 1 << 18,      /* a thread takes as many tasks at a time as have at least this many multiplications together */
-    PACKED_ELEMENTS = 1 << 15 /* a thread packs at least this many elements at a time */
+    TASK_WORK = 1 << 18,      /* a thread takes tasks in portions of at least this many multiplications */
+    PACKED_ELEMENTS = 1 << 15 /* a thread packs operands in portions of at least this many elements */
 };
 
-/* Describes the packed copy of one operand of a head. The left operand of a product is packed in strips of rows, the right operand in panels of
- * columns. */
+/* Describes the packed copy of one operand of a head. A left operand of a product is packed in strips (blocks of a few rows), a right operand in
+ * panels (blocks of a few columns). */
 struct packed {
-    int operand; /* index in plan->in, e.g. GRD_ATTENTION_QUERY */
-    /* True if the operand is packed in strips of rows, false if in panels of columns. */
+    int operand; /* index of the operand in plan->in, e.g. GRD_ATTENTION_QUERY */
+    /* true: packed in strips, i.e. blocks of a few rows; false: in panels, i.e. blocks of a few columns */
     bool strips;
-    /* The operand's matrix is rows x width. The packed copy has `bytes` bytes and begins at byte `offset` of the head's scratch memory. */
+    /* rows, width: sizes of the operand's matrix. bytes: size of the packed copy. offset: where the copy begins in the head's scratch memory, in
+     * bytes. */
     int64_t rows, width, bytes, offset;
 };
 
-/* Indices in run.packed of the packed operands: query and gradient in strips of rows, key and value in panels of columns. PACKED is the length of
- * the array. */
+/* Indices of the packed operands in run.packed. Query and gradient are packed in strips (blocks of a few rows), key and value in panels (blocks of
+ * a few columns). PACKED is the length of the array. */
 enum { QUERY_STRIPS, KEY_PANELS, GRAD_STRIPS, VALUE_PANELS, PACKED };
 
-/* Everything about one call of attention, or of its gradient, that the tasks need. */
+/* The state of one call of attention, or of its gradient, that all tasks share. */
 struct run {
     const struct grd_plan *plan;
     const struct grd_attention *x;
     const struct grd_attention_row *rows;
     const struct grd_product_kernels *products;
-    /* A block of scores has at most block_rows rows and block_keys columns; its rows are `stride` elements apart. */
+    /* block_rows, block_keys: the most rows (queries) and columns (keys) of a block of scores. stride: distance between the rows of a block in
+     * elements. */
     int64_t block_rows, block_keys, stride;
     bool is_packed;
     int npacked;
     struct packed packed[PACKED];
-    int64_t head_bytes, group; /* a head has head_bytes bytes of scratch memory; `group` heads run at a time */
+    int64_t head_bytes, group; /* head_bytes: bytes of packed operands of one head. group: number of heads computed at a time. */
     char *scratch;
-    int64_t head; /* the first of the heads that run now */
+    int64_t head; /* index of the first of the heads that are computed now */
 };
 
 /* ---- How the work is cut ------------------------------------------------------------------------------------------------------------- */
@@ -75,7 +79,7 @@ static void add_packed(struct run *run, int which, struct packed what)
     run->npacked = which + 1;
 }
 
-/* True if the matrices are so large that packing them takes less time than the products of packed matrices save. */
+/* True if packing pays: the matrices are so large that the products save more time with packed operands than packing takes. */
 static bool packs(const struct grd_attention *x)
 {
     return x->queries >= PACKED_ROWS && grd_product_small(x->dtype, x->queries, x->keys, grd_greatest(x->width, x->value_width)) == NULL;
@@ -112,18 +116,11 @@ size_t grd_attention_scratch(const struct grd_attention *x, bool backward)
     return (size_t)(run.head_bytes * run.group) + 64;
 }
 
-/* Returns the address of the matrix of `t` for head `head` of the query. The batch dimensions of `t` broadcast to those of the query. */
+/* Returns the address of the matrix (the last two dimensions) of `t` that belongs to head number `head` of the query. The batch dimensions of `t`
+ * broadcast to those of the query. */
 static char *matrix_of(const struct run *run, const grd_tensor *t, int64_t head)
 {
-    const grd_tensor *query = run->plan->in[GRD_ATTENTION_QUERY];
-    int64_t offset = 0;
-    for (int d = t->ndim - 3, of = query->ndim - 3; d >= 0; d--, of--) {
-        const int64_t rest = of > 0 ? head / query->sizes[of]
-                                    : 0; /* outermost, the quotient is 0; a division would take as long as the rest of this function */
-        offset += t->sizes[d] == 1 ? 0 : (head - rest * query->sizes[of]) * t->strides[d];
-        head = rest;
-    }
-    return t->data + offset * t->itemsize;
+    return grd_broadcast_matrix_at(t, run->plan->in[GRD_ATTENTION_QUERY], head);
 }
 
 /* Returns the stride in elements of dimension -from_end of `t`; 0 if `t` is broadcast along it. */
@@ -139,7 +136,7 @@ static char *packed_of(const struct run *run, int64_t head, int which)
     return run->scratch + (head - run->head) * run->head_bytes + run->packed[which].offset;
 }
 
-/* Packs rows [first, past) of one operand of a head. `which` is the operand's index in run->packed. */
+/* Packs rows [first, past) of one operand of head number `head`. `which` is the index of the operand in run->packed. */
 static void pack_rows(const struct run *run, int64_t head, int which, int64_t first, int64_t past)
 {
     const struct packed *what = &run->packed[which];
@@ -158,7 +155,7 @@ static int64_t pack_chunks(const struct run *run)
     return grd_ceil_div(grd_greatest(run->x->queries, run->x->keys), KEY_UNIT);
 }
 
-/* Packs portions [begin, end), where a portion is KEY_UNIT rows of each packed operand of one head. */
+/* Packs portions [begin, end) of the operands. A portion is up to KEY_UNIT rows of every packed operand of one head, with the same indices. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct run *run = context;
@@ -227,7 +224,7 @@ static struct matrix rows_from(const struct run *run, struct matrix m, int64_t f
     return m;
 }
 
-/* Returns the matrix of head `head` in `t`, which is an operand or a result with contiguous rows. */
+/* Returns the matrix of head number `head` of `t`. `t` is an operand or a result, and its rows are contiguous. */
 static struct matrix matrix(const struct run *run, const grd_tensor *t, int64_t head)
 {
     return (struct matrix){matrix_of(run, t, head), step_of(t, 2), 1};
@@ -238,8 +235,8 @@ struct block {
     int64_t head, query, rows, key, keys;
 };
 
-/* Computes to = left right^T for the queries and keys of block `b`. `left` is the query or the output's gradient, and `right` is the key or the
- * value. If operands are packed, the product reads the copies run->packed[strips] and run->packed[panels] instead. */
+/* Computes to = left right^T for the queries and keys of block `b`. `left` is the query or the gradient of the output; `right` is the key or the
+ * value. If operands are packed, reads the copies run->packed[strips] and run->packed[panels] instead. */
 static void multiply_rows(const struct run *run, const struct block *b, struct matrix left, struct matrix right, int strips, int panels,
                           int64_t width, struct matrix to)
 {
@@ -260,21 +257,21 @@ static void multiply_rows(const struct run *run, const struct block *b, struct m
                                              .beta = grd_int(0)});
 }
 
-/* Returns the number of keys of the block of scores that begins at key number `key`, if keys below `limit` are visible. If the keys are packed, the
- * number is rounded up to full panels (the columns that a product kernel reads together), but not beyond the last key. */
+/* Returns the number of keys in the block of scores that begins with key number `key`. No query of the block sees keys from number `limit` on. If
+ * keys are packed, the result is rounded up to full panels (blocks of columns that a product kernel reads), but not beyond the last key. */
 static int64_t block_keys(const struct run *run, int64_t key, int64_t limit)
 {
     const int64_t n = grd_least(limit - key, run->block_keys);
     return run->is_packed ? grd_least(grd_round_up(n, run->products->panel), run->x->keys - key) : n;
 }
 
-/* Returns the number of keys that causal attention lets query number past_row - 1 see; all keys if attention is not causal. */
+/* Returns the number of keys that the query with index past_row - 1 sees: the first past_row keys in causal attention, otherwise all keys. */
 static int64_t keys_seen(const struct grd_attention *x, int64_t past_row)
 {
     return x->causal ? grd_least(x->keys, past_row) : x->keys;
 }
 
-/* Returns the arguments of the softmax kernels for a block of scores, with the pointers into bias, mask and keep moved to the block. */
+/* Returns the arguments of the softmax kernels for block `b` of the scores. The pointers into bias, mask and keep already point to this block. */
 static struct grd_attention_block block_of(const struct run *run, const struct block *b, void *scores)
 {
     const struct grd_attention *x = run->x;
@@ -309,8 +306,8 @@ static void clear_rows(const struct run *run, int64_t rows, int64_t width, struc
 
 /* ---- Forward ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Computes the output and logsumexp for the block of queries of head `head` that begins at query number `query`. After each block of keys the output
- * so far is rescaled to the new maximum of each row (online softmax). */
+/* Computes output and logsumexp of one block of queries, which begins with query number `query` of head number `head`. Uses online softmax: after
+ * each block of keys the output so far is rescaled to the new maximum of each row. */
 static void attend(const struct run *run, int64_t head, int64_t query)
 {
     _Alignas(64) char scores[SCORE_BYTES];
@@ -333,7 +330,7 @@ static void attend(const struct run *run, int64_t head, int64_t query)
             run->rows->rescale(b.rows, x->value_width, factors, output.data, output.row);
         multiply(run, b.rows, x->value_width, b.keys, block, rows_from(run, v, b.key), output, b.key > 0);
     }
-    if (limit == 0) { /* there are no keys */
+    if (limit == 0) { /* this block sees no keys, so the output is zeros */
         const struct grd_attention_block none = {.rows = b.rows, .first = true};
         run->rows->weigh(&none, max, sum, factors);
         clear_rows(run, b.rows, x->value_width, output);
@@ -398,14 +395,14 @@ static void differentiate_heads(int64_t begin, int64_t end, void *context)
 
 /* ---- Runs ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many tasks, of `work` multiplications each, have at least `enough` multiplications together. */
+/* Returns the number of tasks that together have at least `enough` multiplications, if one task has `work`. */
 static int64_t grain_of(double work, double enough)
 {
     return work >= enough ? 1 : (int64_t)(enough / grd_greatest(1, (int64_t)work)) + 1;
 }
 
-/* Runs `task` for all heads, in groups of heads whose operands are packed first. In the backward pass a head is one task; in the forward pass a block
- * of queries of one head is one task. */
+/* Runs `task` for all heads. Heads are taken in groups whose packed operands fit into the scratch memory; a group is packed before its tasks run.
+ * One task is a head in the backward pass, and a block of queries of a head in the forward pass. */
 static void run_groups(const struct grd_plan *plan, bool backward, grd_task *task)
 {
     const struct grd_attention *x = grd_attention_of(plan);

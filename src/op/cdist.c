@@ -19,7 +19,7 @@
 
 enum {
     GRAIN = 1 << 15, /* a task computes about this many differences of elements */
-    MM_ROWS = 25     /* as in PyTorch, a matrix product computes distances with p = 2 if x1 or x2 has more rows than this */
+    MM_ROWS = 25     /* if x1 or x2 has more rows than this, Euclidean distances (p = 2) are computed by a matrix product, as in PyTorch */
 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
@@ -81,28 +81,16 @@ bool plan_cdist_forward(struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, d
            grd_plan_computed_in(plan, as);
 }
 
-/* Returns the address of the matrix of `x` that belongs to matrix `index` of the result. The batch dimensions of `x` broadcast to those of the
- * result. */
-static const char *matrix_of(const grd_tensor *x, const grd_tensor *result, int64_t index)
-{
-    int64_t offset = 0;
-    for (int d = x->ndim - 3, of = result->ndim - 3; d >= 0; d--, of--) {
-        offset += x->sizes[d] == 1 ? 0 : index % result->sizes[of] * x->strides[d];
-        index /= result->sizes[of];
-    }
-    return x->data + offset * x->itemsize;
-}
-
-/* The arguments of one call that grd_parallel_for passes to the functions below as their context. */
+/* The arguments of one call of cdist or pdist, or of a gradient; grd_parallel_for passes them to its tasks as `context`. */
 struct distances {
     const struct grd_plan *plan;
     double p;
-    /* True if p = inf and the backward pass was given distances of a half type (float16 or bfloat16). Such rounded distances do not show which
-     * difference is the largest, so the kernel computes the differences again. */
+    /* True if p = inf and the distances given to the backward pass have a half dtype (float16 or bfloat16). In this case the kernel computes
+     * the differences again, because rounded distances do not show which difference is the largest. */
     bool is_rounded;
 };
 
-/* Computes rows [begin, end) of the result, counted over all its matrices. */
+/* Computes rows [begin, end) of the matrices of distances. Rows are numbered matrix by matrix. */
 static void distances_of_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;
@@ -112,8 +100,8 @@ static void distances_of_rows(int64_t begin, int64_t end, void *context)
     for (int64_t row = begin; row < end; row += block.rows) {
         const int64_t matrix = row / rows, first = row % rows;
         block.rows = grd_least(end - row, rows - first);
-        block.x1 = matrix_of(x1, result, matrix) + first * block.width * itemsize;
-        block.x2 = matrix_of(x2, result, matrix);
+        block.x1 = grd_broadcast_matrix_at(x1, result, matrix) + first * block.width * itemsize;
+        block.x2 = grd_broadcast_matrix_at(x2, result, matrix);
         block.out = result->data + row * block.others * itemsize;
         grd_kernels->distance[result->dtype](&block);
     }
@@ -135,8 +123,8 @@ bool plan_cdist_backward(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1
     if (!grd_cdist_check(x1, x2, p) || !sizes_of(x1, x2, sizes, &ndim))
         return false;
     for (int i = 0; i < 2; i++) {
-        /* grad and cdist are read in place, whatever their strides, unless their dtype must be converted. They are often transposed: the gradient
-         * of x2 is computed by calling this operator with x1 and x2 swapped and with grad and cdist transposed. */
+        /* `grad` and `cdist` are read with any strides, and copied only if their dtype must be converted. They are often transposed, because the
+         * gradient of x2 is computed by this operator with x1 and x2 exchanged and `grad` and `cdist` transposed. */
         grd_tensor *t = i == 0 ? grad : cdist;
         if (!grd_same_sizes(t, grd_dims_from(sizes, ndim)))
             return grd_raise(GRD_ERROR_RUNTIME, "_cdist_backward: the distances have sizes %s, but %s has %s",
@@ -149,9 +137,9 @@ bool plan_cdist_backward(struct grd_plan *plan, grd_tensor *grad, grd_tensor *x1
            grd_plan_computed_in(plan, as);
 }
 
-enum { ROWS = 16 }; /* number of rows of one matrix of x1 for which a task computes the gradient */
+enum { ROWS = 16 }; /* a task computes the gradient for this many rows of one matrix of x1 */
 
-/* Computes the gradient of x1 for groups [begin, end) of ROWS rows each. Groups are counted over all matrices. */
+/* Computes the gradient of x1 for groups [begin, end) of rows. A group is up to ROWS rows of one matrix. Groups are numbered matrix by matrix. */
 static void gradient_of_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;
@@ -167,10 +155,11 @@ static void gradient_of_rows(int64_t begin, int64_t end, void *context)
             .others = others,
             .width = width,
             .p = d->p,
-            .x1 = matrix_of(x1, result, matrix) + row * width * itemsize,
-            .x2 = matrix_of(x2, result, matrix),
-            .grad = matrix_of(grad, result, matrix) + row * grad->strides[last - 1] * itemsize,
-            .distances = d->is_rounded ? NULL : matrix_of(distance, result, matrix) + row * distance->strides[last - 1] * itemsize,
+            .x1 = grd_broadcast_matrix_at(x1, result, matrix) + row * width * itemsize,
+            .x2 = grd_broadcast_matrix_at(x2, result, matrix),
+            .grad = grd_broadcast_matrix_at(grad, result, matrix) + row * grad->strides[last - 1] * itemsize,
+            .distances =
+                d->is_rounded ? NULL : grd_broadcast_matrix_at(distance, result, matrix) + row * distance->strides[last - 1] * itemsize,
             .grad_strides = {grad->strides[last - 1], grad->strides[last]},
             .distance_strides = {distance->strides[last - 1], distance->strides[last]},
             .out = result->data + (matrix * rows + row) * width * itemsize,
@@ -220,7 +209,7 @@ bool plan_pdist(struct grd_plan *plan, grd_tensor *self, double p)
            grd_plan_computed_in(plan, as);
 }
 
-/* Computes the distances of each row in [begin, end) to all later rows. */
+/* For pdist: computes the distances from each row in [begin, end) of x to all rows after it. */
 static void distances_to_later_rows(int64_t begin, int64_t end, void *context)
 {
     const struct distances *d = context;

@@ -2,8 +2,9 @@
  * batch_norm.c, formulas in schema/normalization.toml.
  *
  * The elements of a channel are divided into pieces of fixed length. A pass works on units: a unit is one piece of one channel or, if channels are
- * the innermost dimension, the same piece of all channels. The first pass computes two sums for each unit, which are then combined for each channel;
- * the second pass writes the result. Channels that fit into the cache go through both passes before the next channels begin.
+ * the innermost dimension, the same piece of all channels. The first pass computes two sums for each channel of a unit. Then the sums of all pieces
+ * of a channel are combined. The second pass writes the result. Channels that fit into the cache go through both passes before the next channels
+ * begin.
  * Invariant: the boundaries of the pieces depend on the sizes alone, so results do not depend on the number of threads, bit for bit. */
 #include <string.h>
 
@@ -16,22 +17,31 @@
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { PIECE = 4096, LEAST_ROWS = 64, MOST_ROWS = 128, GRAIN = 1 << 15, CACHED_BYTES = 1 << 19, NEAR_BYTES = 1 << 15 };
+enum {
+    PIECE = 4096,    /* maximum number of elements of a channel that one kernel call sums */
+    LEAST_ROWS = 64, /* if channels are innermost in memory, a kernel call takes between LEAST_ROWS and MOST_ROWS positions */
+    MOST_ROWS = 128,
+    GRAIN = 1 << 15,        /* number of elements that are enough work for one task */
+    CACHED_BYTES = 1 << 19, /* a channel of at most these bytes stays in the L2 cache between the two passes */
+    /* limit on the bytes of the channels that are processed at a time, so that they stay in the L1 cache between the two passes */
+    NEAR_BYTES = 1 << 15
+};
 
-/* Everything about one call of batch normalization, or of its gradient, that the passes need. */
+/* The state of one call of batch normalization, or of its gradient, that both passes over memory use. */
 struct channel_norm {
     struct grd_channels at;
     const struct grd_channels_row *kernels;
-    int64_t itemsize, length, pieces; /* a piece is `length` elements of a channel, and a channel has `pieces` pieces */
+    int64_t itemsize, length, pieces; /* Each channel is summed in `pieces` pieces of `length` elements. */
     double eps;
     bool own; /* true if mean and variance are computed from the input, false if they are constants */
     const char *data, *grad, *weight;
     char *out, *mean, *variance, *grad_weight, *grad_bias;
-    char *firsts, *seconds; /* first and second sum of each piece of each channel, as arrays [pieces][channels] */
-    /* One element per channel. Forward: out = (data - mean) * scale + shift. Backward: out = grad * scale - shift - (data - mean) * slope. */
+    char *firsts, *seconds; /* the two sums of each piece of each channel, as arrays [pieces][channels] */
+    /* scale, shift, slope: one element per channel. The forward pass computes out = (data - mean) * scale + shift, the backward pass out = grad *
+     * scale - shift - (data - mean) * slope. */
     char *scale, *shift, *slope;
-    /* The three steps as functions for grd_parallel_for. `sum` is the first pass over the pieces of channels (NULL if it is not needed), `finish`
-     * combines the sums of the pieces for each channel, and `write` is the second pass. */
+    /* Task functions for the three steps. `sum`: sums pieces of channels (NULL if no sums are needed). `finish`: combines the sums of the pieces
+     * of each channel. `write`: writes the result. */
     grd_task *sum, *finish, *write;
 };
 
@@ -68,8 +78,8 @@ static bool plan_like_input(struct grd_plan *p, const grd_tensor *input)
            grd_plan_computed_in(p, grd_lines_dtype((grd_dtype)input->dtype));
 }
 
-/* Plans to read `t` as a contiguous tensor. If the input has its channels innermost in memory, `t` is first permuted so that channels are the last
- * dimension. */
+/* Plans to read `t` as a contiguous tensor in the layout that the kernels use: with channels as the last dimension if the input has them innermost
+ * in memory, otherwise unchanged. */
 static bool plan_reads_channels(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
 {
     int64_t dims[GRD_MAX_DIMS] = {0};
@@ -80,7 +90,7 @@ static bool plan_reads_channels(struct grd_plan *p, grd_tensor *t, grd_dtype dty
     return grd_plan_reads_as(p, grd_permute(t, grd_dims_from(dims, t->ndim)), dtype) && !grd_pending();
 }
 
-/* Indices in plan->in of the forward pass. */
+/* Indices in plan->in of the tensors that the forward pass reads. */
 enum { INPUT, WEIGHT, BIAS, MEAN, VARIANCE };
 
 bool plan_hidden_native_batch_norm(struct grd_plan *p, grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_tensor *mean,
@@ -95,7 +105,7 @@ bool plan_hidden_native_batch_norm(struct grd_plan *p, grd_tensor *input, grd_te
            grd_plan_reads_as(p, mean, dtype) && grd_plan_reads_as(p, variance, dtype);
 }
 
-/* Indices in plan->in of the backward pass. */
+/* Indices in plan->in of the tensors that the backward pass reads. */
 enum { BACK_GRAD, BACK_INPUT, BACK_WEIGHT, BACK_MEAN, BACK_VARIANCE };
 
 bool plan_hidden_native_batch_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *weight, grd_tensor *mean,
@@ -126,7 +136,8 @@ static struct grd_channel_piece piece_of(const struct channel_norm *x, int64_t u
                                       x->at.innermost ? x->at.channels : channel + 1};
 }
 
-/* Returns the offset in bytes, in x->firsts and x->seconds, of the two sums of `piece` for channel 0. */
+/* Returns the offset in bytes at which the sums of `piece` begin in x->firsts and in x->seconds. Each of the two arrays holds one sum per channel for
+ * a piece, beginning with channel 0. */
 static int64_t sums_at(const struct channel_norm *x, const struct grd_channel_piece *piece)
 {
     return piece->first / x->length * x->at.channels * x->itemsize;
@@ -183,8 +194,8 @@ static void write_gradient(int64_t begin, int64_t end, void *context)
         x->kernels->gradient(&x->at, piece_of(x, unit), x->data, x->grad, x->mean, x->shift, x->slope, x->scale, x->out);
 }
 
-/* Runs both passes for channels [begin, end), with as many channels at a time as have at most NEAR_BYTES bytes of input, so that they stay in the L1
- * cache between the passes. */
+/* Runs both passes for channels [begin, end). Takes as many channels at a time as have at most NEAR_BYTES bytes of input, so that they stay in the
+ * L1 cache between the two passes. */
 static void all_of_channels(int64_t begin, int64_t end, void *context)
 {
     const struct channel_norm *x = context;

@@ -12,19 +12,26 @@
 #include "op/lines.h"
 #include "op/plan.h"
 
-enum { PIECE = 4096, GRAIN = 1 << 15 };
+enum {
+    PIECE = 4096,   /* maximum number of elements of a group that one kernel call sums */
+    GRAIN = 1 << 15 /* number of elements that are enough work for one task */
+};
 
 /* Everything about one call of group normalization, or of its gradient, that the tasks need. */
 struct group_norm {
     const struct grd_channels_row *kernels;
     struct grd_channels groups,
-        channels; /* two views of the elements: groups has one row per group of each sample, channels one per channel of each sample */
+        channels; /* the elements as rows: `groups` has a row per group of each sample, `channels` a row per channel of each sample */
     struct grd_channel_groups each;
     int64_t itemsize, pieces;
     const char *data, *grad;
     char *out, *sums, *products;
-    char *firsts, *seconds, *mean, *variance;     /* one element per group; firsts, seconds: one per piece (PIECE elements) of a group */
-    char *center, *scale, *shift, *share, *slope; /* arrays with one element per channel of each sample */
+    /* Arrays. mean, variance: one element per group. firsts, seconds: for each piece (PIECE elements) of each group, its mean and its sum of
+     * squared deviations. */
+    char *firsts, *seconds, *mean, *variance;
+    /* Arrays with one element per channel of each sample. In the forward pass, out = (data - center) * scale + shift. In the gradient,
+     * out = grad * scale - share - (data - center) * slope. */
+    char *center, *scale, *shift, *share, *slope;
 };
 
 static struct group_norm *norm_of(const struct grd_plan *p)

@@ -20,7 +20,12 @@
 #include "op/copy.h"
 #include "kernel/index.h"
 
-enum { GRAIN = 16384, PARTS = 16 };
+enum {
+    GRAIN = 16384, /* minimum number of points in a piece */
+    /* Maximum number of pieces. It is small because each piece has its own counts of all cells. It does not depend on the number of threads, so
+     * results do not depend on that number. */
+    PARTS = 16
+};
 
 /* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */
 
@@ -188,8 +193,8 @@ struct counting {
     int64_t points, piece;
 };
 
-/* Raises RuntimeError if `edges` is not a vector of bins[d] + 1 numbers for each dimension d, or if the sizes of the points (`self`) or of the
- * weights do not fit. */
+/* Raises RuntimeError if the sizes of the points (`self`), of `edges` or of the weights do not fit together. `edges` must be a vector that holds the
+ * edges of dimension 0, then those of dimension 1, and so on, with bins[d] + 1 edges for dimension d. */
 static bool check_grid(const grd_tensor *self, const grd_tensor *edges, grd_dims bins, const grd_tensor *weight)
 {
     bool fits = self->ndim == 2 && self->sizes[1] == bins.n && edges->ndim == 1 && (weight == NULL || weight->numel == self->sizes[0]);
@@ -202,8 +207,8 @@ static bool check_grid(const grd_tensor *self, const grd_tensor *edges, grd_dims
                                             grd_list_text(grd_sizes(self)), grd_list_text(grd_sizes(edges)), grd_list_text(bins));
 }
 
-/* Plans the counting of points in cells, where a cell is one bin in each dimension. The points are divided into pieces, each of which has its own
- * counts of all cells. A piece has at least as many points as there are cells, so that all counts together take no more memory than the points. */
+/* Plans the counting of points in cells; a cell is one bin in each dimension. Each piece of the points has its own counts of all cells. A piece has
+ * at least as many points as there are cells, so that all counts together take no more memory than the points. */
 bool plan_hidden_histogram(struct grd_plan *p, grd_tensor *self, grd_tensor *edges, grd_dims bins, grd_tensor *weight, int64_t search)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype, as = grd_lines_dtype(dtype);

@@ -65,14 +65,14 @@ bool grd_plan_reads_matrices(struct grd_plan *p, grd_tensor *x, bool *ret_by_row
     return grd_plan_reads_as(p, *ret_by_rows ? x : grd_transpose(x, -2, -1), (grd_dtype)x->dtype);
 }
 
-const char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *result, int64_t index)
+char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *result, int64_t index)
 {
-    if (x->ndim == 3 && result->ndim == 3) /* With a single batch dimension, slow divisions are not needed. */
-        return x->data + (x->sizes[0] == 1 ? 0 : index * x->strides[0]) * x->itemsize;
     int64_t offset = 0;
     for (int d = x->ndim - 3, of = result->ndim - 3; d >= 0; d--, of--) {
-        offset += x->sizes[d] == 1 ? 0 : index % result->sizes[of] * x->strides[d];
-        index /= result->sizes[of];
+        const int64_t rest =
+            of > 0 ? index / result->sizes[of] : 0; /* Along the outermost dimension the quotient is 0, so no slow division is needed. */
+        offset += x->sizes[d] == 1 ? 0 : (index - rest * result->sizes[of]) * x->strides[d];
+        index = rest;
     }
     return x->data + offset * x->itemsize;
 }

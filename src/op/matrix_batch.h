@@ -7,7 +7,7 @@
 #include "core/tensor.h"
 #include "op/plan.h"
 
-/* Returns the size of the dimension with the number from_end, counted from the last dimension, whose number is 1. */
+/* Returns the size of dimension ndim - from_end, e.g. of the last dimension if from_end is 1. */
 static inline int64_t grd_size_from_end(const grd_tensor *x, int from_end)
 {
     return x->sizes[x->ndim - from_end];
@@ -44,7 +44,7 @@ static inline char *grd_matrix_at(const grd_tensor *x, int64_t index)
 }
 
 /* Returns the address of the matrix of `x` that broadcasts to matrix `index` of `result`. */
-const char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *result, int64_t index);
+char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *result, int64_t index);
 
 /* Describes the first matrix of a batch for which an algorithm failed. `place` is its position as text for an error message, "" if there is no batch.
  * `info` is the algorithm's error code and not 0. */
@@ -53,13 +53,14 @@ struct grd_failed_matrix {
     int64_t info;
 };
 
-/* Describes in *ret_failed the first matrix whose `info` is not 0, and returns true. Returns false if there is none or an error is pending. */
+/* Finds the first matrix whose element of `info` is not 0, and describes it in *ret_failed. Returns false if there is no such matrix or an error is
+ * pending. */
 bool grd_find_failed_matrix(grd_tensor *info, struct grd_failed_matrix *ret_failed);
 
 /* Returns the number of matrices per task if one matrix takes `work` multiplications. */
 int64_t grd_matrix_grain(double work);
-/* Returns `grain`, a number of matrices per task, rounded up to a multiple of GRD_MATRIX_LANES if matrices of this side are computed together,
- * one per vector lane. Then only the last task has empty lanes. */
+/* Returns `grain`, a number of matrices per task. If kernels compute several matrices of this side at once, one per vector lane, the result is
+ * rounded up to a multiple of GRD_MATRIX_LANES, so that only the last task has empty lanes. */
 int64_t grd_lanes_grain(int64_t side, int64_t grain);
 
 #endif
