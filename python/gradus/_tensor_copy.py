@@ -1,5 +1,4 @@
-"""Implements copying and pickling of tensors by the methods of Tensor that the modules copy and pickle call. copy.copy uses the method for
-pickling."""
+"""Implements Tensor.__deepcopy__, which copy.deepcopy calls, and Tensor.__reduce_ex__, which pickle and copy.copy call."""
 import copy
 from collections import OrderedDict
 
@@ -9,13 +8,13 @@ from gradus._overridable import add_methods
 
 
 def _over(storage, tensor):
-    """Returns a tensor over a storage with the offset, sizes, strides and dtype of another tensor."""
+    """Returns a tensor over `storage` with the offset, sizes, strides and dtype of `tensor`."""
     return _from_storage(storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
 def __deepcopy__(self, memo):
-    """Returns a copy of the tensor with copies of its gradient and attributes. Tensors that share a storage share the copy of that storage if
-    `memo` is shared. RuntimeError: the tensor is not a leaf."""
+    """Returns a copy of the tensor with copies of its gradient and attributes. If tensors that share a storage are copied with the same `memo`, their
+    copies share a storage too. RuntimeError: the tensor is not a leaf."""
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
@@ -35,15 +34,15 @@ def __deepcopy__(self, memo):
 
 
 def __reduce_ex__(self, protocol):
-    """Returns the pickled form of the tensor, which consists of its storage, offset, sizes and strides. Tensors that share a storage and are
-    pickled together share it again afterwards."""
-    function, arguments = _reduce_plain(self)
+    """Returns the pickled form of the tensor, which consists of its storage, offset, sizes and strides. If tensors that share a
+    storage are pickled together, they share a storage again after unpickling."""
+    function, arguments = _reduce_data(self)
     if type(self) is Tensor and not self.__dict__:
         return function, arguments
     return _utils._rebuild_from_type_v2, (function, type(self), arguments, self.__dict__)
 
 
-def _reduce_plain(tensor):
+def _reduce_data(tensor):
     if tensor.device.type == "meta":
         return _utils._rebuild_meta_tensor_no_storage, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
     if tensor.device.type != "cpu":

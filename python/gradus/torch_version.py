@@ -20,7 +20,7 @@ _PHASES = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "pr
 
 
 def _key(text):
-    """Returns a tuple that compares as PEP 440 orders versions, or None if the text is not a version."""
+    """Returns a sort key for the version `text`: a tuple, ordered as PEP 440 orders versions. Returns None if `text` is not a version."""
     found = _pattern().fullmatch(text)
     if found is None:
         return None
@@ -41,7 +41,7 @@ def _key(text):
 
 
 def _text(other):
-    """Returns the version that `other` (a str, a packaging.version.Version or a sequence) represents, as a str, or None if it represents none."""
+    """Returns `other` (a str, a packaging.version.Version or a sequence) as the text of a version, or None if `other` has another type."""
     if isinstance(other, str):
         return str.__str__(other)
     if hasattr(other, "release"):  # it is a packaging.version.Version
@@ -53,13 +53,13 @@ def _text(other):
 
 
 def _comparison(name):
-    plain, of_keys = getattr(str, name), getattr(tuple, name)
+    of_texts, of_keys = getattr(str, name), getattr(tuple, name)
 
     def compare(self, other):
         text = _text(other)
         key = None if text is None else _key(text)
         own = _key(str.__str__(self))
-        return plain(self, other) if key is None or own is None else of_keys(own, key)
+        return of_texts(self, other) if key is None or own is None else of_keys(own, key)
 
     compare.__name__ = name
     return compare

@@ -18,7 +18,7 @@ __all__ = ["ArchiveReader", "ArchiveWriter", "replacing"]
 ALIGNMENT = 64
 # the fields of a record's header in a zip file: signature; version, flags, method, time, date; crc, sizes; lengths of name and extra field
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
-_PADDING = struct.Struct("<2sH")  # head of an extra field: its name and the number of bytes that follow
+_PADDING = struct.Struct("<2sH")  # header of an extra field: its id and the number of bytes that follow
 ZIP_MAGIC = b"PK\x03\x04"
 
 
@@ -40,8 +40,7 @@ class ArchiveWriter:
         content = _as_bytes(content)
         info = zipfile.ZipInfo(f"{self._folder}/{name}")
         info.file_size = len(content)
-        # For a large record zipfile writes the sizes into another extra field of 20 bytes, which moves the content. So these bytes count when the
-        # content is aligned.
+        # For a large record, zipfile writes another extra field of 20 bytes before the content. The alignment must count these bytes.
         large = 20 if len(content) * 1.05 > zipfile.ZIP64_LIMIT else 0
         begin = self._zip.fp.tell() + _LOCAL_HEADER.size + len(info.filename.encode()) + large + _PADDING.size
         padding = -begin % ALIGNMENT
@@ -125,7 +124,7 @@ class ArchiveReader:
             raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
         self._folder = folders[0]
         self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
-        # The number of bytes that may still be read. Only in a hostile file do records overlap and add up to more than the size of the file.
+        # The number of bytes that may still be read. This limit stops a hostile file whose overlapping records add up to more than the file.
         self._left = self._size
 
     @property

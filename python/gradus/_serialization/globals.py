@@ -1,7 +1,7 @@
-"""Defines the closed list, i.e. all names that a checkpoint may contain, and the objects to which the names refer.
+"""Defines the closed list of the names that a checkpoint may contain. Maps each of these names to an object.
 
-The names are those of PyTorch, because PyTorch's files contain them. A function's name refers to a function in ``rebuild``, which accepts arguments
-from a hostile file and creates nothing but values. ``add_safe_globals`` adds classes and functions of a program to the list.
+The names are those of PyTorch, because PyTorch's files contain them. The name of a function refers to a function in ``rebuild``, which is safe
+with arguments from a hostile file, because it only creates values. ``add_safe_globals`` adds a program's own classes and functions to the list.
 """
 import functools
 import importlib
@@ -24,13 +24,13 @@ _DTYPES = (*_STORAGES.values(), "uint16", "uint32", "uint64", "complex32", "floa
 
 @functools.cache
 def storage_dtypes():
-    """Returns {name of a storage class: dtype}."""
+    """Returns a dict from the names of PyTorch's storage classes to the dtypes of their elements, e.g. from "FloatStorage" to float32."""
     return {name: getattr(gradus, dtype) for name, dtype in _STORAGES.items()}
 
 
 @functools.cache
 def dtype_names():
-    """Returns {dtype: name of the dtype in files}."""
+    """Returns a dict from dtypes to their names in files."""
     return {getattr(gradus, name): name for name in _DTYPES}
 
 
@@ -64,7 +64,7 @@ def _names():
     return names
 
 
-# Maps a module in Gradus to the module in which PyTorch has the same classes.
+# Special cases of module_in_files: maps a module to the module in which PyTorch has the same classes and functions.
 _MODULES = {"gradus._C.nn": "torch.nn.functional", "gradus._C.linalg": "torch._C._linalg", "gradus._C.fft": "torch._C._fft",
             "gradus._C.special": "torch._C._special", "torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
 
@@ -74,7 +74,8 @@ def module_in_files(module):
     parts = module.split(".")
     if parts[0] != "gradus" or module in _MODULES:
         return _MODULES.get(module, module)
-    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # a private module's names are exported by the module around it
+    # Index of the first private module. The package that contains this module exports its names, so files name the package.
+    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))
     name = ".".join(["torch", *parts[1:private]])
     return _MODULES.get(name, name)
 
@@ -95,13 +96,15 @@ def allowed_by_user(thing):
 
 
 def _allowed_here(module, name):
-    """Returns the object of Gradus to which PyTorch's name in a file refers, or None if the user has not allowed that object."""
+    """Returns the class or function of Gradus that corresponds to the name `module`.`name` of PyTorch. Returns None if there is none or it was not
+    passed to ``add_safe_globals``."""
     found = find_here(module_in_files(module), name) if module.split(".")[0] in ("torch", "gradus") else None
     return found if allowed_by_user(found) else None
 
 
 def find(module, name):
-    """Returns the object to which a name in a file refers. UnpicklingError: the name is not on the closed list of names that a file may contain."""
+    """Returns the object that the name `module`.`name` stands for in an untrusted file. UnpicklingError: the name is neither on the closed list nor
+    allowed by the user."""
     full = f"{module}.{name}".replace("__builtin__.", "builtins.", 1)
     found = _names().get(full)
     if found is None and _allowed:
@@ -116,8 +119,8 @@ def find(module, name):
 
 
 def find_any(module, name, find_class):
-    """Returns the object to which a name in a file refers, also if the name is not on the closed list of names that an untrusted file may contain.
-    PyTorch's names refer to objects of Gradus; ``find_class`` imports all others."""
+    """Returns the object that the name `module`.`name` stands for in a trusted file. A name of PyTorch refers to the corresponding object of Gradus;
+    ``find_class`` imports all others."""
     if module.split(".")[0] != "torch":
         return find_class(module, name)
     if (module, name) == ("torch._C", "_VariableFunctionsClass"):  # a class of PyTorch whose attributes are the functions of torch
@@ -134,8 +137,8 @@ def find_any(module, name, find_class):
 
 
 def find_here(module, name):
-    """Returns the object of Gradus that corresponds to a name in a module of PyTorch, or None. The name is looked up in Gradus's module of that name,
-    then in the packages around that module, which may export it."""
+    """Returns the object of Gradus that corresponds to `name` in the module `module` of PyTorch, or None. Looks in the module of Gradus with the same
+    name, then in the packages that contain this module, because they may export the object."""
     parts = module.replace("torch._C._", "torch._C.", 1).split(".")  # torch._C._linalg, for example, is gradus._C.linalg
     for length in range(len(parts), min(len(parts), 2) - 1, -1):
         try:

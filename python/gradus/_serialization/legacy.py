@@ -1,6 +1,6 @@
-"""Reads and writes the format that PyTorch wrote before version 1.6 and still writes on request. A file consists of pickles, one after another: a
-magic number, a version, the byte order and integer sizes of the machine, the object, and the keys of its storages. Then come the storages, each
-preceded by its number of elements.
+"""Reads and writes the format that PyTorch wrote before version 1.6 and still writes on request. A file begins with five pickles: a magic
+number, a version, the byte order and integer sizes of the machine, the saved object, and the list of the keys of the object's storages. Then the
+storages follow. For each storage the file contains the number of its elements, then its bytes.
 """
 import pickle
 import struct
@@ -18,7 +18,7 @@ _PIECE = 1 << 20
 
 
 def begins_legacy(head):
-    """True if a file that begins with the bytes `head` begins with a pickle, as a legacy file does. A zip file does not."""
+    """True if `head`, the first bytes of a file, begins a pickle, as in a legacy file. A zip file begins differently."""
     return head[:1] == pickle.PROTO
 
 
@@ -29,7 +29,8 @@ def write_head(file, protocol):
 
 
 def write_storages(file, protocol, storages):
-    """Writes the list of keys and then each storage with its number of elements. `storages` is {key: (storage, number of elements)}."""
+    """Writes the pickled list of the storages' keys, then each storage, preceded by its number of elements. `storages` is {key: (storage, number of
+    elements)}."""
     pickle.dump(list(storages), file, protocol)
     for storage, count in storages.values():
         file.write(_COUNT.pack(count))
@@ -41,27 +42,27 @@ def _refuse(reference):
     raise pickle.UnpicklingError(f"a reference {reference!r} outside of the object")
 
 
-def _read_plain(file, size):
+def _read_pickle(file, size):
     return ClosedUnpickler(file, _refuse, size).load()
 
 
 def read_head(file, size):
-    """Reads what precedes the saved object in a file: magic number, version, and facts about the machine that wrote it. Returns True if the byte order
-    of the file differs from that of this machine. Raises RuntimeError if the magic number or the version is wrong."""
-    if _read_plain(file, size) != _MAGIC:
+    """Reads what precedes the saved object in a file: magic number, version, and the byte order and integer sizes of the machine that wrote the file.
+    Returns True if that byte order differs from this machine's. RuntimeError: the magic number or the version is wrong."""
+    if _read_pickle(file, size) != _MAGIC:
         raise RuntimeError("Invalid magic number; corrupt file?")
-    version = _read_plain(file, size)
+    version = _read_pickle(file, size)
     if version != _VERSION:
         raise RuntimeError(f"Invalid protocol version: {version}")
-    facts = _read_plain(file, size)
+    facts = _read_pickle(file, size)
     little = facts.get("little_endian", True) if isinstance(facts, dict) else True
     return bool(little) is not _FACTS["little_endian"]
 
 
 def copy_storages(file, size, find):
-    """Reads the bytes of the storages, which follow the pickled object in the file, and returns the list of the storages' keys. find(key, count)
-    returns the buffer for the bytes of the storage `key`, which has `count` elements."""
-    keys = _read_plain(file, size)
+    """Reads the bytes of all storages from `file`, where they follow the pickled object, and returns the list of the storages' keys. find(key, count)
+    must return the buffer for the bytes of the storage `key`, which has `count` elements."""
+    keys = _read_pickle(file, size)
     if not isinstance(keys, list):
         raise pickle.UnpicklingError("a list of keys is missing")
     for key in keys:

@@ -29,19 +29,19 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         f: a path, or a file object that can seek. A path that ends with ``.safetensors`` is loaded by
             :func:`gradus.safetensors.load_file`.
         map_location (optional): the device for the tensors. A device or its name, a dictionary from device names in the file to device names
-            here, or ``function(storage, name)``, which returns the storage on the wanted device, or None for the default.
+            here, or ``function(storage, name)``. The function returns the storage on the wanted device. If it returns None, the default applies.
         pickle_module (optional): the module whose Unpickler reads the object. It implies ``weights_only=False``.
-        weights_only (bool, optional): if True, the default, the file may only contain names on a closed list, including those added by
-            :func:`gradus.serialization.add_safe_globals`, and runs no code. **If False, the file can name and call anything, so that loading a
+        weights_only (bool, optional): if True, the default, the file runs no code and may contain only the names on a closed list.
+            :func:`gradus.serialization.add_safe_globals` adds names to the list. **If False, the file can name and call anything, so that loading a
             file means running a program. Use False only for files that you trust.**
         mmap (bool, optional): if True, storages use a private memory mapping of the file, which must be given as a path. Pages are read on first
             access, and checksums are not checked.
         pickle_load_args: arguments of the Unpickler, with ``weights_only=False``.
 
-    Raises RuntimeError for a damaged archive, for a tensor that reaches beyond its storage and for a device that does not exist;
-    pickle.UnpicklingError for a name that is not on the list, for a damaged pickle and for a file that is not an archive; EOFError for an empty file;
-    MemoryError for a tensor that does not fit into memory; OSError or a subclass such as FileNotFoundError for an error of the operating system. If
-    ``weights_only=False``, a pickle may raise any exception.
+    Raises RuntimeError for a damaged archive, for a tensor that reaches beyond its storage and for a device that does not exist. Raises
+    pickle.UnpicklingError for a name that is not on the list, for a damaged pickle and for a file that is not an archive. Raises EOFError for an
+    empty file, and MemoryError for a tensor that does not fit into memory. An error of the operating system raises OSError or a subclass such as
+    FileNotFoundError. If ``weights_only=False``, a pickle may raise any exception.
 
     >>> import gradus, io
     >>> file = io.BytesIO()
@@ -79,8 +79,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
 
 def _decide(weights_only, pickle_module):
-    """True if the file may only contain names on the closed list: the value of weights_only, or its default, which is True unless a
-    pickle_module is given. PyTorch's environment variables can force True, or make False the default. RuntimeError: both variables are set."""
+    """Returns weights_only as a bool. If it is None, returns the default, which is False if a pickle_module is given and True otherwise. One of
+    PyTorch's environment variables forces True, another one makes False the default. RuntimeError: both variables are set."""
     forced, opened = (os.environ.get(f"TORCH_FORCE_{name}_LOAD", "0").lower() in _TRUE for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY"))
     if forced and opened:
         raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
@@ -179,7 +179,8 @@ def _explain(message):
 
 
 class _Storages:
-    """Creates one storage for all references of a pickle to it, so that tensors that shared a storage share it again."""
+    """Loads the storages to which a pickle refers. Creates each storage only once, so that tensors that shared it when they were saved share it
+    again."""
 
     def __init__(self, swapped, restore):
         self._swapped = swapped
@@ -188,8 +189,8 @@ class _Storages:
         self._typed = {}
 
     def of_any_kind(self, reference):
-        """Returns the object for a persistent reference in a pickle that may name any class. Old files use such references also for classes of
-        modules."""
+        """Returns the object for a persistent reference in a trusted file. Such a reference usually stands for a storage; in old files it may also
+        stand for the class of a module."""
         if isinstance(reference, tuple) and len(reference) > 1 and reference[0] == "module":
             return reference[1]
         return self(reference)
@@ -237,7 +238,8 @@ class _ArchiveStorages(_Storages):
 
 
 class _LegacyStorages(_Storages):
-    """The storages of a legacy file, in which the bytes follow the pickled object. Tensors are created over storages that are filled at the end."""
+    """Loads the storages of a legacy file. In such a file the bytes of the storages follow the pickled object. So unpickling creates tensors over
+    uninitialized storages, and fill() reads the bytes afterwards."""
 
     def __init__(self, swapped, size, restore):
         super().__init__(swapped, restore)
@@ -289,7 +291,7 @@ def _name_of_place(place):
 
 def _restorer(map_location):
     """Returns the function(storage, location) that implements map_location. `location` is the storage's device in the file. The function returns
-    the storage on its device here, or None for the meta device."""
+    the storage on the device that map_location selects, or None for the meta device."""
     if map_location is None:
         return _restore
     if isinstance(map_location, dict):
@@ -315,7 +317,7 @@ def _restorer(map_location):
 
 
 class _OfTheCaller(Exception):
-    """Carries an exception of the caller's function map_location through the unpickler, which would report any other exception as a damaged file."""
+    """Wraps an exception of the caller's function map_location. Without the wrapper, the unpickler would report that the file is damaged."""
 
 
 def _restore(storage, place):

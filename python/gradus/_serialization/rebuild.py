@@ -9,7 +9,8 @@ _MAX = 2**63 - 1
 
 
 class StorageKind:
-    """A storage class that a file names. The sizes of its storages are in elements of `dtype`, or in bytes if `dtype` is None."""
+    """Represents a storage class that occurs in a checkpoint, e.g. FloatStorage. The checkpoint gives the sizes of such storages in elements of
+    `dtype`, or in bytes if `dtype` is None."""
 
     __slots__ = ("dtype",)
 
@@ -18,7 +19,7 @@ class StorageKind:
 
 
 class TypedStorage:
-    """A storage in a file, and the dtype of its elements. A program sees such an object only if the file contains a storage without a tensor."""
+    """A storage in a file, and the dtype of its elements. The user gets such an object only if a storage itself was saved, not a tensor."""
 
     __slots__ = ("_untyped_storage", "dtype")
 
@@ -85,7 +86,8 @@ def make_layout(name):
 
 
 def check_key(key, budget=None):
-    """Raises UnpicklingError for a key that would take long to hash, because a file can nest tuples without end."""
+    """Raises UnpicklingError if hashing `key` would visit 1000 objects or more. In a malicious file, every
+    tuple could contain the next one twice, so that hashing takes exponential time."""
     budget = budget or [1000]
     budget[0] -= 1
     _expect(budget[0] > 0, "the key of a dictionary or set is nested too deeply")
@@ -116,7 +118,7 @@ def rebuild_tensor(storage, offset, size, stride, dtype=None):
     if needed > len(storage):
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {dtype.itemsize} "
                            f"requiring a storage size of {needed} are out of bounds for storage of size {len(storage)}")
-    if 0 in size:  # The tensor has no elements, but empty_strided still checks that its sizes do not overflow.
+    if 0 in size:  # The tensor has no elements and needs no storage. empty_strided checks that the sizes do not overflow.
         return gradus.empty_strided(size, stride, dtype=dtype)
     return _from_storage(storage, offset, size, stride, dtype)
 
@@ -133,7 +135,8 @@ def rebuild_tensor_v3(storage, offset, size, stride, requires_grad, backward_hoo
 
 
 def _with_bits(tensor, metadata):
-    """Returns the tensor viewed as conjugated or negated if its metadata say so."""
+    """Returns a view of `tensor` that is conjugated if metadata["conj"] is True and negated if metadata["neg"] is True. Returns `tensor` itself if
+    neither is True. `metadata` is a dict or None."""
     _expect(metadata is None or isinstance(metadata, dict), "metadata of a tensor")
     if metadata and metadata.get("conj") is True:
         tensor = tensor.conj()
@@ -175,7 +178,8 @@ def rebuild_nested(facts):
 
 
 def rebuild_from_type(function, kind, args, state):
-    """Returns a tensor of class `kind`, which must be on the closed list of classes that a file may name, with the attributes in `state`."""
+    """Returns the tensor function(*args) as an instance of the class `kind`, with the attributes in `state`. UnpicklingError: `function` or `kind` is
+    not allowed in a file."""
     from gradus._serialization.globals import allowed_by_user
 
     _expect(function in _TENSOR_FUNCTIONS and isinstance(args, tuple), "no function that makes a tensor")
@@ -187,7 +191,8 @@ def rebuild_from_type(function, kind, args, state):
 
 
 def rebuild_from_any_type(function, kind, args, state):
-    """Returns a tensor of class `kind` from a trusted file, which may name any class. The class's own ``__setstate__`` restores the state."""
+    """Returns the tensor function(*args) as an instance of the class `kind`. The file is trusted, so any class is allowed. If `kind` defines
+    ``__setstate__``, that method restores `state`. Otherwise the items of `state` become attributes."""
     tensor = function(*args)
     if type(tensor) is not kind:
         tensor = tensor.as_subclass(kind)
@@ -204,7 +209,8 @@ _TENSOR_FUNCTIONS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, re
 
 
 def _with_attributes(tensor, state):
-    """Returns the tensor with the attributes in `state` set. Names that the class already has are refused, because they may be methods."""
+    """Sets the attributes in `state`, a dict or None, on `tensor`, and returns `tensor`. UnpicklingError: the tensor's class already has an
+    attribute or a method with one of the names."""
     _expect(state is None or type(state) in (dict, OrderedDict), "attributes of a tensor")
     for name, value in (state or {}).items():
         _expect(isinstance(name, str) and not hasattr(type(tensor), name), f"attribute {name!r} of a tensor")

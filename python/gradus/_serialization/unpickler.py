@@ -1,8 +1,7 @@
-"""Defines two unpicklers. ClosedUnpickler can do only what checkpoints need. The unpickler of open_unpickler runs whatever the file says.
+"""Defines two unpicklers. ClosedUnpickler can do only what checkpoints need. The unpickler that open_unpickler returns does whatever the file says.
 
-ClosedUnpickler derives from the unpickler of the standard library that is written in Python, and supports fewer pickle instructions. Names come from
-the closed list of names that a checkpoint may contain (globals.py), only functions on that list are called, and only containers and tensors are
-filled.
+ClosedUnpickler derives from the standard library's unpickler in pure Python, and supports fewer pickle instructions. It refuses every name of a class
+or function that is not on the list of names that a checkpoint may contain (globals.py).
 """
 import pickle
 import struct
@@ -13,7 +12,7 @@ from gradus._serialization.globals import allowed_by_user, find, find_any
 
 __all__ = ["ClosedUnpickler", "open_unpickler"]
 
-_PLAIN = [
+_INSTRUCTIONS = [
     pickle.PROTO, pickle.STOP, pickle.MARK, pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2,
     pickle.LONG1, pickle.BINFLOAT, pickle.BINUNICODE, pickle.SHORT_BINUNICODE, pickle.BINBYTES, pickle.SHORT_BINBYTES,
     pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3, pickle.EMPTY_LIST, pickle.EMPTY_DICT, pickle.EMPTY_SET,
@@ -25,15 +24,15 @@ _FUNCTIONS = [value for name, value in vars(rebuild).items() if name.startswith(
 
 
 def _is_one_of(thing, things):
-    """True if `thing` is one of `things`, by identity, because an object made by a file may define its own ==."""
+    """True if `thing` is one of `things`. Compares identities, because the class of an object from a file may define its own ==."""
     return any(thing is other for other in things)
 
 
 class ClosedUnpickler(pickle._Unpickler):
-    """An unpickler that refuses every name that is not on the closed list (globals.py). The function ``persistent_load`` returns the storage for a
-    reference. ``size`` is the number of bytes of the file and limits the amount of copied data."""
+    """An unpickler for untrusted files. It refuses every name that is not on the list of names that a checkpoint may contain (globals.py).
+    ``persistent_load`` is a function that returns the storage for a reference in the pickle. ``size`` is the number of bytes of the file."""
 
-    dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _PLAIN}
+    dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _INSTRUCTIONS}
 
     def __init__(self, file, persistent_load, size):
         super().__init__(file, encoding="bytes")
@@ -41,7 +40,7 @@ class ClosedUnpickler(pickle._Unpickler):
         self._left = size
 
     def load(self):
-        """Returns the unpickled object. UnpicklingError: the pickle contains something that is not allowed, or is damaged."""
+        """Returns the unpickled object. UnpicklingError: the pickle is damaged, or it contains something that is not allowed."""
         try:
             return super().load()
         except KeyError as exception:
@@ -62,8 +61,8 @@ class ClosedUnpickler(pickle._Unpickler):
         self.stack[-1] = function(*args)
 
     def _account(self, content):
-        """Subtracts len(content) from the number of bytes that may still be copied, and raises UnpicklingError if it becomes negative. The limit is
-        the size of the file. Without a limit, a small file could make the unpickler copy one long text many times and so exhaust the memory."""
+        """Counts a copy of len(content) bytes. Raises UnpicklingError if all copies together exceed the size of the file. Without this limit, a small
+        file could exhaust the memory by having one long text copied many times."""
         self._left -= len(content)
         if self._left < 0:
             raise pickle.UnpicklingError("the pickle copies more than it holds")
@@ -80,7 +79,7 @@ class ClosedUnpickler(pickle._Unpickler):
         state = self.stack.pop()
         target = self.stack[-1]
         if type(target) is OrderedDict:
-            # The OrderedDict is a state dict, which keeps metadata of its modules in an attribute.
+            # PyTorch stores a state dict as an OrderedDict with an attribute for the metadata of its modules.
             if type(state) is not dict or any(type(key) is not str or hasattr(OrderedDict, key) for key in state):
                 raise pickle.UnpicklingError("attributes of an OrderedDict")
             target.__dict__.update(state)
@@ -108,7 +107,8 @@ class ClosedUnpickler(pickle._Unpickler):
         self._fill(dict, self.pop_mark())
 
     def _fill(self, kind, items):
-        """Adds items to the list, set or dictionary on top of the stack. For a dictionary, keys and values alternate."""
+        """Adds `items` to the list, set or dictionary on top of the stack. For a dictionary, keys and values alternate in `items`. UnpicklingError:
+        the object on top of the stack is not of type `kind`."""
         target = self.stack[-1]
         if type(target) is not kind and not (kind is dict and type(target) in (OrderedDict, Counter)):
             raise pickle.UnpicklingError(f"Can only put items into a {kind.__name__}, but got {type(target)}")
@@ -131,7 +131,7 @@ class ClosedUnpickler(pickle._Unpickler):
 
 
 def open_unpickler(pickle_module, file, persistent_load, **arguments):
-    """Returns an unpickler of ``pickle_module`` that imports and calls whatever the file names. Only for trusted files."""
+    """Returns an unpickler of ``pickle_module`` that imports and calls any function that the file asks for. Only for trusted files."""
     class OpenUnpickler(pickle_module.Unpickler):
         def find_class(self, module, name):
             return find_any(module, name, super().find_class)

@@ -82,7 +82,8 @@ def _save(obj, file, folder, protocol, without_byteorder):
 
 
 class _Name:
-    """A global name that is written into the pickle without a check, because its module may not exist in Gradus."""
+    """The name of a PyTorch function, class or dtype. The pickler writes the name without importing its module, because the module may not exist in
+    Gradus."""
 
     def __init__(self, module, name):
         self.module = module
@@ -94,7 +95,8 @@ class _Name:
 
 
 class _Storage:
-    """A storage, the name of its class in the pickle, and its number of elements of that class."""
+    """A storage to be written. `kind` is the name of the storage's class in the pickle, e.g. "FloatStorage". `count` is the size of the storage in
+    elements of that class, e.g. in floats, or in bytes if `kind` is "UntypedStorage"."""
 
     def __init__(self, storage, kind, count):
         self.storage = storage
@@ -110,15 +112,15 @@ class _Pickler(pickle._Pickler):
         super().__init__(file, protocol)
         self.storages = []
         self.counts = []  # counts[i] is the number of elements of storages[i]
-        # a tuple that is appended to each reference to a storage: (None,) in a legacy file, whose references have one more field, else ()
+        # The fields at the end of each reference to a storage: (None,) in a legacy file, () in a zip file.
         self._view = view
         self._keys = {}  # address of a storage -> index in self.storages
-        self._kinds = []  # _kinds[i] is the class with which storages[i] was first seen
+        self._kinds = []  # _kinds[i] is the name of the class under which storages[i] was first written
         self._names = {}
         self._storage_kinds = {dtype: name for name, dtype in storage_dtypes().items()}
 
     def _name(self, module, name):
-        """Returns the _Name for a name. Equal names give the same object, so that the pickle can refer back to it."""
+        """Returns the _Name of module.name. Equal arguments give the same object, so that the pickle contains the name once and then refers to it."""
         return self._names.setdefault((module, name), _Name(module, name))
 
     def _save_name(self, name):
@@ -148,8 +150,8 @@ class _Pickler(pickle._Pickler):
         return "storage", self._name(module, obj.kind), str(self._key(obj)), "cpu", obj.count, *self._view
 
     def _key(self, obj):
-        """Returns the index of a storage in self.storages. Empty storages have no address to identify them; they are written separately, which
-        does no harm because they share no memory."""
+        """Returns the index of obj.storage in self.storages. A storage that is not there yet is appended first. The address identifies a storage.
+        An empty storage has no address, so it is appended each time."""
         address = obj.storage.data_ptr() if len(obj.storage) else None
         key = self._keys.get(address)
         if key is None:
@@ -181,7 +183,7 @@ class _Pickler(pickle._Pickler):
             names = (self._name("torch.nested._internal.nested_tensor", name) for name in ("_rebuild_njt", "NestedTensor"))
             return self._name("torch._tensor", "_rebuild_from_type_v2"), (*names, *tensor.__reduce_ex__(2)[1][2:])
         if type(tensor).__reduce_ex__ not in (gradus.Tensor.__reduce_ex__, gradus.nn.Parameter.__reduce_ex__):
-            return NotImplemented  # the class defines its own pickling
+            return NotImplemented  # pickle then calls __reduce_ex__, which the class overrides
         with gradus._C.DisableTorchFunctionSubclass():
             return self._reduce_strided_tensor(tensor)
 
@@ -192,7 +194,7 @@ class _Pickler(pickle._Pickler):
             if attributes:
                 return self._name("torch._utils", "_rebuild_parameter_with_state"), (*arguments, attributes)
             return self._name("torch._utils", "_rebuild_parameter"), arguments
-        function, arguments = self._reduce_plain_tensor(tensor)
+        function, arguments = self._reduce_data(tensor)
         if type(tensor) is gradus.Tensor and not attributes:
             return function, arguments
         return self._name("torch._tensor", "_rebuild_from_type_v2"), (function, self._class(tensor), arguments, attributes or {})
@@ -200,7 +202,7 @@ class _Pickler(pickle._Pickler):
     def _class(self, tensor):
         return self._name("torch", "Tensor") if type(tensor) is gradus.Tensor else type(tensor)
 
-    def _reduce_plain_tensor(self, tensor):
+    def _reduce_data(self, tensor):
         size, stride, dtype, requires_grad = tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad
         if tensor.device.type == "meta":
             return self._name("torch._utils", "_rebuild_meta_tensor_no_storage"), (dtype, size, stride, requires_grad)

@@ -1,7 +1,7 @@
-"""Implements functions and methods of tensors for masked tensors.
+"""The tensor functions and methods that support masked tensors.
 
-All functions here run with __torch_function__ disabled for masked tensors, so that a masked tensor behaves as the tensor of its data. `func` is the
-library's function that was called.
+While a function of this file runs, __torch_function__ is disabled for masked tensors. Operators therefore compute with the data of a masked tensor
+and ignore its mask. The parameter `func` is the library function that the user called.
 """
 import gradus
 from gradus import _C
@@ -17,7 +17,8 @@ __all__ = ["call"]
 
 
 def call(func, args, kwargs):
-    """Returns the result of the library's function `func`, which was called with masked tensors. TypeError: the function does not support them."""
+    """Returns func(*args, **kwargs), where `func` is a library function and some of the arguments are masked tensors. Raises TypeError if `func`
+    does not support masked tensors."""
     func, args = by_name(func, args)
     name = func.__name__
     if name in ("__get__", "__set__"):
@@ -50,8 +51,8 @@ def _property(func, name, t, *value):
 
 
 def _extreme(func, t, *args, **kwargs):
-    """Returns the elementwise maximum or minimum of two tensors, where `func` is max or min. TypeError: there is only one tensor, which masked
-    tensors reduce by amax and amin."""
+    """Returns the elementwise maximum or minimum of two tensors, where `func` is max or min. Raises TypeError if only one tensor is given,
+    because reductions of a masked tensor are named amax and amin."""
     if not _tensors(*args, *kwargs.values()):
         raise TypeError(f"{func.__name__}(): not implemented for MaskedTensor: see a{func.__name__}")
     return _elementwise(func, t, *args, **kwargs)
@@ -115,7 +116,7 @@ def _unary(func, *args, **kwargs):
 
 
 def _copy(func, t, source, non_blocking=False):
-    """Implements Tensor.copy_, which copies the data of another tensor and leaves the mask unchanged."""
+    """Implements t.copy_(source): copies the data of `source` into `t` and leaves the mask of `t` unchanged. TypeError: `t` is not masked."""
     if not isinstance(t, MaskedTensor):
         raise TypeError("copy_(): a Tensor cannot be changed by a MaskedTensor")
     this = Call()
@@ -135,7 +136,7 @@ def _where(func, *args, **kwargs):
     if len(args) + len(kwargs) != 3:
         raise ValueError(f"__torch_function__, torch.where: len(args) must be 3 but got {len(args) + len(kwargs)}")
     condition, t, other = *args, *(kwargs[name] for name in ("condition", "self", "input", "other") if name in kwargs)
-    if isinstance(condition, MaskedTensor):  # called as the method self.where(condition, other)
+    if isinstance(condition, MaskedTensor):  # called as self.where(condition, other), with self as first argument
         condition, t = t, condition
     if isinstance(condition, MaskedTensor):
         raise TypeError("where(): the condition must not be a MaskedTensor")
@@ -148,8 +149,8 @@ def _where(func, *args, **kwargs):
 
 
 def _converted(func, t, *args, **kwargs):
-    """Returns the result of a function that is listed in CONVERSIONS (_names.py), such as to, clone or ones_like, as a masked tensor with the mask of
-    `t`. Returns `t` itself if there is nothing to do."""
+    """Returns the result of a conversion or copy of `t`, such as to, clone or ones_like (CONVERSIONS in _names.py), as a masked tensor with the mask
+    of `t`. Returns `t` itself if the call changes nothing."""
     this = Call()
     data = this.enter(t, this.same)
     result = func(data, *args, **kwargs)
@@ -169,8 +170,8 @@ def _all(data, dim, *, keepdim, mask):
 
 
 def _reduction(func, t, dim=None, keepdim=False, *more, **options):
-    """Returns the result of a reduction over the unmasked elements as a masked tensor. An element of the result is masked if all elements that it
-    reduces are masked."""
+    """Returns the result of a reduction over the unmasked elements, as a masked tensor. An element of the result is masked if it is computed from
+    masked elements only."""
     name, mask, this = func.__name__, t._mask, Call()
     if more:
         raise TypeError(f"{name}() takes from 1 to 2 positional arguments but {2 + len(more)} were given")
@@ -204,7 +205,8 @@ def _rearranged(func, *args, **kwargs):
     this = Call()
 
     def applied(values):
-        """Returns (list of results, True if there is a single tensor) of func, with each masked tensor replaced by the next of `values`."""
+        """Calls func with each masked tensor in its arguments replaced by the next item of `values`. Returns (list of results, True if func returned
+        a single tensor)."""
         order = iter(values)
 
         def convert(t):
@@ -227,7 +229,7 @@ def _rearranged(func, *args, **kwargs):
         masks = [mask != 0 for mask in applied([t._mask.to(gradus.float32) for t in sources])[0]]
     else:
         masks = applied([t._mask for t in sources])[0]
-    if masks and masks[0].dtype is not gradus.bool:  # the function was view(dtype)
+    if masks and masks[0].dtype is not gradus.bool:  # `func` is view(dtype), which converts the mask too
         raise TypeError("mask must have dtype bool.")
     results = [this.leave(data, mask, number) for number, (data, mask) in enumerate(zip(results, masks))]
     return results[0] if is_one else tuple(results)

@@ -1,10 +1,13 @@
 """Determines the masks of the gradients of masked tensors.
 
-The library differentiates the data only; this file determines which elements of a gradient are masked. Every masked tensor that is an argument of a
-call passes through _Enter, a Function that returns the data unchanged. In backward, _Enter masks the gradient. The mask is computed from the masks of
-the gradients of the call's results, by a rule that depends on the called function, and is stored in the GradMask of the tensor. The call's results
-have hooks that read the masks stored for them. At that time the masks are complete, because all uses of a result come before it in a backward pass.
-Masked elements of a gradient are 0, so that the values of the data there, for example an infinity, do not reach unmasked elements.
+The library differentiates the data only; this file determines which elements of a gradient are masked. Every masked argument of a call passes through
+_Enter, a Function that returns the data unchanged. In backward, _Enter masks the argument's gradient and adds the mask to the argument's GradMask. A
+rule for the called function computes the mask from the masks of the gradients of the call's results.
+
+A tensor can be the result of one call and an argument of several later calls. Its GradMask is the OR of the masks from all these later calls. A hook
+on the tensor reads the GradMask. By then the mask is complete, because a backward pass processes the later calls first.
+
+Masked elements of a gradient are 0. Otherwise data at masked elements, for example an infinity, could change the gradients of unmasked elements.
 """
 import gradus
 from gradus import _C
@@ -18,7 +21,8 @@ __all__ = ["Call", "GradMask", "as_masked", "construct", "data_of", "grad_of", "
 
 
 class GradMask:
-    """The mask of the gradient that a tensor has received so far in a backward pass; None if it has received none."""
+    """Collects the masks of the gradients that a tensor receives in a backward pass. `mask` is the elementwise OR of the masks so far, or None before
+    the first gradient."""
 
     __slots__ = ("mask",)
 
@@ -42,7 +46,8 @@ def as_masked(grad, mask):
 
 
 def grad_of(t):
-    """Returns the `grad` of a masked tensor, with the mask of all gradients that were accumulated in it."""
+    """Returns `grad` of the masked tensor `t` as a masked tensor. An element is unmasked if it was unmasked in any of the gradients that were
+    accumulated."""
     grad = Tensor.grad.__get__(t)
     if grad is not None:
         mark(grad, t._mask if t._grad_mask.mask is None else t._grad_mask.mask)
@@ -57,17 +62,17 @@ def mark(grad, mask):
         masked(grad, mask)
 
 
-def _plain(t):
+def _as_tensor(t):
     return t.as_subclass(Tensor)
 
 
 class _Enter(Function):
-    """Returns the data of a tensor, expanded to `sizes` unless that is None. In backward, rule(grad) returns the mask of the gradient, also of these
-    sizes."""
+    """Function whose forward returns the data of the tensor `t`, expanded to `sizes` unless that is None. rule(grad) returns the mask of `grad`, the
+    gradient of the expanded data. Backward reduces `grad` and the mask to the sizes of `t` and adds the mask to `grad_mask`, if given."""
 
     @staticmethod
     def forward(t, sizes, rule, grad_mask):
-        data = _plain(t)
+        data = _as_tensor(t)
         return data if sizes is None or data.shape == sizes else data.expand(sizes)
 
     @staticmethod
@@ -78,7 +83,7 @@ class _Enter(Function):
     @staticmethod
     def backward(ctx, grad):
         with DisableTorchFunctionSubclass():
-            grad, mask = _C._masked_gradient(_plain(grad), ctx.rule(grad), ctx.sizes)
+            grad, mask = _C._masked_gradient(_as_tensor(grad), ctx.rule(grad), ctx.sizes)
             if ctx.grad_mask is not None:
                 ctx.grad_mask.include(mask)
             return masked(grad, mask), None, None, None
@@ -95,25 +100,25 @@ def _is_recorded(t):
 def data_of(t):
     """Returns the data of the masked tensor `t` as an ordinary tensor, differentiably. In backward the gradient of `t` gets the mask of `t`."""
     mask = t._mask
-    return GetData.apply(t, None, lambda grad: mask, t._grad_mask) if _is_recorded(t) else _plain(t)
+    return GetData.apply(t, None, lambda grad: mask, t._grad_mask) if _is_recorded(t) else _as_tensor(t)
 
 
 _ELEMENTWISE_NODES = frozenset(name.replace("_", "") for name in (*UNARY, *BINARY, "clone"))
 
 
 def _through(grad_inputs, grad_outputs):
-    """Hook of elementwise nodes that masks the gradients of the inputs where the gradient of the output is masked. For example, the gradient of 1
-    / x at a masked 0 stays masked."""
+    """Hook of elementwise nodes. Returns the gradients of the inputs with the mask of the output's gradient, or None if that gradient has no mask.
+    For example, the gradient of 1 / x at a masked 0 stays masked."""
     grad = grad_outputs[0]
     if not isinstance(grad, MaskedTensor):
         return None
     with DisableTorchFunctionSubclass():
-        return tuple(g if g is None or g.shape != grad.shape else masked(gradus.where(grad._mask, _plain(g), 0), grad._mask) for g in grad_inputs)
+        return tuple(g if g is None or g.shape != grad.shape else masked(gradus.where(grad._mask, _as_tensor(g), 0), grad._mask) for g in grad_inputs)
 
 
 def _mask_history(node):
-    """Registers the hook _through on `node` and the nodes before it, as long as they are elementwise, so that the gradient stays masked on its way
-    to the leaves."""
+    """Registers the hook _through on `node` and, recursively, on its predecessors (next_functions). Stops at each node that is not elementwise. With
+    the hook, the gradient stays masked on its way to the leaves."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -131,7 +136,7 @@ def construct(data, mask):
 
 
 class Call:
-    """The state of a call whose results are masked tensors. During a backward pass, `masks` maps the number of a result to the mask of the
+    """The state of a call whose results are masked tensors. During a backward pass, `masks` maps the index of each result to the mask of that
     result's gradient."""
 
     __slots__ = ("masks",)
@@ -140,8 +145,8 @@ class Call:
         self.masks = {}
 
     def same(self, grad):
-        """Returns the mask of the gradient of the only result. It is passed as `rule` to enter() for the arguments of elementwise functions, because
-        their gradients have the same mask."""
+        """Returns the mask of the gradient of the call's only result. Elementwise functions pass this method to enter() as `rule`, because the
+        gradients of their arguments have the same mask as the gradient of the result."""
         return self.masks[0]
 
     def enter(self, t, rule, sizes=None):
@@ -149,10 +154,11 @@ class Call:
         gradient."""
         if _is_recorded(t):
             return _Enter.apply(t, sizes, rule, t._grad_mask if isinstance(t, MaskedTensor) else None)
-        return _plain(t) if sizes is None or t.shape == sizes else _plain(t).expand(sizes)
+        return _as_tensor(t) if sizes is None or t.shape == sizes else _as_tensor(t).expand(sizes)
 
     def leave(self, data, mask, number=0):
-        """Returns result `number` of the call, a masked tensor of `data` with `mask`."""
+        """Returns `data` as a masked tensor with `mask`. Registers a hook on the masked tensor. The hook stores the mask of the tensor's gradient in
+        self.masks[number]. number: the index of the masked tensor among the results of the call."""
         result = data if isinstance(data, MaskedTensor) else masked(data, mask)
         if result.requires_grad:
             grad_mask = result._grad_mask

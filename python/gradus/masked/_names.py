@@ -1,7 +1,7 @@
 """Lists the functions and methods that support masked tensors, grouped by what they do with the mask."""
 __all__ = ["ADDING", "BINARY", "CONVERSIONS", "JOINING", "RAW", "REARRANGING", "UNARY"]
 
-# Elementwise functions of one tensor.
+# Elementwise functions of one tensor. The result has the mask of the argument.
 UNARY = """
 abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_not ceil clamp clip conj_physical cos cosh deg2rad digamma erf erfc erfinv exp
 exp2 expm1 fix float_power floor frac i0 isfinite isnan isreal lgamma log log10 log1p log2 logit nan_to_num neg negative positive pow rad2deg reciprocal round rsqrt sgn sigmoid sign
@@ -20,10 +20,10 @@ broadcast_to chunk diagonal expand flatten flip fold hsplit index_select movedim
 transpose unbind unflatten unfold unsqueeze view vsplit dsplit atleast_1d atleast_2d atleast_3d
 """.split()
 
-# Functions that join tensors.
+# Functions that join tensors. The masks are joined in the same way.
 JOINING = "cat column_stack concat concatenate dstack hstack row_stack stack vstack".split()
 
-# Conversions of dtype or device, and copies.
+# Conversions of dtype or device, and copies. The result has the mask of the argument.
 CONVERSIONS = "bool char clone contiguous cpu cuda detach double float half int long ones_like short bfloat16 byte to type type_as".split()
 
 # Functions whose result does not depend on the mask.

@@ -17,8 +17,8 @@ __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax
 
 
 def _of_data(function):
-    """Returns `function` extended to masked tensors. For a masked tensor `function` is called with the tensor's data and mask, and an argument `mask`
-    is ignored."""
+    """Decorator: returns `function` extended to masked tensors. A masked tensor is split into its data and its mask, and the argument `mask` is
+    replaced by that mask."""
     @_functools.wraps(function)
     def of_data(input, *args, **options):
         if isinstance(input, _MaskedTensor):
@@ -55,7 +55,8 @@ def _filled(input, mask, value):
 
 
 def _extreme(name, input, sign):
-    """Returns the smallest value of the input's dtype if `sign` is -1, the largest if it is 1. NotImplementedError: the dtype is complex or bool."""
+    """Returns the smallest value of the input's dtype if `sign` is -1 (the identity of max), the largest if it is 1 (the identity of min).
+    NotImplementedError: the dtype is complex or bool."""
     if input.is_floating_point():
         return sign * float("inf")
     if input.is_complex() or input.dtype == _C.bool:

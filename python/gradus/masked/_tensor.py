@@ -63,7 +63,7 @@ class MaskedTensor(Tensor):
         return False
 
     def to_dense(self, dtype=None):
-        """Returns this tensor, which is never sparse, converted to `dtype` if that is given."""
+        """Returns this tensor, converted to `dtype` if that is given. Masked tensors are never sparse."""
         return self if dtype is None else self.to(dtype)
 
     def to_sparse(self, *args, **kwargs):
@@ -101,7 +101,7 @@ class MaskedTensor(Tensor):
         return self.flip(0)
 
     def type(self, dtype=None, non_blocking=False):
-        """Returns the name of the type or, if `dtype` is given, the tensor converted to it."""
+        """Returns the name of this tensor's type or, if `dtype` is given, this tensor converted to `dtype`."""
         return Tensor.type(self) if dtype is None else self.to(dtype, non_blocking=non_blocking)
 
     def tolist(self):
@@ -140,7 +140,7 @@ class MaskedTensor(Tensor):
 
 
 def masked(data, mask):
-    """Turns `data`, to which there must be no other reference, into a masked tensor and returns it."""
+    """Changes the class of the tensor `data` to MaskedTensor, in place, and returns `data`. The caller must hold the only reference to `data`."""
     data.__class__ = MaskedTensor
     data._mask, data._grad_mask = mask, _gradient.GradMask()
     return data

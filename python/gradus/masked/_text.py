@@ -1,4 +1,4 @@
-"""Prints masked tensors as PyTorch does: numbers with four decimals in eight columns, and -- for masked elements."""
+"""Prints masked tensors as PyTorch does: numbers with four decimals, padded to eight characters, and -- for masked elements."""
 __all__ = ["text_of"]
 
 
@@ -16,8 +16,8 @@ def _number(value, is_float):
 
 
 def _nested(texts, sizes, indent):
-    """Returns the next texts of the iterator as nested lists with the given sizes. A masked element is None and gets the width of the widest text
-    in its row."""
+    """Returns a string in the form of nested lists with the given sizes, filled with the next items of the iterator `texts`. An item None is a masked
+    element; it is printed as -- in the width of the widest text in its row."""
     if len(sizes) == 1:
         line = [next(texts) for _ in range(sizes[0])]
         hidden = "--".rjust(max([8, *(len(text) for text in line if text is not None)]))

@@ -18,7 +18,8 @@
 #include "kernel/table.h"
 
 /* GRD_ROWS_<file>(X, row) applies the macro X, one of the seven below, to each dtype for which the file is compiled. LOOPS, BLOCKS, LINES, KERNEL and
- * STRUCT declare what the file defines for the dtype. OF and AT make the entry of the dtype in the kernel table, AT as a pointer to a struct. */
+ * STRUCT declare what the file defines for the dtype. OF and AT make the entry of the dtype in the kernel table. AT is for structs, whose
+ * entry is a pointer. */
 #define LOOPS(file, row, DTYPE, dtype) extern grd_loop_kernel *const GRD_BUILT(file, row, dtype)[];
 #define BLOCKS(file, row, DTYPE, dtype) extern const struct grd_map_kernel GRD_BUILT(file, row, dtype)[];
 #define LINES(file, row, DTYPE, dtype) extern grd_lines_kernel *const GRD_BUILT(file, row, dtype)[];
@@ -61,9 +62,9 @@ GRD_ROWS_resample(STRUCT, grd_resample_row)
 GRD_ROWS_grid(STRUCT, grd_grid_row)
 GRD_ROWS_fft(STRUCT, grd_fft_row)
 GRD_ROWS_transpose(KERNEL, grd_transpose)
-extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
-extern const struct grd_bytes_kernels GRD_BUILT_PLAIN(bytes, grd_bytes_kernels);
-extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
+extern const struct grd_index_kernels GRD_BUILT_UNTYPED(index, grd_index_kernels);
+extern const struct grd_bytes_kernels GRD_BUILT_UNTYPED(bytes, grd_bytes_kernels);
+extern const struct grd_random_kernels GRD_BUILT_UNTYPED(random, grd_random_kernels);
 /* clang-format on */
 
 const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
@@ -78,12 +79,12 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     /* signed integers use the kernels of unsigned ones, because their products are the same modulo 2^bits */
     .gemm = {GRD_ROWS_gemm(AT, grd_product_kernels) AT(gemm, grd_product_kernels, INT32, uint32)
                  AT(gemm, grd_product_kernels, INT64, uint64)},
-    .index = &GRD_BUILT_PLAIN(index, grd_index_kernels),
-    .bytes = &GRD_BUILT_PLAIN(bytes, grd_bytes_kernels),
+    .index = &GRD_BUILT_UNTYPED(index, grd_index_kernels),
+    .bytes = &GRD_BUILT_UNTYPED(bytes, grd_bytes_kernels),
     .transpose = {GRD_BUILT(transpose, grd_transpose, uint8), GRD_BUILT(transpose, grd_transpose, uint16),
                   GRD_BUILT(transpose, grd_transpose, uint32), GRD_BUILT(transpose, grd_transpose, uint64),
                   GRD_BUILT(transpose, grd_transpose, complex128)},
-    .random = &GRD_BUILT_PLAIN(random, grd_random_kernels),
+    .random = &GRD_BUILT_UNTYPED(random, grd_random_kernels),
     .order = {GRD_ROWS_order(AT, grd_order_row) AT(order, grd_order_row, BOOL, uint8)},
     .optim = {GRD_ROWS_optim(AT, grd_optim_row)},
     .range = {GRD_ROWS_range(AT, grd_range_row)},

@@ -41,7 +41,7 @@ def grid(images, columns=8):
 
 
 def as_bytes(image):
-    """Returns an image as uint8. Other dtypes have values in [0, 1], which are multiplied by 255."""
+    """Returns an image as uint8. An image of another dtype has values in [0, 1], which are multiplied by 255."""
     scale = 1 if image.dtype == numpy.uint8 else 255
     return (image.astype(numpy.float32) * scale).clip(0, 255).astype(numpy.uint8)
 

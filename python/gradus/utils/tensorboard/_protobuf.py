@@ -37,7 +37,7 @@ def float32(number, value):
 
 
 def message(number, *parts):
-    """Returns a field whose content is a message, given by its encoded fields `parts`, or bytes.
+    """Returns a field that contains the concatenation of `parts`: the encoded fields of a message, or any bytes.
 
     >>> message(1, integer(2, 300)).hex()
     '0a0310ac02'

@@ -28,7 +28,7 @@ def _shape(*sizes):
 
 
 def scalar(tag, number, new_style=False, double_precision=False):
-    """Returns the Summary of a number: a simple_value, or with new_style or double_precision a 0-d tensor for the plug-in "scalars"."""
+    """Returns the Summary of a number: a simple_value or, if new_style or double_precision is true, a 0-d tensor for the plug-in "scalars"."""
     if double_precision:
         tensor = message(8, integer(1, 2), _shape(), doubles(6, [number]))
     elif new_style:
@@ -48,7 +48,7 @@ def tensor(tag, array):
 def histogram(tag, array, bins, max_bins=None):
     """Returns the Summary of a histogram of the array's numbers. bins: as in numpy.histogram. Raises ValueError for an empty array.
 
-    max_bins: if there are more bins, adjacent bins are merged.
+    max_bins: if `bins` gives more bins than this, adjacent bins are merged.
     """
     if array.size == 0:
         raise ValueError("The input has no element.")
@@ -60,8 +60,8 @@ def histogram(tag, array, bins, max_bins=None):
         limits = numpy.append(limits[:-1:step], limits[-1])
     filled = numpy.flatnonzero(counts)
     first, last = filled[0], filled[-1] + 1
-    # The message contains only the right ends of bins. An empty bin precedes the first nonempty bin, because its right end defines the left end of
-    # the nonempty bin.
+    # The message contains only the right ends of bins. An empty bin is added in front, so that its right end gives the left end of the first
+    # nonempty bin.
     counts = numpy.concatenate([[0], counts[first:last]])
     return histogram_raw(tag, numbers.min(), numbers.max(), len(numbers), numbers.sum(), numbers.dot(numbers), limits[first:last + 1], counts)
 
@@ -196,7 +196,10 @@ def summary(*values):
 
 
 def projector_config(embeddings):
-    """Returns the text of a ProjectorConfig. embeddings: for each embedding a dictionary {field: value, list of values or nested dictionary}."""
+    """Returns the text of a ProjectorConfig. embeddings: one dictionary per embedding.
+
+    A dictionary maps a field's name to a value, a list of values or a nested dictionary.
+    """
 
     def lines(fields, indent):
         for name, content in fields.items():

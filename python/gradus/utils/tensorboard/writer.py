@@ -15,7 +15,7 @@ from ._records import record
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
-# Numbers the event files of this process. The number is part of a file's name, because names must differ.
+# Counts the event files of this process. The count is part of each file's name, so that no two names are equal.
 _numbers_of_files = itertools.count()
 
 
@@ -28,7 +28,7 @@ def _array(values):
 
 
 def _number(value):
-    """Returns a tensor, array or number of one element as a float. Raises AssertionError for more elements."""
+    """Returns the only element of a tensor, array or number as a float. Raises AssertionError unless there is exactly one element."""
     array = _array(value)
     if array.size != 1:
         raise AssertionError("scalar should be 0D")
@@ -83,7 +83,7 @@ class FileWriter:
 
 
 def _default_bins():
-    """Returns the edges of TensorBoard's default bins: 0, and positive and negative numbers from 1e-12 to 1e20 that grow by a factor of 1.1."""
+    """Returns the edges of TensorBoard's default bins: 0, the numbers 1e-12 * 1.1**i below 1e20, and the negatives of these numbers."""
     bins, end = [], 1e-12
     while end < 1e20:
         bins.append(end)
@@ -135,7 +135,7 @@ class SummaryWriter:
         self._add(_summaries.scalar(tag, _number(scalar_value), new_style, double_precision), global_step, walltime)
 
     def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
-        """Adds several numbers that are shown in one chart. Each number is written to a separate folder, named after main_tag and the number's key."""
+        """Adds several numbers that are shown in one chart. Each number goes to a separate folder, named after main_tag and the number's key."""
         self._get_file_writer()
         for tag, number in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
@@ -187,14 +187,15 @@ class SummaryWriter:
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
-        """Adds hyperparameters and the metrics of their run, in a subfolder named run_name, by default the time.
+        """Writes hyperparameters and the metrics of their run to a subfolder named run_name. The default name is the time.
 
-        Raises TypeError if an argument is not a dict, or a value in hparam_domain_discrete has another type than the hyperparameter.
+        Raises TypeError if hparam_dict or metric_dict is not a dict, or if a value in hparam_domain_discrete has another type
+        than its hyperparameter.
         """
         if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
-        plain = {name: value.item() if isinstance(value, gradus.Tensor) else value for name, value in hparam_dict.items()}
-        summaries = _summaries.hparams(plain, metric_dict, hparam_domain_discrete or {})
+        numbers = {name: value.item() if isinstance(value, gradus.Tensor) else value for name, value in hparam_dict.items()}
+        summaries = _summaries.hparams(numbers, metric_dict, hparam_domain_discrete or {})
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for summary in summaries:
                 writer._add(summary, global_step, None)
@@ -240,7 +241,7 @@ class SummaryWriter:
     def add_embedding(self, mat, metadata=None, label_img=None, global_step=None, tag="default", metadata_header=None):
         """Adds points for the embedding projector. mat: (points, features).
 
-        metadata: a label for each point, or with metadata_header a list of labels for each. label_img: an image (C, H, W) for each point. Raises
+        metadata: one label per point; if metadata_header is given, one list of labels per point. label_img: one image (C, H, W) per point. Raises
         AssertionError if the numbers of points, labels and images differ.
         """
         points, step = _array(mat), 0 if global_step is None else global_step
@@ -311,7 +312,7 @@ def _write_lines(folder, name, lines):
 
 
 def _sprite(images):
-    """Returns images (N, C, H, W) as one square image (size, size, 3), in a grid with the same number of rows and columns."""
+    """Returns one square image (size, size, 3) that shows the images (N, C, H, W) in a square grid."""
     arranged = _images.as_bytes(_images.grid(images, math.ceil(len(images) ** 0.5))).transpose(1, 2, 0)
     square = numpy.zeros((arranged.shape[1], arranged.shape[1], 3), numpy.uint8)
     square[:arranged.shape[0]] = arranged
