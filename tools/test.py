@@ -94,7 +94,7 @@ def unbuilt_tests():
 
 
 def c_tests(preset, label):
-    """Runs ctest in random order and returns the Outcome, in which each test inside a cmocka program counts."""
+    """Runs ctest and returns the Outcome, which counts each test inside a cmocka program separately."""
     missing = Outcome() if get_cmocka() else Outcome(reasons={NO_CMOCKA: unbuilt_tests()})
     directory = build(preset)
     selected = ["-L", label] if label else []
@@ -103,7 +103,7 @@ def c_tests(preset, label):
     report = directory / "tests.xml"
     report.unlink(missing_ok=True)
     whole = ["--test-output-size-passed", str(1 << 20), "--test-output-size-failed", str(1 << 20)]
-    run(["ctest", "--test-dir", directory, "--output-on-failure", "--schedule-random", "-j", JOBS, "--output-junit", report, *whole, *selected],
+    run(["ctest", "--test-dir", directory, "--output-on-failure", "-j", JOBS, "--output-junit", report, *whole, *selected],
         env=environment)
     if not report.exists():
         return missing + Outcome(failed=1)
@@ -126,8 +126,8 @@ def program_outcome(case):
 # ---- Python tests -------------------------------------------------------------------------------------------------------
 
 
-# The Python interpreter is built without a sanitizer, so the sanitizer's runtime library must be loaded before the interpreter, together with the C++
-# library, whose exceptions PyTorch throws. Leaks are not detected, because CPython itself keeps memory until the process ends.
+# The Python interpreter is built without a sanitizer, so the sanitizer's runtime library must be preloaded. The C++ library is preloaded too, because
+# PyTorch throws C++ exceptions. Leaks are not detected, because CPython itself keeps memory until the process ends.
 RUNTIMES = {"dev": ("libasan.so", "libstdc++.so.6"), "tsan": ("libtsan.so", "libstdc++.so.6")}
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
              "TSAN_OPTIONS": f"halt_on_error=1:exitcode=66:suppressions={ROOT / 'test/data/tsan.supp'}",
@@ -152,8 +152,8 @@ def package_tests(preset, label, select):
 
 def python_tests(folder, environment, selected=()):
     """Runs pytest with one worker for each core, prints the last lines of its output, and returns the Outcome from its report file. If a worker
-    dies the run ends and the worker's test counts as failed. If a sanitizer is loaded, pytest does not capture file descriptors, because a
-    sanitizer writes its report to the error stream before it ends a worker."""
+    dies, the run ends and the worker's test counts as failed. If a sanitizer is loaded, pytest does not capture file descriptors, because
+    the capture would lose the report that the sanitizer prints before it ends a worker."""
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
     result = run([sys.executable, "-m", "pytest", "-q", folder, "-p", "no:cacheprovider", f"--junitxml={report}", *selected,
@@ -189,7 +189,7 @@ def skipped_tests():
 
 
 def counted():
-    """Returns a line with the sums of the counts that earlier runs have appended to COUNTS."""
+    """Returns "P passed, F failed, S skipped", summed over all lines of the file COUNTS, to which each run appends its counts."""
     rows = [[int(n) for n in re.findall(r"\d+", line)] for line in COUNTS.read_text().splitlines()]
     passed, failed, skipped = (sum(column) for column in zip(*rows))
     return f"{passed} passed, {failed} failed, {skipped} skipped"
