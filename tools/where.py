@@ -39,8 +39,8 @@ class Where:
     # ---- The schema ----------------------------------------------------------------------------------------------------------------
 
     def entry(self, operator, note=""):
-        """Returns the Place of the operator's entry in schema/. The copy of a view and the kernel of a derived gradient have no entry of their own;
-        their Place is the entry from which they are made."""
+        """Returns the Place of the operator's entry in schema/. Some operators have no entry of their own (copying forms of views, kernels of derived
+        gradients). For these, returns the entry from which the generator makes them."""
         return Place(operator.file, operator.line, self.sources.lines(operator.file)[operator.line - 1], note)
 
     def keys(self, operator, *prefixes, note=""):
@@ -56,7 +56,7 @@ class Where:
     # ---- Plan, run and kernel -------------------------------------------------------------------------------------------------------
 
     def implementation(self, operator):
-        """Returns the generated C code of op_<name>, or "" if it is written by hand."""
+        """Returns the generated C code of op_<name>, or "" if the whole function is written by hand."""
         if operator.planned_view:
             return plans.view_call(operator, self.operators, "")
         view = plans.written_plan(operator) if operator.run == "view_backward" else ""
@@ -85,14 +85,15 @@ class Where:
         return self.sources.definitions_of(f"grd_op_{operator.kernel}", "src/op/")
 
     def functions_of_run(self, operator):
-        """Returns the Definitions of functions in src/op that compute the results; [] for a composite, because the operators that it calls compute
-        them."""
+        """Returns the Definitions of the functions in src/op that compute the operator's results. Returns [] for a composite operator, whose results
+        are computed by the operators that it calls."""
         if operator.kernel:
             return self.functions_of_law(operator)
         if operator.through:
             return [d for o in self.parts(operator) if o.kernel for d in self.functions_of_law(o)]
         if operator.planned_view:
-            return [d for d in self.written(operator, "") if not d.name.startswith("plan_")]
+            text = self.implementation(operator)
+            return [d for d in self.written(operator, "") if not d.name.startswith("plan_") and f"{d.name}(" in text]
         return self.written(operator, "run_") if operator.planned else [] if operator.composite else self.by_hand(operator)
 
     def parts(self, operator):
@@ -118,8 +119,8 @@ class Where:
         return found if operator.through else found + self.sources.kernels_of(self.sources.reached(starts))
 
     def elementwise_kernel(self, operator):
-        """Returns the Places of the schema entry's keys that define an element of the result, then the Places of the kernel's hand-written functions,
-        with the loop last."""
+        """Returns the Places of the keys in the schema entry that define one element of the result, followed by the Places of the kernel's
+        hand-written functions. The function with the loop over elements comes last."""
         body = self.sources.definitions_of(f"{operator.kernel}_{operator.c_name}", "src/kernel/")
         text = kernels.block(operator, self.operators) + "".join(d.body for d in body)
         said = [self.entry(operator, operator.expr)] if operator.kernel == "gradient" else self.keys(operator, "expr", "body", "bits")
@@ -128,8 +129,8 @@ class Where:
     # ---- Derivative -----------------------------------------------------------------------------------------------------------------
 
     def derivative(self, operator):
-        """Returns the Places of the gradient formulas, of the operators and functions that they call, and of the rules for tangents and batch
-        tensors."""
+        """Returns the Places of the gradient formulas, of the operators and functions that they call, and of the rules for forward-mode derivatives
+        and for vmap."""
         if not operator.is_operator:
             return []
         found = self.keys(operator, "grad")
@@ -152,7 +153,7 @@ class Where:
 
     @cached_property
     def names_of(self):
-        """Returns {operator name: {Python name below gradus: Function}}."""
+        """Returns {operator name: {Python name without "gradus.", e.g. "Tensor.add": Function}}."""
         found = {}
         for name, function in self.python_names.items():
             for signature in function.signatures:
@@ -168,8 +169,7 @@ class Where:
 
     @cached_property
     def written_in_python(self):
-        """Returns [(Python name below gradus, names of methods and functions that its body calls after a dot, Place)] for functions written in
-        Python."""
+        """Returns [(name without "gradus.", names that the body calls after a dot, Place)] for each public function that is written in Python."""
         found = []
         for path, home in ((path, home) for pattern, home in PYTHON_FILES.items() for path in self.sources.paths(pattern)):
             for node in ast.walk(ast.parse(self.sources.text(path))):
@@ -187,8 +187,8 @@ class Where:
         return self.keys(operator, "python") + found + rows + callers
 
     def python_operators(self, name):
-        """Returns the names of the operators that a Python name calls, directly through its signatures or in the body of a function written in
-        Python."""
+        """Returns the names of the operators that the Python function `name` calls: those of its signatures and, if it is written in Python, those
+        that its body calls."""
         name = name.removeprefix("torch.").removeprefix("gradus.")
         called = set().union(*(words for written, words, _ in self.written_in_python if written == name))
         functions = [self.python_names[name]] if name in self.python_names else [f for f in self.python_names.values() if f.name in called]

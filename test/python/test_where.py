@@ -1,4 +1,4 @@
-"""Checks that for every operator of the schema `make where` prints only lines of the sources that exist and contain the printed names."""
+"""Runs `make where` for every operator of the schema. It must print only source lines that exist and that contain the printed names."""
 import subprocess
 import sys
 
@@ -71,3 +71,10 @@ def test_output_for_a_known_and_an_unknown_operator():
     assert (ROOT / path).read_text().splitlines()[int(line) - 1] == "[tanh]"
     unknown = subprocess.run([sys.executable, TOOL, "tahn"], capture_output=True, text=True)
     assert unknown.returncode == 1 and "'tahn' is neither an operator nor a Python name" in unknown.stderr and "tanh" in unknown.stderr
+
+
+def test_the_run_of_a_view_is_in_a_file_of_views(where, sections):
+    """The arguments of an operator, such as the `step` of unfold, are not taken for functions of the same name."""
+    for name, operator in where.operators.items():
+        if operator.planned_view:
+            assert {place.path for place in sections[name]["run"]} <= {"src/op/view.c"} | {place.path for place in sections[name]["plan"]}, name
