@@ -30,7 +30,9 @@ LEAST_SECONDS = 0.02  # least time of a measurement, long compared with the reso
 
 
 def time_of(run):
-    """Returns the mean nanoseconds of a call of `run`, over as many calls as take LEAST_SECONDS together."""
+    """Returns the mean time of a call of `run` in nanoseconds. Makes so many calls that together they take at least LEAST_SECONDS. The first call is
+    not measured, because it allocates memory that later calls reuse."""
+    run()
     timer, count = timeit.Timer(run), 1
     while (took := timer.timeit(count)) < LEAST_SECONDS:
         count = max(2 * count, min(1000 * count, int(count * LEAST_SECONDS / max(took, 1e-9)) + 1))
@@ -115,8 +117,8 @@ def table(subjects, part, rounds):
 
 
 def compare(cases, description, layouts=("default",), ours="default"):
-    """The main program of a benchmark. It either serves the cases of one subject (a package with a memory layout), or prints a table with the times
-    of Gradus in the layout `ours` and of PyTorch in all `layouts`."""
+    """The main program of a benchmark. With --serve it times the cases of one subject (a package with a memory layout) on request. Otherwise it
+    prints a table with the times of Gradus in the layout `ours` and of PyTorch in all `layouts`."""
     if sys.argv[1:2] == ["--serve"]:
         return serve(cases, sys.argv[2], sys.argv[3], int(sys.argv[4]))
     parser = argparse.ArgumentParser(description=description)
