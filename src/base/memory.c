@@ -71,9 +71,8 @@ static int64_t counted_blocks(int64_t counted)
     return (counted - counted_bytes(counted)) / (INT64_C(1) << 32);
 }
 
-/* Adds this thread's counter to the shared counters and sets it to 0. Another thread may sum all counters between these two steps. The order of the
- * steps depends on the sign of the counter, so that this sum is never too large. If it were, an allocation that fits into the memory limit would be
- * refused. */
+/* Adds this thread's counter to the shared counters and sets it to 0. The order of these two steps depends on the counter's sign. In the wrong order,
+ * a thread that sums all counters between the two steps would get too large a sum, and could refuse an allocation that fits into the limit. */
 void grd_memory_publish(void)
 {
     const int64_t counted = load(&grd_thread.memory_counted), bytes = counted_bytes(counted);
@@ -104,7 +103,7 @@ static void count(int sign, int64_t bytes)
         grd_count_free((size_t)bytes);
 }
 
-/* Writes the sums of the shared counters and the counters of all threads: the bytes and the number of blocks in use. */
+/* Writes the bytes and the number of blocks in use. They are the sums of the shared counters and the counters of all threads. */
 static void sum_counters(int64_t *ret_bytes, int64_t *ret_blocks)
 {
     pthread_mutex_lock(&threads_lock);
@@ -142,9 +141,9 @@ static bool ordered_to_fail(void)
     return false;
 }
 
-/* Counts an allocation of `size` bytes while grd_memory_watched is set. Returns false, with MemoryError and nothing counted, if a test makes the
- * allocation fail or if it would exceed the limit. The shared counters may still contain blocks that other threads have freed, so all counters are
- * summed before an allocation is refused. */
+/* Counts an allocation of `size` bytes while grd_memory_watched is set. If a test makes the allocation fail, or if the allocation would exceed the
+ * limit, counts nothing and returns false, with MemoryError. Before an allocation is refused because of the limit, all counters are summed. The
+ * shared counters alone may still contain blocks that other threads have freed. */
 static bool admit(size_t size)
 {
     if (ordered_to_fail())
@@ -153,7 +152,7 @@ static bool admit(size_t size)
     int64_t counted = counted_size(size), total = add(&shared_bytes, counted), limit = load(&limit_bytes);
     if (limit > 0 && total > limit) {
         int64_t blocks;
-        sum_counters(&total, &blocks); /* includes blocks that other threads have freed without changing the shared counters */
+        sum_counters(&total, &blocks); /* corrects `total`, which may still count bytes that other threads have freed */
         if (total > limit) {
             add(&shared_bytes, -counted);
             return grd_raise(GRD_ERROR_MEMORY, "cannot allocate %zu bytes: %lld are in use and the limit is %lld", size,
@@ -260,9 +259,9 @@ bool grd_reserve(void *list, int64_t n, int64_t *capacity, size_t item)
 
 /* ---- What is kept ------------------------------------------------------------------------------------------------------ */
 
-/* The largest numbers of bytes of free extents (runs of pages) that are kept for reuse. cache_limit is set by grd_memory_set_cache_limit; while it is
- * negative, default_cache_limit applies, the value of the environment variable GRADUS_CACHE_LIMIT. A negative default_cache_limit means that this
- * variable is not set. */
+/* Limits on the bytes of free extents (runs of pages) that are kept for reuse. cache_limit is set by grd_memory_set_cache_limit. While cache_limit is
+ * negative, default_cache_limit applies. default_cache_limit is the value of the environment variable GRADUS_CACHE_LIMIT, or negative if this
+ * variable is not set or not valid. */
 static _Atomic int64_t cache_limit = -1;
 static int64_t default_cache_limit = -1;
 
@@ -296,8 +295,8 @@ static int64_t current_cache_limit(void)
     return set >= 0 ? set : default_cache_limit;
 }
 
-/* Sets how many bytes of free extents may be kept for reuse: at most current_cache_limit() and, while a memory limit is set, at most half of the
- * memory limit. */
+/* Sets how many bytes of free extents (runs of pages) are kept for reuse: current_cache_limit() bytes, but at most half of the memory limit if one
+ * is set. */
 static void limit_cache(void)
 {
     const int64_t set = current_cache_limit(), in_use = load(&limit_bytes);
@@ -309,8 +308,8 @@ static void limit_cache(void)
 
 /* ---- Threads and forks ------------------------------------------------------------------------------------------------- */
 
-/* Runs in the child of a fork, where only the forking thread exists. The blocks of the other threads stay counted as in use. The free lists of
- * these threads are given up, because a thread may have been changing its lists at the time of the fork. */
+/* Runs in the child of a fork, where only the forking thread exists. The blocks of the other threads stay counted as in use. The blocks in
+ * their free lists are not used again, because a thread may have been changing its lists at the time of the fork. */
 static void after_fork(void)
 {
     struct grd_thread_cold *self = NULL;
