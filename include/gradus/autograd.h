@@ -81,7 +81,7 @@ GRD_API void grd_backward_all(grd_tensors_view outputs, const grd_backward_optio
 GRD_API bool grd_grad(grd_tensors_view outputs, grd_tensors_view inputs, const grd_backward_options *options, grd_tensor **ret_grads);
 
 /* ---- Forward mode -------------------------------------------------------------------------------------------------------- */
-/* Begins the dual level of this thread, the period in which its tensors can have tangents. A dual tensor carries a tangent: the derivative of its
+/* Begins the dual level of this thread. Tensors can have tangents only during a dual level. A dual tensor carries a tangent: the derivative of its
  * value in one direction. Operators on dual tensors return dual tensors, so after y = f(grd_make_dual(x, v)) the tangent of y is J v, where J is
  * the Jacobian of f at x. Tangents are ordinary tensors: operators on them can be recorded, and gradients of dual tensors have tangents. All
  * tangents made in a dual level are dropped when it ends. Dual levels do not nest: the function returns false, with RuntimeError, if this thread
@@ -99,13 +99,13 @@ GRD_API grd_tensor *grd_primal(grd_tensor *dual);
 GRD_API grd_tensor *grd_tangent(grd_tensor *dual);
 
 /* ---- Anomaly mode ------------------------------------------------------------------------------------------------------ */
-/* Turns anomaly mode on or off, in all threads. Initially it is off. While it is on, each node remembers where it was recorded, and if a node
- * fails in a backward pass, a warning (grd_set_warning_handler) says where the node was recorded. With `check_nan`, backward raises RuntimeError
- * at the first gradient that contains NaN. */
+/* Turns anomaly mode on or off, in all threads. Initially it is off. While it is on, each node remembers where it was recorded. If a
+ * node fails in a backward pass, a warning (grd_set_warning_handler) says where the node was recorded. If `check_nan` is true, backward raises
+ * RuntimeError at the first gradient that contains NaN. */
 GRD_API void grd_set_anomaly_mode(bool enabled, bool check_nan);
 /* True if anomaly mode is on. Writes the setting `check_nan` of anomaly mode to `ret_check_nan`, which may be NULL. */
 GRD_API bool grd_anomaly_mode(bool *ret_check_nan);
-/* Returns a text that describes where the calling thread is, such as its call stack, or NULL. The library copies the text at once. */
+/* A function that returns a text about the position of the calling thread, e.g. its call stack, or NULL. The library copies the text at once. */
 typedef const char *grd_tracer(void);
 /* Sets the function that describes the calling thread whenever anomaly mode records a node; NULL removes it. */
 GRD_API void grd_set_anomaly_tracer(grd_tracer *tracer);
@@ -117,8 +117,8 @@ GRD_API grd_node *grd_grad_fn(grd_tensor *t);
 /* Returns the node to which backward sends the gradient of `t`: the grad_fn of `t`, or the AccumulateGrad node if `t` is a leaf. The innermost
  * open scope owns the returned reference. Returns NULL if `t` requires no gradient. Writes to *ret_output which of the node's outputs `t` is. */
 GRD_API grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output);
-/* Takes a reference to `node`, which keeps all nodes that can be reached from it alive, too. Returns `node`. The caller gives the reference up
- * with grd_drop_node. */
+/* Takes a reference to `node` and returns `node`. The reference keeps `node` alive, and all nodes that can be reached from `node`. The caller gives
+ * the reference up with grd_drop_node. */
 GRD_API grd_node *grd_keep_node(grd_node *node);
 GRD_API void grd_drop_node(grd_node *node); /* gives up a reference taken by grd_keep_node; NULL is allowed */
 /* Returns the name of the node, as in PyTorch: "AddBackward0", "AccumulateGrad", … */
@@ -128,10 +128,10 @@ GRD_API int grd_node_edge_count(const grd_node *node);
 /* Returns the node to which edge number `edge` of `node` leads, or NULL if the input of that edge needs no gradient. Writes to *ret_output which
  * output of the returned node the gradient belongs to. */
 GRD_API grd_node *grd_node_edge(const grd_node *node, int edge, int *ret_output);
-/* Runs only the node `node`, without its hooks. `grads` holds the `n` gradients of the node's outputs, NULL where undefined. Writes the gradients
- * of the node's inputs, or NULL, to ret_grads, which must have room for grd_node_edge_count entries; the innermost open scope owns the gradients.
- * The node keeps its saved tensors. Raises TypeError if `n` is not the number of outputs. On failure returns false and writes NULL to all entries
- * of ret_grads. */
+/* Runs only the node `node`, without its hooks. `grads` holds the `n` gradients of the node's outputs (NULL where undefined). Writes the gradients
+ * of the node's inputs (NULL for none) to ret_grads, which must have room for grd_node_edge_count entries. The innermost open scope owns the
+ * written gradients. The node keeps its saved tensors. Raises TypeError if `n` is not the number of outputs. On failure returns false and writes
+ * NULL to all entries of ret_grads. */
 GRD_API bool grd_node_run(grd_node *node, grd_tensor *const *grads, int n, grd_tensor **ret_grads);
 /* Returns the leaf of an AccumulateGrad node, or NULL for any other node. */
 GRD_API grd_tensor *grd_node_variable(const grd_node *node);
@@ -140,9 +140,9 @@ GRD_API grd_tensor *grd_node_variable(const grd_node *node);
 /* A tensor hook, which is called with the gradient of a tensor before backward passes the gradient on. It returns the gradient itself or a
  * replacement. */
 typedef grd_tensor *grd_tensor_hook(grd_tensor *grad, void *context);
-/* A node hook, which is called with the `n` gradients in `grads`, NULL where undefined, whose entries it may replace. A hook registered with pre =
- * true runs before the node. Then `grads` holds the gradients of the node's outputs, and `grad_outputs` is absent. A hook registered with pre = false
- * runs after the node. Then `grads` holds the gradients of the node's inputs, and `grad_outputs` the gradients of its outputs. */
+/* A node hook. It may replace the `n` gradients in `grads`, which are NULL where undefined. If it is registered with pre = true, it runs before
+ * the node: `grads` holds the gradients of the node's outputs, and `grad_outputs` is absent. With pre = false it runs after the node: `grads`
+ * holds the gradients of the node's inputs, and `grad_outputs` the gradients of its outputs. */
 typedef void grd_node_hook(grd_node *node, grd_tensors_view grad_outputs, grd_tensor **grads, int n, void *context);
 /* The functions grd_hook_tensor, grd_hook_node and grd_hook_accumulated add a hook and return a handle for grd_hook_remove, or 0 on failure.
  * release(context) is called when the hook is removed or when its tensor or node is freed; `release` may be NULL. */
@@ -165,15 +165,15 @@ typedef struct grd_custom_function {
     void (*backward)(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads);
     int inputs, outputs;
     void *context; /* passed to `release` and `take_over`, and returned by grd_custom_context */
-    /* A function that the library calls once for each call of the custom function, on any thread, when `context` is no longer needed. This is also
-     * done if the call fails. `release` may be NULL. */
+    /* A function that the library calls once for each call of the custom function, when `context` is no longer needed. It may run on any thread,
+     * and it also runs if the call fails. `release` may be NULL. */
     void (*release)(void *context);
     /* A function that the library calls with `context` when the call's node is about to be freed; may be NULL. If it returns true, the node is not
-     * freed. Then the context owns the node's last reference, which must be given up with grd_drop_node. */
+     * freed. In that case the context owns the node's last reference, which must be given up with grd_drop_node. */
     bool (*take_over)(void *context);
     /* A function that the library calls after `forward` if an input has a tangent (forward mode). It computes the tangents of the outputs from the
-     * tangents of the inputs; in both arrays NULL means no tangent. The operators that it calls are recorded if the operators of the caller are. If
-     * `jvp` is NULL, an input with a tangent is an error. */
+     * tangents of the inputs; in both arrays NULL means no tangent. If the operators of the caller are recorded, so are the operators that `jvp`
+     * calls. If `jvp` is NULL, an input with a tangent is an error. */
     void (*jvp)(grd_custom_call *call, grd_tensor *const *tangents, grd_tensor **ret_tangents);
 } grd_custom_function;
 /* Calls `function` on `inputs` and writes the outputs, which the innermost open scope owns, to ret_outputs. An input may be NULL if the function
@@ -192,8 +192,8 @@ GRD_API void *grd_custom_context(const grd_custom_call *call);
 GRD_API void grd_custom_mark_dirty(grd_custom_call *call, grd_tensor *t);
 /* Declares that `output` has no gradient. */
 GRD_API void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *output);
-/* With `materialize`, backward gets tensors of zeros in place of NULL for undefined gradients. This is off by default and can only be set during
- * forward. */
+/* If `materialize` is true, backward gets tensors of zeros in place of NULL for undefined gradients. The default is false. This function may only be
+ * called during forward. */
 GRD_API void grd_custom_materialize_grads(grd_custom_call *call, bool materialize);
 
 /* Begins a call whose forward the caller runs itself. Together with grd_custom_end it does what grd_custom_apply does, for callers who learn the
@@ -201,25 +201,24 @@ GRD_API void grd_custom_materialize_grads(grd_custom_call *call, bool materializ
  * `outputs` of `function` are not used. `inputs` must stay valid until grd_custom_end. Returns NULL on failure. */
 GRD_API grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tensor *const *inputs);
 /* Ends a call begun with grd_custom_begin. Every such call must be ended, even if forward failed and an error is pending. `outputs` holds the `n`
- * results, where NULL stands for a result that is not a tensor. An entry that is an input to which forward did not write is replaced by a view of
- * the input, which the innermost open scope owns. Returns false on failure. */
+ * results, where NULL stands for a result that is not a tensor. If a result is an input to which forward did not write, its entry is replaced by a
+ * view of the input, which the innermost open scope owns. Returns false on failure. */
 GRD_API bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n);
-/* Returns the node of the graph that stands for this call of a custom function, borrowed. The node lives as long as the call's context. */
+/* Returns the graph node that stands for this call of a custom function. The caller borrows the node, which lives as long as the call's context. */
 GRD_API grd_node *grd_custom_node(grd_custom_call *call);
-/* If `node` stands for a call of a custom function whose member `release` is this one, returns the call. Returns NULL, without an error, for all
- * other nodes. */
+/* If `node` stands for a call of a custom function whose member `release` equals the argument `release`, returns this call. Returns NULL, without an
+ * error, for all other nodes. */
 GRD_API grd_custom_call *grd_node_custom_call(grd_node *node, void (*release)(void *context));
 
 /* ---- For garbage collectors ------------------------------------------------------------------------------------------------------------- */
-/* A function that grd_visit_contexts and grd_node_visit_contexts call for each context of a hook or custom function. `release` is the function that
- * was given together with the context, and tells the visitor what kind of context this is. Returns 0 to continue. */
+/* The callback of grd_visit_contexts and grd_node_visit_contexts, which is called for each context of a hook or custom function. `release` is the
+ * function that was given together with the context, and tells the visitor what kind of context this is. Returns 0 to continue. */
 typedef int grd_context_visitor(void *context, void (*release)(void *context), void *arg);
 /* Calls `visit` for every context of a hook or custom function that would be released if the caller dropped its reference to `t`. If other
  * references to `t` exist, there are no such contexts. Stops when `visit` returns a value other than 0, and returns that value. No other thread
  * may use `t` during the call. */
 GRD_API int grd_visit_contexts(grd_tensor *t, grd_context_visitor *visit, void *arg);
-/* Calls `visit` for every context of a hook or custom function that would be released if the caller dropped its reference to `node`. In all else it
- * works like grd_visit_contexts. */
+/* Calls `visit` as grd_visit_contexts does, but for the contexts that would be released if the caller dropped its reference to `node`. */
 GRD_API int grd_node_visit_contexts(grd_node *node, grd_context_visitor *visit, void *arg);
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------------------------- */
@@ -227,17 +226,17 @@ GRD_API int grd_node_visit_contexts(grd_node *node, grd_context_visitor *visit, 
  * derivative is a central difference of step eps. A tolerance of 0 means the default: eps 1e-6, atol 1e-5, rtol 1e-3. */
 typedef struct grd_gradcheck_options {
     double eps, atol, rtol;
-    /* Also checks forward mode: grd_gradcheck compares tangents, and grd_gradgradcheck the tangents of gradients. The thread must not be in a
-     * dual level (grd_enter_dual_level). */
+    /* True to check forward mode, too. grd_gradcheck also compares the tangents of the outputs, and grd_gradgradcheck the tangents of the gradients,
+     * with central differences. The thread must not be in a dual level (grd_enter_dual_level). */
     bool forward;
 } grd_gradcheck_options;
 /* A function that grd_gradcheck checks. It computes outputs from the `n` inputs and returns the list of outputs. The returned list must stay valid
  * until the function is called again; it may be static. */
 typedef grd_tensors_view grd_function(grd_tensor *const *inputs, int n, void *context);
-/* Compares the gradients that backward computes with central differences, for float64 or complex128 inputs that require gradients. If a gradient
- * differs, returns false, with an error that names the input, the element and both values. */
+/* Checks the gradients of backward against central differences, for float64 or complex128 inputs that require gradients. If a gradient differs,
+ * returns false, with an error that names the input, the element and both values. */
 GRD_API bool grd_gradcheck(grd_function *function, grd_tensors_view inputs, void *context, const grd_gradcheck_options *options);
-/* Compares gradients of gradients (second derivatives) with central differences, as grd_gradcheck does. */
+/* Checks second derivatives (gradients of gradients) against central differences, as grd_gradcheck does for gradients. */
 GRD_API bool grd_gradgradcheck(grd_function *function, grd_tensors_view inputs, void *context, const grd_gradcheck_options *options);
 
 GRD_END_DECLS

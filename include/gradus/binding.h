@@ -1,9 +1,9 @@
 /* Supports bindings of garbage-collected languages, where each tensor can point to the one object that represents it in the language.
  *
- * While the language refers to the object, the object owns a reference to the tensor, and the tensor points to the object without owning it. When
- * the language drops its last reference to an object that has state of its own, e.g. attributes, and the library still uses the tensor, ownership
- * is reversed: the tensor owns the object. Two threads must not call these functions for one tensor at the same time; a global interpreter lock
- * ensures that. */
+ * While the language refers to the object, the object owns a reference to the tensor, and the tensor points to the object without owning it. An
+ * object that has state of its own, e.g. attributes, can be needed again after the language has dropped its last reference to the object. If the
+ * library still uses the tensor when that reference is dropped, ownership is reversed: the tensor owns the object. Two threads must not call these
+ * functions for one tensor at the same time. In a language with a global interpreter lock, the lock ensures this. */
 #ifndef GRADUS_BINDING_H
 #define GRADUS_BINDING_H
 
@@ -30,7 +30,7 @@ GRD_API bool grd_binding_is_owned(const grd_tensor *t);
 GRD_API bool grd_is_sole_owner(const grd_tensor *t);
 /* Takes a reference to `t` for the caller and then closes the scope: grd_keep and grd_scope_close in one call. Returns `t`. */
 GRD_API grd_tensor *grd_scope_take(grd_scope scope, grd_tensor *t);
-/* Gives a reference to `t` that the caller owns to the innermost open scope, which drops it when it closes. Returns `t`. */
+/* Hands the caller's reference to `t` over to the innermost open scope, which drops the reference when it closes. Returns `t`. */
 GRD_API grd_tensor *grd_scope_give(grd_tensor *t);
 
 GRD_END_DECLS

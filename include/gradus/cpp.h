@@ -1,12 +1,12 @@
-/* Defines C++ additions to the C API, with which numbers of the built-in types convert to grd_scalar and lists own their elements. gradus/types.h
- * includes this file.
+/* Defines what the API adds in C++: numbers of the built-in types convert to grd_scalar, and lists own their elements. gradus/types.h includes this
+ * file.
  *
  * Note [Lists in C++]
  * In C the array of a compound literal lives as long as the enclosing block. In C++ the array of an initializer list lives only until the end of the
  * expression. Therefore a list made with grd_dims(2, 3) can be passed to a call without a copy, but must be copied where it is stored in a variable
- * or in an option. The macro grd_dims makes a literal (grd_list_literal) that can be converted only while it is a temporary. It converts to a view,
- * which functions take, or to a grd_dims, which owns a copy of the elements. A grd_dims has the memory layout of a view, so that option structs have
- * the same layout in C and in C++. */
+ * or in an option. The macro grd_dims makes a literal (grd_list_literal) that can be converted only while it is a temporary. The literal converts to
+ * a view, which functions take, or to a grd_dims, which owns a copy of the elements. A grd_dims has the memory layout of a view, so that option
+ * structs have the same layout in C and in C++. */
 #ifndef GRADUS_CPP_H
 #define GRADUS_CPP_H
 

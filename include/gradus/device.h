@@ -15,9 +15,9 @@
 
 GRD_BEGIN_DECLS
 
-/* The kernel of a device for the operator called `op`; see grd_boxed_kernel. The kernel's context is NULL. All tensors that it gets are on one
- * device of this type, with two exceptions: zero-dimensional CPU tensors, which can be combined with tensors of any device as numbers can, and
- * the tensors of an operator whose `device` argument names another device. */
+/* A kernel of a device type: the function `kernel` runs the operator called `op` on devices of the type. It has the parameters of grd_boxed_kernel,
+ * and `context` is NULL. All tensors that the kernel gets are on the same device, except zero-dimensional CPU tensors, which can be combined with
+ * tensors of any device. If the operator has a `device` argument, that argument may name another device. */
 typedef struct grd_device_kernel {
     const char *op;
     grd_boxed_kernel *kernel;
@@ -26,8 +26,8 @@ typedef struct grd_device_kernel {
 typedef struct grd_device_type {
     const char *name; /* a letter, then letters, digits and '_'; at most 31 characters */
     int count;        /* number of devices of this type (vault:0, vault:1, …), 1 to 128 */
-    /* Allocates at least `bytes` bytes, which is never 0, aligned to 64 bytes. Returns NULL on failure; if no error is set then, the library
-     * raises MemoryError. `allocate`, `release` and `copy` may be called at any time and on any thread. */
+    /* Allocates at least `bytes` bytes, aligned to 64 bytes. `bytes` is never 0. Returns NULL on failure. The library then raises MemoryError, unless
+     * `allocate` has set an error. `allocate`, `release` and `copy` may be called at any time and on any thread. */
     void *(*allocate)(grd_device device, int64_t bytes);
     void (*release)(grd_device device, void *data, int64_t bytes);
     /* Copies `bytes` bytes between memory areas that do not overlap. At least one of the two devices is of this type; the other one may be the
@@ -41,9 +41,9 @@ typedef struct grd_device_type {
     grd_boxed_kernel *fallback;
 } grd_device_type;
 
-/* Adds a type of device and returns its first device; `type` is copied. Returns an absent device on failure, with an error: ValueError if the name
- * or the count is invalid; RuntimeError if the name is taken, if a kernel is for an operator that does not exist or is a composite, or if
- * GRD_DEVICE_COUNT - GRD_DEVICE_FIRST_EXTRA types are registered already. */
+/* Adds a type of device and returns its first device; `type` is copied. On failure returns an absent device. The error is ValueError if the name
+ * or the count is invalid. It is RuntimeError if the name is taken, if an operator in `kernels` does not exist or is a composite (an operator that
+ * calls only other operators), or if GRD_DEVICE_COUNT - GRD_DEVICE_FIRST_EXTRA types are registered already. */
 GRD_API grd_device grd_device_register(const grd_device_type *type);
 /* Unregisters the type of `device`. No thread may be using the device. Returns false, with RuntimeError, if memory of the device is still
  * allocated. */

@@ -1,4 +1,4 @@
-/* Defines the version of the headers and macros for C linkage, symbol visibility and format attributes. Every public header includes this file. */
+/* Defines the headers' version, and macros for C linkage, symbol visibility and format attributes. Every public header includes this file. */
 #ifndef GRADUS_EXPORT_H
 #define GRADUS_EXPORT_H
 

@@ -54,11 +54,11 @@ GRD_API grd_tensor *grd_named_tensor_find(grd_named_tensors_view tensors, const 
 
 /* ---- Saving ------------------------------------------------------------------------------------------------------------------------ */
 /* Writes the tensors to a safetensors file. An existing file at `path` is replaced only when the new one is completely on disk, so a failure or a
- * killed process leaves the old file. Tensors on other devices are copied to the CPU, elements of non-contiguous tensors are written in row-major
- * order, and tensors that share memory are each written completely. If `path` is a symbolic link, its target is replaced. An existing file's
- * permissions are kept; a new file's permissions follow the umask. Returns false, with an error, on failure: TypeError if a name or tensor is
- * NULL; RuntimeError if a name occurs twice, is "__metadata__" or is not UTF-8, if the format does not have the dtype (complex32, complex128 and
- * quantized dtypes), or if a tensor has no data (meta device); OSError if a system call fails. */
+ * killed process leaves the old file. Tensors on other devices are copied to the CPU. Elements are written in row-major order. Tensors that share
+ * memory are each written completely. If `path` is a symbolic link, its target is replaced. An existing file's permissions are kept; a new file's
+ * permissions follow the umask. Returns false on failure. The error is TypeError if a name or tensor is NULL, and OSError if a system call fails.
+ * It is RuntimeError if a name occurs twice, is "__metadata__" or is not UTF-8; if the format does not have the dtype (complex32, complex128,
+ * quantized dtypes); or if a tensor has no data (meta device). */
 GRD_API bool grd_save(const char *path, grd_named_tensors_view tensors);
 /* Saves the tensors as grd_save does, together with the texts in `metadata`. No two of these texts may have the same name. */
 GRD_API bool grd_save_with_metadata(const char *path, grd_named_tensors_view tensors, grd_named_texts_view metadata);
@@ -69,9 +69,9 @@ GRD_API grd_tensor *grd_save_to_tensor(grd_named_tensors_view tensors, grd_named
 /* Returns all tensors of a safetensors file, in the order of their names, on the CPU and each with memory of its own. The innermost open scope
  * owns the tensors, the list and the names in it. Returns an empty list on failure. */
 GRD_API grd_named_tensors_view grd_load(const char *path);
-/* Copies tensors of a file into the listed tensors with the same names, without recording the copies. With the entry {"weight", weight}, the
- * tensor `weight` gets the elements of the file's tensor "weight". Other tensors of the file are not read. If a name is missing in the file, or
- * sizes or dtypes differ, returns false, with RuntimeError, and writes to no tensor. */
+/* Copies tensors of a file into the listed tensors with the same names: the tensor with the name "weight" in the list gets the elements of the
+ * file's tensor "weight". Autograd does not record the copies. Other tensors of the file are not read. If a name is missing in the file, or sizes
+ * or dtypes differ, returns false, with RuntimeError, and writes to no tensor. */
 GRD_API bool grd_load_into(const char *path, grd_named_tensors_view tensors);
 
 /* ---- One tensor at a time -------------------------------------------------------------------------------------------------------------- */
@@ -96,9 +96,9 @@ GRD_API void grd_tensor_file_close(grd_tensor_file *file); /* NULL is allowed */
  * become shorter since it was opened. */
 GRD_API grd_tensor *grd_tensor_file_read(const grd_tensor_file *file, const char *name);
 
-/* Returns the number of tensors in the file. The functions grd_tensor_file_name, _dtype, _sizes and _offset describe one tensor. Its number,
- * `index`, is from 0 to the count - 1 in the order of the names. For any other number they raise IndexError and return NULL, GRD_DTYPE_NONE, no
- * sizes or -1. The returned strings and sizes are valid while the file is open. */
+/* Returns the number of tensors in the file. The functions grd_tensor_file_name, _dtype, _sizes and _offset return a property of tensor number
+ * `index`. The tensors are numbered from 0 in the order of their names. If there is no tensor number `index`, the functions raise IndexError and
+ * return NULL, GRD_DTYPE_NONE, an empty list or -1. The returned strings and sizes are valid while the file is open. */
 GRD_API int64_t grd_tensor_file_count(const grd_tensor_file *file);
 GRD_API const char *grd_tensor_file_name(const grd_tensor_file *file, int64_t index);
 GRD_API grd_dtype grd_tensor_file_dtype(const grd_tensor_file *file, int64_t index);
@@ -130,7 +130,7 @@ GRD_API int grd_replacement_descriptor(const grd_replacement *file);
 /* Appends `size` bytes at `data` to the new file. On failure returns false, with OSError, and grd_replacement_commit will abandon the file. */
 GRD_API bool grd_replacement_write(grd_replacement *file, const void *data, size_t size);
 /* Writes the new file to disk and puts it in the place of the old one. Always frees `file`. Returns false if an error occurs or was already
- * pending. The old file is then unchanged, unless the only failure was that the folder could not be written to disk. */
+ * pending. The old file is then unchanged, with one exception: if only writing the folder to disk has failed, the new file is already in place. */
 GRD_API bool grd_replacement_commit(grd_replacement *file);
 /* Frees `file` and leaves the old file unchanged. NULL is allowed. */
 GRD_API void grd_replacement_abandon(grd_replacement *file);

@@ -1,4 +1,4 @@
-/* Declares optimizers, which update all their parameters by the gradients in one call, and functions that clip gradients.
+/* Declares optimizers and functions that clip gradients. One call updates all parameters of an optimizer from their gradients.
  *
  *     grd_optimizer *optimizer = grd_adamw_new(grd_tensors(weight, bias), 3e-3);
  *     ... in every step of the training, in a scope:
@@ -9,7 +9,7 @@
  *     ... at the end:
  *     grd_optimizer_drop(optimizer);
  *
- * The update formulas are PyTorch's; SGD gives the same bits as PyTorch. Parameters are floating point, 16-bit dtypes included, or complex. A
+ * The update formulas are PyTorch's; SGD gives the same bits as PyTorch. Parameters are floating point (16-bit dtypes included) or complex. A
  * parameter without a gradient is skipped. Updates are not recorded for a backward pass. While a thread uses an optimizer, no other thread may
  * use the optimizer, its parameters or their gradients. */
 #ifndef GRADUS_OPTIM_H
@@ -121,16 +121,16 @@ GRD_API void grd_optimizer_set_option(grd_optimizer *optimizer, int64_t group, c
 
 /* ---- State: what the next steps depend on, for checkpoints -------------------------------------------------------------- */
 
-/* Returns one of the names of the tensors that the optimizer stores for each parameter, the one with number `index`. The names are PyTorch's:
- * "momentum_buffer" for SGD; "step", "exp_avg", "exp_avg_sq" and "max_exp_avg_sq" for Adam and AdamW. Returns NULL, without an error, if `index` is
- * not less than the number of names. */
+/* Returns name number `index` of the state tensors that the optimizer stores for each parameter. The names are PyTorch's: "momentum_buffer" for
+ * SGD; "step", "exp_avg", "exp_avg_sq" and "max_exp_avg_sq" for Adam and AdamW. Returns NULL, without an error, if `index` is not less than the
+ * number of names. */
 GRD_API const char *grd_optimizer_state_name(const grd_optimizer *optimizer, int64_t index);
-/* Returns the state tensor called `name` that the optimizer stores for `parameter`, borrowed. Returns NULL, without an error, if there is no such
- * tensor, because the parameter has not been updated yet or the options do not need it. Raises ValueError if no state has this name or the
- * optimizer does not have this parameter. */
+/* Returns the state tensor called `name` that the optimizer stores for `parameter`, borrowed. Returns NULL, without an error, if the parameter has
+ * not been updated yet or the optimizer's options do not need this state. Raises ValueError if `name` is not a name of the optimizer's states
+ * (grd_optimizer_state_name) or the optimizer does not have this parameter. */
 GRD_API grd_tensor *grd_optimizer_get_state(const grd_optimizer *optimizer, const grd_tensor *parameter, const char *name);
-/* Replaces the state tensor called `name` of `parameter` by a copy of `value` with the parameter's dtype and device; NULL removes it. "step" is
- * an exception: it is a float32 number on the CPU. Raises RuntimeError if the sizes of `value` are not the parameter's. */
+/* Replaces the state tensor called `name` of `parameter` by a copy of `value`, or removes it if `value` is NULL. The copy has the parameter's dtype
+ * and device, except that the state "step" is a float32 number on the CPU. Raises RuntimeError if the sizes of `value` are not the parameter's. */
 GRD_API void grd_optimizer_set_state(grd_optimizer *optimizer, const grd_tensor *parameter, const char *name, grd_tensor *value);
 
 /* ---- Gradients cut down --------------------------------------------------------------------------------------------------- */

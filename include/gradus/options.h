@@ -1,30 +1,30 @@
-/* Defines macros for options that are given by name. The macros of operators in gradus/ops.h are made of them.
+/* Defines macros for options that are given by name. The macros of operators in gradus/ops.h use them.
  *
  * Note [Numbers as options]
- * A number that is given for an option means that number, and an option that is not given has its default, which often is not zero. But C sets
- * members that an initializer does not name to zero. So the macro of an operator first names every option with its default, and the caller's
- * options, which come later, override the defaults:
+ * An option that is not given must have its default, which often is not zero. But C sets members that an initializer does not name to zero.
+ * Therefore the macro of an operator first names every option with its default. The caller's options come later and override the defaults:
  *
  *     grd_var(x, .correction = 0)   is   grd_with_var(x, &(grd_var_options){GRD_VAR_DEFAULTS, .correction = 0})
  *
- * A grd_scalar and a list are structs whose first member is a number. A number without braces initializes only this first member (C11 6.7.9, 20
- * and 22). The default has written a mark, GRD_SCALAR_UNTYPED or GRD_LIST_FROM_NUMBER, to another member, which then stays. If the library
- * finds the mark, the option was given as a number or, if the first member is still GRD_NOT_GIVEN, was not given. A number given for a grd_scalar is
- * stored as a double. If it is integral and its magnitude is below 2^53, it counts as an integer, otherwise as floating point; grd_int and
- * grd_float state the kind.
+ * A grd_scalar and a list are structs whose first member is a number. A caller may give such an option as a number without braces, which initializes
+ * only the first member (C11 6.7.9, 20 and 22). The other member keeps its default, GRD_SCALAR_UNTYPED or GRD_LIST_FROM_NUMBER. If the library finds
+ * this default, the option was given as a number, unless the first member has its default too: then the option was not given. A number given for a
+ * grd_scalar is stored as a double. It counts as an integer if it is integral and its magnitude is below 2^53, otherwise as floating point. With
+ * grd_int and grd_float the caller states the kind.
  * Compilers warn of members that are initialized twice or without braces. GRD_NAMED silences these warnings for one call only. */
 #ifndef GRADUS_OPTIONS_H
 #define GRADUS_OPTIONS_H
 
 #include "gradus/types.h"
 
-/* Values of the first member of a list and of a grd_scalar. They mean that the option was not given. The payload of the NaN is one that no arithmetic
- * produces. */
+/* Values for an option that is not given. GRD_NOT_GIVEN is the first member of the list if the option is a list. GRD_NOT_GIVEN_NUMBER is the first
+ * member of the grd_scalar if the option is a number; it is a NaN with a payload that no arithmetic produces. */
 #define GRD_NOT_GIVEN INT64_MIN
 #define GRD_NOT_GIVEN_NUMBER __builtin_nan("0x6e6f6e65")
 
-/* Values of another member of an option's list or device. They mean that the option was given as a number, or not at all, and not as a complete
- * struct; Note [Numbers as options]. */
+/* Default values of the second member of an option that is a list or a device. The member keeps this value if the option is not given. It also keeps
+ * this value if the option is given as a number without braces, because the number sets only the first member. A complete struct overwrites it; Note
+ * [Numbers as options]. */
 #define GRD_LIST_FROM_NUMBER ((const int64_t *)1)
 #define GRD_INDEX_FROM_NUMBER INT8_MIN
 

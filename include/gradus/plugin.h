@@ -38,14 +38,13 @@ extern GRD_API const grd_plugin grd_plugin_descriptor;
 #define GRD_PLUGIN(plugin_name, load_function)                                                                                             \
     const grd_plugin grd_plugin_descriptor = {GRD_PLUGIN_INTERFACE, GRD_VERSION, (plugin_name), (load_function)};
 
-/* Loads the plug-in at `path`: checks its interface version and calls its load function. The registrations of the load function are one
- * transaction. Other threads see new operators only after the function has succeeded, and if the function fails, all its registrations are undone
- * and the file is closed. If the function loads another plug-in, that plug-in stays loaded even when the function fails. Loading a file again
- * does nothing. Threads may load plug-ins at the same time, and while other threads compute. A plug-in stays loaded until the process ends,
- * because kernels, graphs and tensors point into its code without being counted as its users. In a child process after a fork, a load that
- * another thread was doing has failed and may be repeated.
- * Returns false, with an error, on failure: OSError if the file cannot be read or is no shared library; RuntimeError if it is no plug-in, has
- * another interface version or has the name of a loaded plug-in; the plug-in's own error, after the plug-in's name, if the load function fails. */
+/* Loads the plug-in at `path`: checks its interface version and calls its load function. Other threads see what the load function registers only
+ * after it has succeeded. If the load function fails, everything that it has registered is undone and the file is closed. Other plug-ins that the
+ * load function has loaded stay loaded. Loading a file again does nothing. Several threads may load plug-ins at the same time, and other threads may
+ * compute meanwhile. A plug-in stays loaded until the process ends, because kernels, graphs and tensors point into its code. If the process forks
+ * while another thread loads a plug-in, the plug-in is not loaded in the child process, which may load it again. Returns false on failure. The error
+ * is OSError if the file cannot be read or is no shared library. It is RuntimeError if the file is no plug-in, has another interface version or has
+ * the name of a loaded plug-in. If the load function fails, the error is the one that it has set, with the plug-in's name before the text. */
 GRD_API bool grd_load_library(const char *path);
 
 GRD_END_DECLS

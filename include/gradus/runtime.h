@@ -35,10 +35,9 @@ typedef struct grd_scope {
     int64_t mark;
 } grd_scope;
 
-/* Opens a scope, which owns the references that this thread gets from now on. */
+/* Opens a scope. From now on it owns the references that functions return on this thread. */
 GRD_API grd_scope grd_scope_open(void);
-/* Closes the scope: drops all references that this thread got since the scope was opened. Scopes that were opened later and are still open are
- * closed too. */
+/* Closes the scope, i.e. drops all references that it owns. Scopes that were opened later and are still open are closed too. */
 GRD_API void grd_scope_close(grd_scope scope);
 /* Closes the scope as grd_scope_close does, except that the enclosing scope takes over the reference to `result`. Returns `result`. */
 GRD_API grd_tensor *grd_scope_return(grd_scope scope, grd_tensor *result);
@@ -48,7 +47,7 @@ typedef struct grd_memory_stats {
     int64_t allocated;   /* bytes in use by tensors and by the library itself */
     int64_t cached;      /* bytes of freed memory held for reuse */
     int64_t peak;        /* highest `allocated` since the last grd_memory_reset_peak */
-    int64_t blocks;      /* number of allocated blocks in use */
+    int64_t blocks;      /* number of memory blocks in use */
     int64_t limit;       /* limit of `allocated` in bytes; 0 if there is none */
     int64_t cache_limit; /* limit of `cached` in bytes; negative if there is none */
     int64_t peak_held;   /* highest `allocated` + `cached` since the last grd_memory_reset_peak */
@@ -58,10 +57,10 @@ GRD_API grd_memory_stats grd_memory_get_stats(void);
 GRD_API void grd_memory_reset_peak(void);
 /* Sets the limit of `allocated` in bytes: an allocation that would exceed it fails with MemoryError. 0 removes the limit. */
 GRD_API void grd_memory_set_limit(int64_t bytes);
-/* Limits the freed memory that is held for reuse to `bytes`, not counting the short free lists of threads and partly used pages. If `bytes` is
- * negative, the limit is the value of the environment variable GRADUS_CACHE_LIMIT (bytes, or a number followed by K, M, G or T), if the variable is
- * set. Without a limit, `allocated` + `cached` is at most 1.25 times the highest recent value of `allocated` plus 64 MiB, and `cached` is at most a
- * quarter of the machine's memory. */
+/* Limits the freed memory that is held for reuse to `bytes`. The short free lists of threads and partly used pages do not count. If `bytes` is
+ * negative, the environment variable GRADUS_CACHE_LIMIT gives the limit (bytes, or a number followed by K, M, G or T). If the variable is not set, a
+ * default applies: `cached` is at most a quarter of the machine's memory, and `allocated` + `cached` is at most 64 MiB + 1.25 * (the highest recent
+ * value of `allocated`). */
 GRD_API void grd_memory_set_cache_limit(int64_t bytes);
 /* Gives the free memory blocks of this thread, and those that all threads share, back to the system, and frees cached tables of Fourier
  * transforms. */
@@ -94,8 +93,8 @@ GRD_API void grd_memory_fail_at(int64_t n, bool forever);
 GRD_API int grd_num_threads(void);
 GRD_API void grd_set_num_threads(int n); /* ValueError unless 1 <= n <= 1024 */
 
-/* Returns the number of bytes of this thread's stack that calls may still use, minus a reserve. Returns SIZE_MAX if the number is unknown. When
- * it is 0, backward and custom functions, which can call each other through hooks, raise RuntimeError instead of overflowing the stack. */
+/* Returns the number of bytes that are free on the stack of this thread, minus a reserve; SIZE_MAX if the number is unknown. Backward and custom
+ * functions can call each other through hooks. They raise RuntimeError if 0 bytes are left, so that the stack does not overflow. */
 GRD_API size_t grd_stack_left(void);
 
 /* ---- Random generators ------------------------------------------------------------------------------------------- */
@@ -127,11 +126,11 @@ GRD_API void grd_manual_seed(uint64_t seed);
 /* Returns the instruction set for which the kernels in use were compiled: "portable", "x86-64-v2", "x86-64-v3" or "x86-64-v4". The environment
  * variable GRADUS_ISA=portable|v2|v3|v4 selects a smaller instruction set. */
 GRD_API const char *grd_isa(void);
-/* Returns a text that says which library multiplies large matrices where Gradus's own kernels are not faster: "openblas" with its version and
- * kernels, or "built-in" and the reason why OpenBLAS is not used. OpenBLAS is loaded by this function or by the first product that uses it. It is
- * searched for in the file named by the environment variable GRADUS_OPENBLAS ("none" turns OpenBLAS off), beside the library, in the Python
- * package scipy_openblas64 beside Gradus's package, and by the system's loader. OpenBLAS is not used if the memory that it needs cannot be
- * allocated, because it would then end the process. */
+/* Returns a text that says whether OpenBLAS is used: "openblas" with its version and kernels, or "built-in" and the reason why OpenBLAS is not used.
+ * OpenBLAS computes large matrix products for which Gradus's own kernels are not faster. This function or the first product that needs OpenBLAS loads
+ * it. If the environment variable GRADUS_OPENBLAS names a file, this file is loaded; "none" turns OpenBLAS off. Otherwise OpenBLAS is searched for
+ * beside the library, in the Python package scipy_openblas64 beside Gradus's package, and by the system's loader. OpenBLAS ends the process when an
+ * allocation fails, so it is not used if there is too little memory for it. */
 GRD_API const char *grd_blas(void);
 
 GRD_END_DECLS

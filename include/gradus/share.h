@@ -23,12 +23,12 @@ GRD_API bool grd_is_shared(const grd_tensor *t);
 GRD_API int grd_shared_descriptor(const grd_tensor *t);
 /* Returns the name of the shared memory of `t`, or the path of the mapped file; NULL if there is none. The string lives as long as the storage. */
 GRD_API const char *grd_shared_name(const grd_tensor *t);
-/* Adds one to the user count of the named shared memory of `t`, on behalf of a process that will open it, e.g. because the name has been sent to
- * that process. Otherwise the memory could be gone before that process calls grd_open_shared_name, which takes over the count. For other tensors
- * the function does nothing. */
+/* Adds one to the user count of the named shared memory of `t`. Call this function once for each process that will open the memory, e.g. before
+ * sending the name to the process. The memory then stays alive until the process calls grd_open_shared_name, which takes over the count. Does nothing
+ * if `t` is not in shared memory that has a name. */
 GRD_API void grd_shared_announce(const grd_tensor *t);
-/* Returns the first `bytes` bytes of the shared memory with this file descriptor as a one-dimensional uint8 tensor. The descriptor is duplicated,
- * and the caller keeps it. Raises RuntimeError if the memory is smaller. */
+/* Returns the first `bytes` bytes of the shared memory with this file descriptor as a one-dimensional uint8 tensor. The library uses a duplicate of
+ * the descriptor, so the caller may close `descriptor`. Raises RuntimeError if the memory is smaller. */
 GRD_API grd_tensor *grd_open_shared(int descriptor, int64_t bytes);
 /* Returns the first `bytes` bytes of the shared memory called `name` as a one-dimensional uint8 tensor. Before each call, the sender of the name
  * must have called grd_shared_announce once. */

@@ -12,14 +12,14 @@ GRD_API grd_tensor *grd_failed_tensor(void);
 #define grd_failed (grd_failed_tensor())
 
 /* ---- Lifetime ---------------------------------------------------------------------------------------------------- */
-/* Takes a reference for the caller, so that `t` outlives its scope; returns `t`. */
+/* Takes a reference for the caller, so that `t` outlives the scope in which it was made. Returns `t`. */
 GRD_API grd_tensor *grd_keep(grd_tensor *t);
 /* Gives up a reference that grd_keep took. There must be exactly one grd_drop for each grd_keep, and none for the reference that a scope owns;
  * GRADUS_DEBUG=lifetimes reports a grd_drop too many. NULL is allowed. */
 GRD_API void grd_drop(grd_tensor *t);
 
 /* ---- From and to memory -------------------------------------------------------------------------------------------- */
-/* Returns a new contiguous CPU tensor with a copy of `data`, an array of as many elements of `dtype` as the product of the sizes. */
+/* Returns a new contiguous CPU tensor with a copy of the elements at `data`. Their number is the product of the sizes, and their dtype is `dtype`. */
 GRD_API grd_tensor *grd_from_data(const void *data, grd_dims_view sizes, grd_dtype dtype);
 /* Returns a tensor over memory that the caller owns. The first element is `offset` elements after `data`, which allows negative strides: over the
  * numbers 3, 4, 5, grd_from_memory(data, grd_dims(3), grd_dims(-1), 2, ...) is {5, 4, 3}. Strides are in elements; an absent list means
@@ -82,10 +82,10 @@ GRD_API int64_t grd_tensor_version(const grd_tensor *t);
 /* Returns the tensor that `t` is a view of, or NULL. */
 GRD_API grd_tensor *grd_view_base(const grd_tensor *t);
 
-/* Returns the dtype to which an operator promotes `n` inputs, as torch.result_type does. Tensors with dimensions have priority over
- * zero-dimensional tensors, and zero-dimensional tensors over numbers (grd_number). An input of lower priority matters only if its category
- * (bool, integer, floating point, complex) is higher. NULL entries are skipped. Returns GRD_DTYPE_NONE, with RuntimeError, if the dtypes do not
- * promote. */
+/* Returns the dtype to which an operator promotes `n` inputs, as torch.result_type does. Tensors with dimensions have priority over zero-dimensional
+ * tensors, and zero-dimensional tensors over numbers (grd_number). An input of lower priority matters only if its category (bool, integer, floating
+ * point, complex) is higher than that of the inputs with priority over it. NULL entries are skipped. Returns GRD_DTYPE_NONE, with RuntimeError, if
+ * the dtypes do not promote. */
 GRD_API grd_dtype grd_result_type(grd_tensor *const *inputs, int n);
 
 /* Broadcasts the shapes `a` and `b`. Writes the sizes of the result to ret_sizes, which has room for GRD_MAX_DIMS numbers, and their number to
@@ -102,14 +102,15 @@ GRD_API grd_tensor *grd_alias(grd_tensor *t);
  * `source` is neither floating point nor complex. */
 GRD_API void grd_set_data(grd_tensor *t, grd_tensor *source);
 
-/* Makes `t` share the storage of `source` (PyTorch's Tensor.set_), with the given sizes, strides and offset, in elements of the dtype of `t`.
- * Increments the version counter. `t` keeps its history. Raises RuntimeError if the devices differ, if an element would be outside the storage, or if
- * the memory is not aligned for the dtype. */
+/* Makes `t` share the storage of `source` (PyTorch's Tensor.set_) with the given sizes, strides and offset. Strides and offset count elements of the
+ * dtype of `t`. Increments the version counter. `t` keeps its history. Raises RuntimeError if the devices differ, if an element would be outside the
+ * storage, or if the memory is not aligned for the dtype. */
 GRD_API void grd_set_storage(grd_tensor *t, grd_tensor *source, grd_dims_view sizes, grd_dims_view strides, int64_t offset);
 
 /* ---- Resizing storages ------------------------------------------------------------------------------------------------- */
-/* True if the `n` tensors, which must be different tensors, are all the tensors over one storage. Only then can the storage get new memory,
- * because each tensor stores the address of its first element, which must be updated. Raises TypeError if `n` is 0 or an entry is NULL. */
+/* True if the `n` tensors, which must be different tensors, are all the tensors over one storage. The storage can get new memory only if all its
+ * tensors are listed, because each tensor stores the address of its first element, which must be updated. Raises TypeError if `n` is 0 or an entry
+ * is NULL. */
 GRD_API bool grd_storage_owned_by(grd_tensor *const *tensors, int64_t n);
 /* True if the library itself allocated the storage of `t` on the CPU and the storage is not shared with other processes. */
 GRD_API bool grd_storage_resizable(const grd_tensor *t);
@@ -142,12 +143,13 @@ GRD_API char *grd_to_string(grd_tensor *t);
 GRD_API char *grd_to_string_as(grd_tensor *t, const char *name);
 /* Prints grd_to_string(t) and a newline to standard output. */
 GRD_API void grd_print(grd_tensor *t);
-/* Returns a drawing of a strided tensor as the text of an SVG file, in a string that the caller frees with free(). It shows the cells of the
- * storage with their numbers, and beside them the elements of the tensor with their indices, each in the color of its cell. The sizes, strides and
- * offset are printed above; the tooltip of an element shows how its cell is computed, "[1, 2]: 0 + 1·4 + 2·1 is storage cell 6". If the tensor has
- * more elements than the print options' threshold, the middle of each dimension is left out, as in printing. If the storage has more cells than
- * the threshold, cells without an element in the drawing are left out. Elements on devices other than the CPU are drawn without values. Returns
- * NULL on failure: RuntimeError if more than 4096 elements are left to draw or `t` is a batch tensor, NotImplementedError if `t` is a wrapper. */
+/* Returns a drawing of a strided tensor as the text of an SVG file, in a string that the caller frees with free(). The drawing shows the cells of
+ * the storage with their numbers, and beside them the elements of the tensor with their indices, each in the color of its cell. The sizes, strides
+ * and offset are printed above. The tooltip of an element shows how its cell is computed, "[1, 2]: 0 + 1·4 + 2·1 is storage cell 6". If the tensor
+ * has more elements than the print options' threshold, the middle of each dimension is left out, as in printing. If the storage has more cells
+ * than the threshold, cells without an element in the drawing are left out. Elements on devices other than the CPU are drawn without values.
+ * Returns NULL on failure: RuntimeError if the drawing would have more than 4096 elements or `t` is a batch tensor, NotImplementedError if `t` is
+ * a wrapper. */
 GRD_API char *grd_draw_strides(grd_tensor *t);
 
 GRD_END_DECLS

@@ -1,10 +1,9 @@
 /* Declares batch tensors, from which vmap is built.
  *
- * Inside a batch level of a thread (from grd_batch_begin to grd_batch_end) a function that is written for one element runs for all elements of a
- * batch at once. A batch tensor looks like one element: its sizes, and the dims that operators take, are those of one element. It wraps its
- * physical tensor, whose dimension 0 is the batch. Operators that get a batch tensor return batch tensors. Operators that get none behave as
- * usual, except random ones (grd_randomness). Views, in-place writes and gradients are those of the physical tensors. Two things raise
- * RuntimeError: reading the elements of a batch tensor, and an operator whose result would have a different size for each element of the batch. */
+ * A batch tensor looks like one element of a batch: its sizes, and the dims that operators take, are those of one element. It wraps a physical
+ * tensor, whose dimension 0 is the batch. Batch tensors exist inside a batch level of a thread, from grd_batch_begin to grd_batch_end. Operators that
+ * get a batch tensor run for all elements of the batch and return batch tensors. An operator raises RuntimeError if its result would have a different
+ * size for each element of the batch. Reading the elements of a batch tensor also raises RuntimeError. */
 #ifndef GRADUS_TRANSFORM_H
 #define GRADUS_TRANSFORM_H
 
@@ -38,11 +37,11 @@ GRD_API grd_tensor *grd_batch(grd_tensor *t, int64_t dim);
 /* Returns `t` if it is already a batch tensor (a tensor with a hidden batch dimension, as inside torch.vmap). Otherwise returns a batch tensor that
  * has `t`, expanded, as every element of the batch. */
 GRD_API grd_tensor *grd_batch_expand(grd_tensor *t);
-/* Returns the tensor without its hidden batch dimension: all elements of the batch as an ordinary tensor, in which dimension `dim` is the batch. If
- * `t` is no batch tensor, it is first expanded as by grd_batch_expand. Raises IndexError if the ordinary tensor has no dimension `dim`. */
+/* Returns an ordinary tensor with all elements of the batch tensor `t`. Dimension `dim` of the returned tensor is the batch dimension. If `t` is no
+ * batch tensor, it is first expanded as by grd_batch_expand. Raises IndexError if the returned tensor would have no dimension `dim`. */
 GRD_API grd_tensor *grd_unbatch(grd_tensor *t, int64_t dim);
-/* Returns the physical tensor (the tensor with the batch as dimension 0) of a batch tensor, borrowed, or `t` if it is no batch tensor. To make a
- * leaf (grd_set_requires_grad) or ask for gradients, pass the physical tensor. */
+/* If `t` is a batch tensor, returns its physical tensor (the ordinary tensor whose dimension 0 is the batch), borrowed. Otherwise returns `t`. To
+ * make a leaf (grd_set_requires_grad) or ask for gradients, pass the physical tensor. */
 GRD_API grd_tensor *grd_batch_physical(grd_tensor *t);
 
 GRD_END_DECLS

@@ -105,16 +105,16 @@ typedef enum grd_scalar_kind {
     GRD_SCALAR_FLOAT,
     GRD_SCALAR_COMPLEX,
     GRD_SCALAR_UINT, /* an integer above INT64_MAX */
-    /* a number written as an option in C, e.g. .alpha = 2, from which its kind cannot be known; Note [Numbers as options] */
+    /* a number given as a C option such as .alpha = 2, which may stand for an integer or a float; Note [Numbers as options] */
     GRD_SCALAR_UNTYPED
 } grd_scalar_kind;
 
 typedef struct grd_scalar {
     union {
         struct {
-            double re, im; /* kinds FLOAT (im is 0), COMPLEX and UNTYPED */
+            double re, im; /* the value for kinds FLOAT (im is 0), COMPLEX and UNTYPED */
         } c;
-        int64_t i; /* kinds BOOL and INT; for kind UINT the bits of the uint64_t */
+        int64_t i; /* the value for kinds BOOL and INT; for kind UINT the bits of a uint64_t */
     } v;
     grd_scalar_kind kind;
 #ifdef __cplusplus

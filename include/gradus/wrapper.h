@@ -13,16 +13,17 @@ GRD_BEGIN_DECLS
 
 typedef struct grd_wrapper_type {
     const char *name; /* e.g. "encrypted"; shown when a wrapper is printed */
-    /* The kernel that runs every operator which gets a wrapper of this type, or refuses it with grd_wrapper_refuse. Its context is NULL. Other
-     * arguments may be ordinary tensors or wrappers of other types. The type of the first wrapper among the arguments decides which kernel is
-     * called. */
+    /* The kernel that is called for every operator with a wrapper of this type among its arguments. It computes the results or calls
+     * grd_wrapper_refuse. Its `context` argument is NULL. Other arguments may be ordinary tensors or wrappers of other types; the first wrapper
+     * among the arguments decides which kernel is called. */
     grd_boxed_kernel *kernel;
     void (*release)(void *content); /* called once, with the content, when the wrapper is freed; may be NULL */
 } grd_wrapper_type;
 
 /* Returns a wrapper that owns `content`. On failure it returns grd_failed, and the caller still owns `content`. `type` must outlive the wrapper. */
 GRD_API grd_tensor *grd_wrap(const grd_wrapper_type *type, grd_dims_view sizes, grd_dtype dtype, void *content);
-/* Returns the content of `t` if it is a wrapper of this type, valid while `t` lives. Returns NULL, without an error, for all other tensors. */
+/* Returns the content of `t`, which is valid while `t` lives, if `t` is a wrapper of type `type`. Returns NULL, without an error, for any other
+ * tensor. */
 GRD_API void *grd_wrapper_content(const grd_tensor *t, const grd_wrapper_type *type);
 /* Raises NotImplementedError "Could not run 'mm' with arguments from the 'encrypted' wrapper." */
 GRD_API void grd_wrapper_refuse(const grd_wrapper_type *type, const grd_op *op);

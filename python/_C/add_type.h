@@ -4,8 +4,8 @@
 
 #include "extension.h"
 
-/* Adds `object` to `module` under `name` and steals the reference to `object`. `object` may be NULL if an exception is already set. Then the function
- * returns false, so callers need not check the call that made the object. */
+/* Adds `object` to `module` under `name` and steals the reference to `object`. If `object` is NULL, because the call that made it has set an
+ * exception, returns false. So the caller need not check that call. */
 bool py_add(PyObject *module, const char *name, PyObject *object);
 /* Creates a type from `spec` with the base classes `bases` and adds it to `module`. Returns a borrowed reference, which stays valid because nothing
  * removes the type from the module. Returns NULL on failure. */

@@ -1,6 +1,6 @@
 /* Implements Python's arithmetic and comparison operators for tensors: x + y, 2 ** x, x < y, x += y.
  *
- * Calls with two Tensors, or with a Tensor and a number, do not go through the argument parser. If an operand is neither a tensor nor a number the
+ * Calls with two Tensors, or with a Tensor and a number, do not go through the argument parser. If an operand is neither a tensor nor a number, the
  * result is NotImplemented, so that Python asks the other operand's class. If the class of an operand has a __torch_function__, that function gets
  * the method that PyTorch passes for the operator. */
 #include "call.h"
@@ -44,8 +44,8 @@ struct operation {
 
 enum operand { OPERAND_UNKNOWN, OPERAND_OVERLOADED, OPERAND_KNOWN, OPERAND_ERROR };
 
-/* Sets *ret_tensor to a 0-d tensor, which the innermost open scope owns, if `object` is a Python or NumPy number. Returns OPERAND_UNKNOWN, without an
- * exception, for any other object. */
+/* If `object` is a Python or NumPy number, sets *ret_tensor to a 0-d tensor with its value, which the innermost open scope owns. For any other object
+ * returns OPERAND_UNKNOWN without an exception. */
 static enum operand number_operand(PyObject *object, grd_tensor **ret_tensor)
 {
     grd_scalar scalar;
@@ -60,9 +60,9 @@ static enum operand number_operand(PyObject *object, grd_tensor **ret_tensor)
     return OPERAND_KNOWN;
 }
 
-/* Sets *ret_tensor to the tensor of `object`, or to a 0-d tensor, which the innermost open scope owns, if `object` is a number. If `tensors` is true,
- * numbers are not accepted. Returns OPERAND_OVERLOADED if a __torch_function__ takes over the call, and OPERAND_UNKNOWN if `object` is not accepted;
- * both set no exception. */
+/* Sets *ret_tensor to the tensor of `object`. If `object` is a number and `tensors` is false, sets *ret_tensor to a new 0-d tensor with this value,
+ * which the innermost open scope owns. Returns OPERAND_OVERLOADED if a __torch_function__ takes over the call, and OPERAND_UNKNOWN for any other
+ * object, both without an exception. */
 static inline enum operand operand(PyObject *object, bool tensors, grd_tensor **ret_tensor)
 {
     if (PY_LIKELY(py_is_exact_no_mode(object))) {
@@ -80,8 +80,8 @@ static inline enum operand operand(PyObject *object, bool tensors, grd_tensor **
     return tensors ? OPERAND_UNKNOWN : number_operand(object, ret_tensor);
 }
 
-/* Calls __torch_function__ with the Tensor method that PyTorch passes for the operator. If only the right operand is a tensor, the method is the
- * reversed one, such as __rsub__. */
+/* Calls __torch_function__ with the Tensor method that PyTorch passes for the operator, e.g. sub, or __rsub__ if only the right operand is a
+ * tensor. */
 static PyObject *overloaded(const struct operation *operation, PyObject *a, PyObject *b)
 {
     return py_is_tensor(a) ? py_override(a, operation->forward, &b, 1, NULL) : py_override(b, operation->reversed, &a, 1, NULL);
@@ -196,8 +196,8 @@ PyObject *py_number_add(PyObject *a, PyObject *b)
     return binary(&adding, a, b);
 }
 
-/* True if `a` is a tensor, or if the __torch_function__ of an operand's class or of a mode takes over the call. If false, `a` is a number and the
- * caller uses an operator with exchanged operands, such as rsub. */
+/* True if the operands of a call keep their order, because `a` is a tensor or a __torch_function__ takes over the call. If false, `a` is a number,
+ * and the caller exchanges the operands, as rsub does. */
 static bool is_forward(PyObject *a, PyObject *b)
 {
     return PY_LIKELY(py_is_tensor(a)) || py_is_overloaded(a) || py_is_overloaded(b);
@@ -213,7 +213,7 @@ PyObject *py_number_multiply(PyObject *a, PyObject *b)
     return binary(&multiplying, a, b);
 }
 
-/* Computes number / tensor as reciprocal(tensor) * number, as PyTorch does, so that both give the same bits. */
+/* Computes number / tensor as reciprocal(tensor) * number, as PyTorch does, so that the result equals PyTorch's bit for bit. */
 PyObject *py_number_true_divide(PyObject *a, PyObject *b)
 {
     if (is_forward(a, b))

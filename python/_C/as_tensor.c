@@ -32,8 +32,8 @@ struct request {
     bool requires_grad;
 };
 
-/* Moves `t` to the requested device, sets requires_grad, closes `scope`, which frees the temporary tensors of the call, and returns the Python object
- * of `t`. If `t` is NULL or an error is pending, raises and returns NULL. */
+/* Returns the Python object of `t` after moving `t` to the requested device and setting requires_grad. Closes `scope`, which frees the temporary
+ * tensors of the call. If `t` is NULL or an error is pending, raises the error and returns NULL. */
 static PyObject *finish(grd_scope scope, grd_tensor *t, const struct request *request)
 {
     if (t != NULL && request->device.type != GRD_DEVICE_NONE)
@@ -197,7 +197,7 @@ static PyObject *asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
     py_arguments_done(&arguments);
     const grd_scope scope = grd_scope_open();
     if (py_is_tensor(object)) {
-        /* The result keeps its autograd history unless requires_grad= is given and differs from that of the tensor. */
+        /* If requires_grad= is given and is not grd_requires_grad(t), detaches `t` and sets the flag. Otherwise `t` keeps its autograd history. */
         grd_tensor *t = converted(py_tensor_of(object), &request);
         if (t != NULL && decides_on_grad && grd_requires_grad(t) != (request.requires_grad))
             t = grd_set_requires_grad(grd_detach(t), request.requires_grad);

@@ -1,5 +1,5 @@
-/* Gives Python access to this thread's autocast settings for the CPU, i.e. the dtype to which arguments of operators are cast. Other devices and the
- * context manager are in gradus/amp/autocast_mode.py. */
+/* Gives Python access to this thread's autocast settings for the CPU, e.g. the dtype to which arguments of operators are cast.
+ * gradus/amp/autocast_mode.py holds the settings for other devices and implements the context manager. */
 #include "dtype.h"
 #include "errors.h"
 #include "tables.h"

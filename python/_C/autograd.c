@@ -1,7 +1,7 @@
 /* Implements Tensor.backward, autograd.backward and autograd.grad.
  *
- * The engine runs without the GIL. During a call this file owns a reference to each of the call's tensors, so every such tensor has two owners. The
- * garbage collector visits only graphs whose tensor has a single owner (node.c), so it never visits a graph while the engine runs it. */
+ * The engine runs without the GIL, and the garbage collector must not visit a graph meanwhile. The collector visits the graph of a tensor only if the
+ * tensor has a single owner (node.c). Therefore this file owns a second reference to each tensor of a call. */
 #include "gil.h"
 #include "hooks.h"
 #include "override.h"
@@ -99,7 +99,7 @@ static bool warn_of_cycle(void)
                1) == 0;
 }
 
-/* Implements Tensor.backward and autograd.backward. An argument that was left out is NULL. */
+/* Implements Tensor.backward and autograd.backward. An argument that was left out is NULL. Returns None. */
 static PyObject *run_backward(PyObject *outputs, PyObject *grads, PyObject *retain, PyObject *create, PyObject *inputs)
 {
     struct tensors roots, gradients = {.n = 0}, leaves = {.n = 0};
@@ -194,8 +194,8 @@ static PyObject *autograd_backward(PyObject *Py_UNUSED(module), PyObject *const 
 }
 
 /* ---- grad -------------------------------------------------------------------------------------------------------- */
-/* Replaces each NULL in `grads`, the gradient of an input that the outputs do not depend on, by a tensor of zeros with the input's sizes and
- * dtype. */
+/* Replaces each NULL in `grads` by zeros with the sizes and dtype of the input. The gradient of an input is NULL if the outputs do not depend on
+ * that input. */
 static void materialize(const struct tensors *inputs, grd_tensor **grads, bool requires_grad)
 {
     for (Py_ssize_t i = 0; i < inputs->n; i++)
@@ -285,7 +285,7 @@ static const struct py_param grad_params[] = {
 static const struct py_signature grad_signature = {.params = grad_params, .nparams = GRAD_PARAMS, .positional = GRAD_PARAMS};
 static const struct py_function grad_function = {.name = "grad", .signatures = &grad_signature, .nsignatures = 1};
 
-/* True if `given`, or an item of `given` if that is a tuple or list, has a class with a __torch_function__. */
+/* True if the class of `given` has a __torch_function__. If `given` is a tuple or list, true if the class of one of its items has one. */
 static bool takes_over(PyObject *given)
 {
     if (!PyTuple_Check(given) && !PyList_Check(given))
@@ -296,7 +296,8 @@ static bool takes_over(PyObject *given)
     return false;
 }
 
-/* Passes a call of grad() to the __torch_function__ of the classes of `outputs` and `inputs`. */
+/* Passes a call of grad() to the __torch_function__ of the classes of the arguments `outputs` and `inputs`. `values` are the argument objects in
+ * the order of grad_params. Returns the result of __torch_function__. */
 static PyObject *hand_over_grad(PyObject *const *values)
 {
     PyObject *result = NULL, *package = PyImport_ImportModule("gradus.overrides");
@@ -395,7 +396,7 @@ static PyMethodDef functions[] = {
     {0},
 };
 
-/* Functions of gradus.autograd. The table of gradus._C does not contain these functions, because that table has operators with these names. */
+/* Functions of gradus.autograd. They have a table of their own, because the generated table of gradus._C has operators with the same names. */
 static PyMethodDef public_functions[] = {
     PY_ENTRY(
         "backward", autograd_backward,

@@ -1,8 +1,8 @@
 /* Shares memory without copying. Makes tensors over the memory of other objects (array interface, buffer protocol), and exports the memory of tensors
  * as buffers.
  *
- * A tensor over the memory of another object owns a reference to that object. A buffer of a tensor owns a detached tensor, because the storage of a
- * tensor with several owners cannot be resized. */
+ * A tensor over the memory of another object owns a reference to that object. A buffer over the memory of a tensor owns a detached tensor over the
+ * same storage. A storage with several owners cannot be resized, so the memory stays valid while the buffer exists. */
 #include "buffer.h"
 #include "errors.h"
 #include "gil.h"
@@ -15,8 +15,8 @@
 
 /* ---- Tensors over memory ----------------------------------------------------------------------------------------- */
 
-/* Computes the offset of the lowest element that `sizes` and `strides` reach, and the number of elements from the lowest to the highest one.
- * Returns false if these elements have more bytes than an int64 can count. */
+/* Computes the offset in elements of the lowest element that `sizes` and `strides` reach, and the number of elements from the lowest to the
+ * highest one. Returns false if that many elements have more bytes than an int64 can count. */
 static bool find_extent(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_lowest, int64_t *ret_count)
 {
     int64_t ends[2] = {0, 0}, extent, bytes;
@@ -33,7 +33,8 @@ static bool find_extent(grd_dims sizes, grd_dims strides, int64_t itemsize, int6
            !__builtin_mul_overflow(*ret_count, itemsize, &bytes);
 }
 
-/* If a stride is negative, elements lie below the address `data`. The storage then begins at the lowest element, and the tensor has an offset. */
+/* If a stride is negative, the element with the lowest address lies before `data`. The storage then begins at this element, and the tensor's
+ * offset is the number of elements from there to `data`. */
 grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context)
 {
     int64_t lowest, count;
@@ -230,7 +231,8 @@ static grd_tensor *refuse_type(PyObject *object)
     return NULL;
 }
 
-/* Returns a tensor over the memory that `a` describes. The tensor owns a reference to a->owner. `object` is the array, which errors name. */
+/* Returns a tensor over the memory that `a` describes, or NULL on failure. The tensor owns a reference to a->owner. `object` is the Python array,
+ * whose type the error message names. */
 static grd_tensor *over_array(PyObject *object, struct array *a)
 {
     const grd_dtype dtype = dtype_of_array(a);

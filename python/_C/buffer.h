@@ -18,7 +18,8 @@ grd_tensor *py_over_array(PyObject *object, bool *ret_writable);
 /* Returns a 1-d tensor over the memory of an object with the buffer protocol, and keeps the object alive. `offset` is in bytes. `count` is the number
  * of elements; -1 takes all elements after the offset. */
 grd_tensor *py_over_buffer(PyObject *object, grd_dtype dtype, Py_ssize_t count, Py_ssize_t offset);
-/* Warns that a tensor was made over memory that must not be written to. False if the warning was raised as an exception. */
+/* Warns that a tensor was made over the memory of `what`, e.g. "NumPy array", which must not be written to. Returns false if the warning was
+ * raised as an exception. */
 bool py_warn_not_writable(const char *what);
 /* True if the buffer protocol, and so NumPy, has a format for the dtype. */
 bool py_has_buffer_format(grd_dtype dtype);

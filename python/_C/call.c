@@ -1,5 +1,5 @@
-/* Runs the Python functions that are generated from the schema. If the only arguments are one or two Tensors the operator is called directly.
- * Otherwise the arguments are parsed, the operator is called with an array of grd_value and the results are wrapped as Python objects. */
+/* Runs the Python functions that are generated from the schema. Calls the operator directly if the only arguments are one or two Tensors.
+ * Otherwise parses the arguments, calls the operator with an array of grd_value and wraps the results as Python objects. */
 #include "call.h"
 #include "device.h"
 #include "dtype.h"
@@ -24,7 +24,7 @@ grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x)
 {
     if (PY_LIKELY(grd_numel(x) < PY_MUCH))
         return call(x);
-    grd_keep(x); /* another thread may free the Python object while the GIL is released */
+    grd_keep(x); /* keeps the tensor alive, because another thread may free the Python object while the GIL is released */
     PyThreadState *state = py_begin_work();
     grd_tensor *result = call(x);
     py_end_work(state);
@@ -103,8 +103,8 @@ static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_
     return ok;
 }
 
-/* Calls the in-place form of the operator after all other threads have finished their calls that run without the GIL, because it changes the
- * sizes or the memory of a tensor that such a call may read. On failure an error of the library is pending. */
+/* Calls the in-place form of an operator that changes the sizes or the memory of its tensor. First waits until no other thread runs operators
+ * without the GIL, because these may read the tensor. On failure an error of the library is pending. */
 static void call_alone(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     py_begin_change();
@@ -134,8 +134,8 @@ static bool cannot_be_cast(const struct py_arguments *arguments, grd_dtype dtype
     return first->kind == GRD_KIND_TENSOR && first->v.tensor != NULL && !grd_can_cast(grd_tensor_dtype(first->v.tensor), dtype);
 }
 
-/* For an operator without an out form, sets the dtype argument to the dtype of out= unless the caller gave one. Returns false with an error pending
- * if an operator without tensor arguments got another dtype than that of out=. */
+/* Handles out= for an operator that has a dtype argument but no out form. If the caller gave no dtype, sets it to the dtype of the out= tensor.
+ * Returns false, with an error pending, if the caller gave another dtype and the operator has no tensor arguments. */
 static bool take_dtype(struct py_arguments *arguments)
 {
     const struct py_signature *signature = arguments->signature;
@@ -145,7 +145,7 @@ static bool take_dtype(struct py_arguments *arguments)
         if (signature->params[i].kind != GRD_KIND_DTYPE)
             continue;
         if (value->kind == GRD_KIND_NONE && cannot_be_cast(arguments, given))
-            continue; /* grd_write_results later raises the error, because the result keeps its own dtype */
+            continue; /* the result keeps its own dtype, and grd_write_results raises the error for the failed cast */
         if (value->kind == GRD_KIND_NONE)
             *value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = given};
         else if (value->v.dtype != given && input_tensors(arguments, NULL) == 0) {
@@ -157,8 +157,8 @@ static bool take_dtype(struct py_arguments *arguments)
     return true;
 }
 
-/* Copies the results of an operator without an out form to the tensors that the caller gave as out=. Returns false, with the library's error
- * raised, on failure. */
+/* Copies the results of an operator without an out form to the tensors that the caller gave as out=. On failure returns false, and an error of the
+ * library is pending. */
 static bool write_results(const grd_op *op, const struct py_arguments *arguments, grd_tensors results)
 {
     const int64_t n = input_tensors(arguments, NULL);

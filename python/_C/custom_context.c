@@ -1,9 +1,8 @@
 /* Implements FunctionCtx, the class of the object `ctx` that forward and backward of an autograd.Function receive.
  *
- * A ctx is the context of a call of grd_custom_begin and is owned by the node of that call. The ctx is also the Python object of the node. The ctx
- * borrows the node; py_release_context sets the ctx's pointer to NULL when the node is freed. If Python code still holds the ctx when the last owner
- * of the node drops the node, the ctx becomes the owner (py_take_over_node). From then on ctx and node own each other until the garbage collector
- * frees both. */
+ * The graph node of a call owns the ctx of this call. The ctx is also the Python object of the node (grad_fn). The ctx borrows the node through a
+ * pointer, which py_release_context clears when the node is freed. If the node loses its last owner while Python code still holds the ctx, the ctx
+ * becomes the owner of the node (py_take_over_node). From then on ctx and node own each other until the garbage collector frees both. */
 #include "custom_function.h"
 #include "tables.h"
 #include "tensor_object.h"
@@ -33,8 +32,8 @@ void py_context_forget(py_context *context)
 }
 
 /* ---- Methods and attributes of ctx ------------------------------------------------------------------------------- */
-/* Implements the methods of ctx that receive tensors, such as save_for_backward: stores `items`, the tuple of arguments, in *slot, a member of
- * the context, until forward has returned. Returns None. */
+/* Stores the arguments of a method of ctx, e.g. save_for_backward, in *slot. `items` is the tuple of the arguments, and `slot` points to a member
+ * of the context. Returns None. */
 static PyObject *note(PyObject **slot, PyObject *items)
 {
     Py_INCREF(items);

@@ -16,7 +16,7 @@ static PyObject *str_forward, *str_backward, *str_vjp, *str_jvp, *str_apply_batc
 static PyObject *base_function; /* the class autograd.Function; its own backward and vjp only raise an exception */
 
 /* ---- Backward ---------------------------------------------------------------------------------------------------- */
-/* Returns a new reference to the method `backward` of the user's class, or to `vjp` if the class defines that instead. */
+/* Returns a new reference to the method `backward` of the user's class, or to `vjp` if the class defines `vjp` instead. */
 static PyObject *find_backward(const py_context *self)
 {
     PyObject *backward = PyObject_GetAttr(self->function, str_backward),
@@ -67,7 +67,7 @@ static bool take_gradients(const py_context *self, PyObject *grads, grd_tensor *
     return true;
 }
 
-/* Calls `callable` with the arguments `first` (left out if NULL) and the n items. */
+/* Returns callable(first, *items) for the n items, or callable(*items) if `first` is NULL. */
 static PyObject *call_with_items(PyObject *callable, PyObject *first, PyObject *const *items, Py_ssize_t n)
 {
     enum { INLINE = 8 };
@@ -187,7 +187,7 @@ static void run_jvp(grd_custom_call *call, grd_tensor *const *tangents, grd_tens
 }
 
 /* ---- Forward ----------------------------------------------------------------------------------------------------- */
-/* State of one call of apply(). */
+/* State of one call of the method apply() of an autograd.Function. */
 struct application {
     py_context *context;
     PyObject *function; /* the user's class; borrowed */
@@ -260,8 +260,8 @@ static bool is_among(const grd_tensor *t, grd_tensor *const *list, Py_ssize_t n)
     return false;
 }
 
-/* True if `noted`, the tensors that forward passed to a method of ctx, is NULL or a tuple of tensors. If `optional` is true an item may be None.
- * Returns false with an exception. */
+/* True if `noted`, the arguments that forward passed to a method of ctx, is NULL or a tuple of tensors. If `optional` is true, items may also be
+ * None. Returns false with TypeError if `noted` is no tuple, and with the exception `error` if an item is not allowed. */
 static bool check_noted(PyObject *noted, PyObject *error, const char *name, const char *verb, bool optional)
 {
     if (noted != NULL && !PyTuple_Check(noted)) {
@@ -305,7 +305,7 @@ static bool mark_dirty(const struct application *application, grd_custom_call *c
     return true;
 }
 
-/* Passes the tensors that forward saved or marked by methods of ctx to the library. Returns false with an exception. */
+/* Tells the library which tensors forward passed to methods of ctx, e.g. save_for_backward and mark_dirty. Returns false with an exception. */
 static bool tell_library(const struct application *application, grd_custom_call *call, grd_tensor *const *outputs, Py_ssize_t noutputs)
 {
     py_context *context = application->context;
@@ -328,8 +328,8 @@ static bool tell_library(const struct application *application, grd_custom_call 
     return true;
 }
 
-/* Returns the result of apply(): `items`, the results of forward, with item i replaced by the object of outputs[i]. If the library has not replaced
- * the tensor of an item, the same object is returned. */
+/* Returns the result of apply(): the only item of `items` if `single` is true, otherwise a tuple of all items. `items` are the results of forward.
+ * If outputs[i] is another tensor than item i, the Python object of outputs[i] replaces item i. */
 static PyObject *wrap_results(PyObject *items, bool single, grd_tensor *const *outputs)
 {
     const Py_ssize_t n = PyTuple_GET_SIZE(items);
@@ -352,8 +352,8 @@ static PyObject *wrap_results(PyObject *items, bool single, grd_tensor *const *o
     return results;
 }
 
-/* Passes `result`, the result of forward, to the library, ends the library's record of the call (`call`), and returns the result of apply().
- * `result` is NULL with an exception if forward failed. */
+/* Ends `call`, the library's record of one call of apply(), after forward has run. Passes `result`, the return value of forward, to the library.
+ * If forward failed, `result` is NULL, with an exception. Returns the result of apply(). */
 static PyObject *finish(const struct application *application, grd_custom_call *call, PyObject *result)
 {
     enum { INLINE = 8 };
@@ -380,7 +380,7 @@ static PyObject *finish(const struct application *application, grd_custom_call *
     return wrapped;
 }
 
-/* Calls forward for apply() between grd_custom_begin and grd_custom_end, by which the library records the call as one node. Returns the result of
+/* Calls forward between grd_custom_begin and grd_custom_end, so that the library records the call of apply() as one node. Returns the result of
  * apply(). */
 static PyObject *run(struct application *application)
 {
@@ -447,8 +447,8 @@ static PyObject *apply_to(PyObject *function, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-/* Implements apply() with keyword arguments, and for a forward with default values. Binds the arguments to the positions of forward's parameters,
- * then applies the function. */
+/* Implements apply() if the call has keyword arguments or if forward has default values. Converts the arguments to positional arguments of
+ * forward, then calls apply_to. */
 static PyObject *apply_bound(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *values = py_pack_positional(NULL, args, nargs), *keywords = py_pack_keywords(args + nargs, names), *result = NULL;

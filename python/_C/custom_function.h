@@ -1,4 +1,4 @@
-/* Declares the context object `ctx` of an autograd.Function. Its Python class is in custom_context.c; custom_function.c uses it. */
+/* Declares the context object `ctx` of an autograd.Function. custom_context.c implements its class, and custom_function.c creates the objects. */
 #ifndef GRADUS_PYTHON_CUSTOM_FUNCTION_H
 #define GRADUS_PYTHON_CUSTOM_FUNCTION_H
 
@@ -14,15 +14,15 @@ typedef struct py_context {
     grd_tensor *const *inputs; /* the tensor arguments, borrowed; valid only while apply() runs */
     Py_ssize_t narguments, noutputs;
     int nsaved;
-    /* `materialize` is the argument of ctx.set_materialize_grads. `forward` is true until forward has returned. `owns_node` is true after the
-     * node has lost its last other owner while Python code still held the context (py_take_over_node). */
+    /* `materialize` is the argument of ctx.set_materialize_grads. `forward` is true until forward has returned. `owns_node` is true if
+     * py_take_over_node has made this context the owner of its node. */
     bool materialize, forward, owns_node;
 } py_context;
 
-/* Clears the tensors that forward saved or marked by methods of the context. */
+/* Drops the references to the tensors that forward passed to methods of ctx, e.g. save_for_backward. */
 void py_context_forget(py_context *context);
-/* Callback of the library before a node is freed. Returns true if Python code still holds the context; then the context owns the node from now on and
- * the node is not freed. */
+/* The library calls this function before it frees the node of `context`. If Python code still holds the context, the function makes the context
+ * the owner of the node and returns true; the library then does not free the node. */
 bool py_take_over_node(void *context);
 
 #endif

@@ -75,7 +75,7 @@ static bool is_known(const char *name)
     return find(name, &device);
 }
 
-/* Raises the error for a device type `name` of which there is no device, and returns -1. For CUDA and XPU it is AssertionError, as in PyTorch. */
+/* Raises the error that there is no device of the type `name`, and returns -1. The error is AssertionError for CUDA and XPU, as in PyTorch. */
 static int refuse_absent(const char *name)
 {
     if (strcmp(name, "cuda") == 0 || strcmp(name, "xpu") == 0)
@@ -95,8 +95,7 @@ static bool read_index(const char *text, long *ret_index)
     return *end == '\0';
 }
 
-/* True if the first `length` characters of `text` are letters or '_', the only ones that PyTorch allows in the type of a device string. The name of a
- * plug-in's device type may also have digits. */
+/* True if the first `length` characters of `text` are letters or '_'. PyTorch allows only these characters in the type of a device string. */
 static bool is_word(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -105,8 +104,8 @@ static bool is_word(const char *text, size_t length)
     return length > 0;
 }
 
-/* Parses "cpu" or "cpu:1" into the device type's name and the index, which is -1 if the text has none. Returns false with RuntimeError if the text
- * names no device type. */
+/* Parses a text such as "cpu" or "cpu:1" into the name of the device type and the index. The index is -1 if the text has none. Returns false with
+ * RuntimeError if the text names no device type. */
 static bool read_text(const char *text, char *ret_name, int *ret_index)
 {
     const size_t length = strcspn(text, ":");

@@ -1,5 +1,4 @@
-/* Exchanges data by DLPack in both directions: __dlpack__ and from_dlpack, with versioned capsules and with those from before DLPack 1.0, and the
- * exchange between C extensions. */
+/* Implements DLPack: __dlpack__, from_dlpack and the exchange between C extensions. Capsules may be versioned (DLPack 1.0 and later) or legacy. */
 #include "dlpack.h"
 #include "buffer.h"
 #include "dlpack_standard.h"
@@ -105,8 +104,8 @@ static struct dlpack_tensor describe(const grd_tensor *t, int64_t *sizes, int64_
                                   .strides = strides};
 }
 
-/* Returns a new export of `t`, or of a copy if `copy` is true. The export owns a detached tensor, because the storage of a tensor with several owners
- * cannot be resized. Returns NULL with an exception. */
+/* Returns a new export of `t`, or of a copy if `copy` is true. The export owns a detached tensor over the same storage; a storage with several
+ * owners cannot be resized, so the memory stays valid. Returns NULL with an exception. */
 static struct exported *export_tensor(grd_tensor *t, bool copy, bool versioned)
 {
     if (!can_export(t))
@@ -142,7 +141,7 @@ static struct exported *export_tensor(grd_tensor *t, bool copy, bool versioned)
     return exported;
 }
 
-/* Destructor of a capsule. Frees the export if no consumer has renamed the capsule. */
+/* Destructor of a DLPack capsule. Frees the exported tensor unless a consumer has taken it; a consumer renames the capsule. */
 static void delete_capsule(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, managed_name)) {
@@ -289,8 +288,8 @@ static grd_tensor *import_tensor(const struct dlpack_tensor *tensor, void (*rele
                           release, context);
 }
 
-/* Returns a copy of `t` if `copy` is 1 or the memory is read-only, because tensors of the library are always writable; otherwise returns `t`. Raises
- * BufferError if read-only memory must not be copied (copy == 0). */
+/* Returns a copy of `t` if `copy` is 1 or the memory is read-only; otherwise returns `t`. Read-only memory must be copied because tensors of the
+ * library are always writable. Raises BufferError if the memory is read-only and `copy` is 0. */
 static grd_tensor *copied_if_needed(grd_tensor *t, bool read_only, int copy)
 {
     if (t == NULL || (copy <= 0 && !read_only))

@@ -142,7 +142,7 @@ static PyObject *list_of(const char *data, grd_dtype dtype, Py_ssize_t n)
     return list;
 }
 
-/* Returns nested lists of the elements at *data, which are in row-major order, and advances *data past them. */
+/* Returns the elements at *data as nested lists of the given sizes, and advances *data past the elements, which are in row-major order. */
 static PyObject *nested(const char **data, grd_dtype dtype, grd_dims sizes)
 {
     if (sizes.n == 0)
@@ -307,7 +307,7 @@ PyObject *py_method_apply_(PyObject *self, PyObject *function)
     return for_each("apply_", self, (grd_tensor *[]){py_tensor_of(self)}, 1, function);
 }
 
-/* Implements map_ and map2_. `args` holds `nothers` tensors, then the function. */
+/* Implements map_ and map2_. `args` holds `nothers` tensors, then the function. Returns `self`. */
 static PyObject *map_over(const char *name, PyObject *self, PyObject *args, int nothers)
 {
     grd_tensor *operands[MAX_OPERANDS] = {py_tensor_of(self)};

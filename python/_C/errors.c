@@ -2,8 +2,8 @@
 #include "errors.h"
 #include "tables.h"
 
-/* Exception that a callback raised on this thread. While it is set, the library has an error pending and is returning to the extension, which then
- * raises the exception. */
+/* The exception that a callback raised on this thread, or NULL. The call of the library that ran the callback fails, and py_raise then raises this
+ * exception. */
 static _Thread_local PyObject *carried;
 
 void py_carry(void)
@@ -74,7 +74,7 @@ static void add_note(PyObject *note)
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
 #if PY_VERSION_HEX >= 0x030B0000
-    static PyObject *name; /* created once, because the interpreter's method cache keeps each name object it has looked up */
+    static PyObject *name; /* interned once, because the method cache keeps each new name object */
     if (name == NULL)
         name = PyUnicode_InternFromString("add_note");
     PyObject *added = value != NULL && note != NULL && name != NULL ? PyObject_CallMethodOneArg(value, name, note) : NULL;
@@ -101,7 +101,7 @@ static void set_exception(PyObject *class, const char *message, int system)
     Py_XDECREF(text);
 }
 
-/* Raises the pending error with PyTorch's text. The operators that the error passed through are added to the exception as a note. */
+/* Raises the pending error with PyTorch's text. Adds a note with the names of the operators in which the error was raised. */
 static void raise_pending(void)
 {
     const char *message = grd_error_message(), *text = grd_error_text();

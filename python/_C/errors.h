@@ -8,13 +8,13 @@
 PyObject *py_raise(void);
 /* Closes `scope`, which frees the temporary tensors of the call, and returns NULL. If no exception is set, raises the library's pending error. */
 PyObject *py_abandon(grd_scope scope);
-/* True if the thread has enough stack left. Otherwise returns false with RecursionError. Must be called before Python code that may call the
- * extension again. */
+/* True if the thread has enough stack left. Otherwise returns false with RecursionError. Must be called before running Python code that may call
+ * the extension again, so that endless recursion does not crash. */
 bool py_has_stack(void);
-/* Called in a callback of the library. Takes the Python exception that is set and sets an error of the library instead, so that the library stops.
- * Later py_raise raises that exception unchanged. */
+/* Called at the end of a callback of the library if Python code in it has raised an exception. Keeps the exception, which py_raise later raises
+ * unchanged. Sets an error of the library, so that the call of the library that ran the callback fails. */
 void py_carry(void);
-/* Handler for the library's warnings. Issues each as a Python UserWarning, on any thread. */
+/* Handler for the library's warnings. May be called on any thread. Issues each warning as a Python UserWarning. */
 void py_warn(const char *text);
 
 #endif

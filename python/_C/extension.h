@@ -53,7 +53,7 @@ static inline bool py_is_given(PyObject *object)
     return object != NULL && object != Py_None;
 }
 
-/* Expands to the PyMethodDef of a py_entry function. */
+/* Expands to the PyMethodDef of `entry`, a C function of type py_entry, under the Python name `name`. */
 #define PY_ENTRY(name, entry, doc)                                                                                                         \
     {                                                                                                                                      \
         (name), (PyCFunction)(void (*)(void))(entry), METH_FASTCALL | METH_KEYWORDS, (doc)                                                 \

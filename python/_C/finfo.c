@@ -60,8 +60,8 @@ static PyObject *info_dtype(PyObject *self, void *Py_UNUSED(closure))
 
 /* ---- finfo ------------------------------------------------------------------------------------------------------- */
 
-/* Limits of a floating-point dtype: the smallest positive normal number (tiny), the distance from 1 to the next larger number (eps), the largest
- * number (max), and 10^-d, where d is the number of decimal digits that are always exact (resolution). */
+/* Limits of a floating-point dtype. `tiny` is the smallest positive normal number, `eps` the distance from 1 to the next larger number, and `max` the
+ * largest number. `resolution` is 10^-d, where d is the number of decimal digits that are always exact. */
 struct float_limits {
     double tiny, eps, max, resolution;
 };

@@ -16,7 +16,8 @@
 
 enum element { ELEMENT_BOOL, ELEMENT_INT, ELEMENT_FLOAT, ELEMENT_COMPLEX, ELEMENT_SEQUENCE, ELEMENT_BLOCK, ELEMENT_OTHER };
 
-/* Returns the kind of `object`. A tensor or an array counts as one element of kind ELEMENT_BLOCK, because it has sizes and a dtype. */
+/* Returns the kind of `object`, an item of a sequence. Tensors and arrays are of kind ELEMENT_BLOCK and are not searched for items, because they
+ * have sizes and a dtype. */
 static enum element element_of(PyObject *object)
 {
     if (PyFloat_CheckExact(object))
@@ -40,15 +41,14 @@ static enum element element_of(PyObject *object)
     return PySequence_Check(object) && !PyUnicode_Check(object) && !PyBytes_Check(object) ? ELEMENT_SEQUENCE : ELEMENT_OTHER;
 }
 
-/* Returns the library's tensor if `object` is a Tensor, otherwise a tensor over the memory of the array `object`. */
+/* Returns the library's tensor if `object` is a Tensor, otherwise a tensor over the memory of the array `object`. Returns NULL on failure. */
 static grd_tensor *block_of(PyObject *object)
 {
     bool writable;
     return py_is_tensor(object) ? py_tensor_of(object) : py_over_array(object, &writable);
 }
 
-/* Returns the number of dimensions that a tensor or array adds to the result. For a tensor of one element that is 0, because it counts as a
- * number. */
+/* Returns the number of dimensions that a tensor or array adds to the result. A tensor of one element counts as a number and adds none. */
 static int64_t block_ndim(PyObject *object, const grd_tensor *block)
 {
     return py_is_tensor(object) && grd_numel(block) == 1 ? 0 : grd_ndim(block);
@@ -115,7 +115,8 @@ static bool find_sizes(PyObject *object, struct sizes *ret_sizes)
 
 /* ---- dtype ------------------------------------------------------------------------------------------------------- */
 
-/* The kinds of numbers in a sequence, and the dtype to which the tensors and arrays in the sequence promote. */
+/* `has[kind]` is true if the sequence contains a number of this kind. `blocks` is the dtype to which its tensors and arrays promote, or
+ * GRD_DTYPE_NONE if it contains none. */
 struct kinds {
     bool has[ELEMENT_COMPLEX + 1];
     grd_dtype blocks;
@@ -180,7 +181,7 @@ static grd_dtype dtype_of_kinds(const struct kinds *kinds)
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 /* State of writing the numbers of a sequence to memory: the position of the next element and its dtype. Elements are written as `dtype` and later
- * cast to `target`, the dtype of the result, which may have a smaller range. */
+ * cast to `target`, the dtype of the result. The range of `target` may be smaller than that of `dtype`. */
 struct writer {
     grd_dtype dtype, target;
     int64_t itemsize;
@@ -194,8 +195,8 @@ static bool overflows(const struct writer *w)
     return false;
 }
 
-/* True if `value` is in the range of the integer dtype `target`. As in PyTorch, a negative value wraps around for an unsigned dtype if its magnitude
- * is in range. */
+/* True if `value` is in the range of the integer dtype `target`. As in PyTorch, an unsigned dtype also accepts a negative value whose magnitude is
+ * in range; the value wraps around. */
 static bool fits(int64_t value, grd_dtype target)
 {
     const bool is_signed = target == GRD_INT8 || target == GRD_INT16 || target == GRD_INT32 || target == GRD_INT64;
@@ -268,8 +269,8 @@ static bool refuse_length(int64_t length, int64_t dim, int64_t got)
     return false;
 }
 
-/* Writes all elements of a tensor or array whose first dimension is dimension `dim` of the result. Returns false with ValueError if the sizes
- * differ. */
+/* Writes all elements of `object`, a tensor or array whose first dimension is dimension `dim` of the result. Returns false with ValueError if its
+ * sizes differ from those that the first pass over the data found. */
 static bool write_block(struct writer *w, PyObject *object, int64_t dim)
 {
     grd_tensor *block = block_of(object);
@@ -354,7 +355,8 @@ static bool write_data(struct writer *w, PyObject *object, int64_t dim)
     return true;
 }
 
-/* Returns the dtype in which the numbers of a sequence are first written. The caller then casts the tensor to `dtype`. */
+/* Returns one of the few dtypes that struct writer can write. The numbers of a sequence are written in this dtype. Then the tensor is cast to
+ * `dtype`. */
 static grd_dtype written_as(grd_dtype dtype)
 {
     if (grd_dtype_is_complex(dtype))

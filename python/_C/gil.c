@@ -1,10 +1,10 @@
 /* Makes code that changes the memory or sizes of a tensor wait for work that runs without the GIL.
  *
  * Operators over many elements and backward passes release the GIL. Code that changes the memory or the sizes of a tensor (`t.data = ...`, resize_,
- * detach_) waits until no thread works without the GIL, because such work may read any tensor. Work that calls back into Python, for a hook or a
- * custom function, does not count during the callback, because it reads the sizes and memory of its tensors again afterwards.
+ * detach_) waits until no thread runs operators without the GIL, because operators may read any tensor. A thread that calls back into Python, for a
+ * hook or a custom function, does not count during the callback, because it reads the sizes and memory of its tensors again afterwards.
  *
- * Invariant: a thread that waits here holds neither the GIL nor anything else that other threads wait for, so there is no deadlock. */
+ * Invariant: a thread that waits in this file holds neither the GIL nor anything else that other threads wait for, so there is no deadlock. */
 #include "gil.h"
 #include "tables.h"
 
@@ -14,15 +14,15 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int working; /* number of open py_begin_work calls of all threads (calls whose py_end_work has not run yet) */
-    int parked;  /* number of open py_begin_work calls whose thread is inside py_begin_change, e.g. in a finalizer that runs during the
-                  * call */
-    int waiting; /* number of threads that wait in py_begin_change or have not yet called py_end_change */
+    int parked;  /* number of open py_begin_work calls whose thread is itself between py_begin_change and py_end_change, e.g. because
+                  * a finalizer runs during the call */
+    int waiting; /* number of threads that wait in py_begin_change or are between py_begin_change and py_end_change */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static _Thread_local int own; /* number of open, nested py_begin_work calls of this thread */
 
-/* Adds n to the counts of open py_begin_work calls. Waits first until no other thread changes a tensor. It does not wait if this thread has an
- * open call already, because the changing thread may be waiting for that call to end. */
+/* Adds n to the counts of open py_begin_work calls. If this thread has no open call yet, first waits until no other thread changes a tensor. A thread
+ * with an open call must not wait, because the changing thread may be waiting for that call to end. */
 static void add_work(int n)
 {
     pthread_mutex_lock(&state.lock);
@@ -81,7 +81,8 @@ void py_release_object(void *object)
     PyGILState_Release(state_of_gil);
 }
 
-/* True if a thread has an open py_begin_work call and is not inside py_begin_change itself. The caller holds state.lock. */
+/* True if some thread runs operators without the GIL. Such a thread has an open py_begin_work call and is not between py_begin_change and
+ * py_end_change. The caller holds state.lock. */
 static bool others_work(void)
 {
     return state.working > state.parked;

@@ -7,15 +7,16 @@
 /* A call that reads at least this many elements releases the GIL. Smaller calls are too short to gain from releasing it. */
 enum { PY_MUCH = 32768 };
 
-/* py_begin_work releases the GIL and py_end_work takes it again. Between them no Python object may be used. The caller must own the tensors of the
- * work, because other threads may drop the Python objects that own them. */
+/* py_begin_work releases the GIL and py_end_work takes it again. Between the two calls the thread must not use Python objects, and it must own the
+ * tensors that it uses, because other threads may free the Python objects of these tensors. */
 PyThreadState *py_begin_work(void);
 void py_end_work(PyThreadState *thread);
 
 /* py_begin_callback takes the GIL so that a callback of the library can call Python code, on any thread. py_end_callback releases it. */
 struct py_callback {
     PyGILState_STATE state;
-    int interrupted; /* open py_begin_work calls of this thread; suspended, so that py_begin_change does not wait for them */
+    /* number of open py_begin_work calls of this thread; they do not count during the callback, so py_begin_change does not wait for them */
+    int interrupted;
 };
 struct py_callback py_begin_callback(void);
 void py_end_callback(struct py_callback callback);

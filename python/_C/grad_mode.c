@@ -1,8 +1,8 @@
-/* Implements no_grad, enable_grad, set_grad_enabled and inference_mode, which are both context managers and decorators, and the settings of anomaly
- * mode.
+/* Implements the classes no_grad, enable_grad, set_grad_enabled and inference_mode. Also implements the settings of anomaly mode.
  *
- * A mode is an object of one of these classes. While it is entered it replaces some settings of the thread, and it remembers the previous ones.
- * inference_mode behaves like no_grad. In contrast to PyTorch, tensors made inside of it are ordinary tensors. */
+ * A mode is an object of one of these four classes, usable as a context manager or a decorator. While a mode is entered, it replaces some settings of
+ * the thread; leaving it restores the previous settings. inference_mode behaves like no_grad. In contrast to PyTorch, a tensor made in inference mode
+ * is an ordinary tensor. */
 #include "errors.h"
 #include "tables.h"
 
@@ -12,7 +12,8 @@ typedef struct py_mode {
     PyObject_HEAD uint8_t mask, value; /* mask: bits of the settings that the mode replaces; value: their new bits */
     /* set_grad_enabled(...) replaces the settings when it is created. `ahead` is true from then until the mode is entered or decorates a function. */
     bool ahead;
-    uint64_t previous; /* stack of the previous settings, SETTING_BITS bits for each entry of the mode; the top is in the lowest bits */
+    /* stack of the settings to restore, SETTING_BITS bits for each time that the mode was entered and not yet left; the top is in the lowest bits */
+    uint64_t previous;
 } py_mode;
 
 static _Thread_local bool inference;
@@ -286,7 +287,7 @@ static PyObject *is_anomaly_check_nan_enabled(PyObject *module, PyObject *nothin
 
 static const char *trace_python(void)
 {
-    static _Thread_local PyObject *last; /* owns the returned text until the next call */
+    static _Thread_local PyObject *last; /* the str that owns the returned text, kept until the next call */
     const PyGILState_STATE state = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("gradus.autograd.anomaly_mode");
     PyObject *stack = module != NULL ? PyObject_CallMethod(module, "_format_stack", NULL) : NULL;

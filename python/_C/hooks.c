@@ -1,7 +1,7 @@
 /* Implements hooks written in Python, for tensors, for leaves (register_post_accumulate_grad_hook) and for graph nodes.
  *
- * The Python callable is the context of a hook of the library, and the hook's C function is one of those below. The hook functions check only the
- * type of the object that the callable returns. The library checks that a replacement has the right sizes, dtype and device. */
+ * The library gets one of the C functions below as the hook and the Python callable as its context. The C functions check only the type of the
+ * object that the callable returns. The library checks that a replacement has the right sizes, dtype and device. */
 #include "hooks.h"
 #include "errors.h"
 #include "gil.h"
@@ -44,8 +44,8 @@ static PyObject *read_hook(const char *name, const char *param, PyObject *const 
     return Py_NewRef(hook);
 }
 
-/* Returns the handle of the hook that the library has registered as `number`. If the library refused the hook, `number` is 0. Then the pending error
- * is raised and the reference to `hook` is dropped. */
+/* Returns a handle whose remove() removes the hook that the library has registered as `number`. If `number` is 0, the library has refused the
+ * hook: drops the reference to `hook`, raises the pending error and returns NULL. */
 static PyObject *registered(uint64_t number, PyObject *hook)
 {
     if (number == 0)
@@ -72,7 +72,8 @@ static PyObject *call_with(PyObject *hook, grd_tensor *t)
     return result;
 }
 
-/* The library's hook of a tensor. Calls the Python callable `context` with the gradient and returns the replacement, or `grad`. */
+/* The hook function of tensors, which the library calls with the gradient `grad`. Calls the Python callable `context` with `grad`. Returns the
+ * tensor that the callable returns, or `grad` if it returns None. */
 static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
 {
     const struct py_callback callback = py_begin_callback();
@@ -169,8 +170,9 @@ static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads,
     return true;
 }
 
-/* Hook of the library that runs before a node (then grad_outputs.data is NULL) or after a node. Calls the Python callable `context`, which may
- * replace the n gradients in `grads`. */
+/* The hook function of graph nodes, which the library calls before a node runs or after it has run. Calls the Python callable `context` with the n
+ * gradients in `grads`. After the node, also passes `grad_outputs`; before the node, grad_outputs.data is NULL. If the callable returns gradients,
+ * writes them to `grads`. */
 static void run_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;

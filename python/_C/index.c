@@ -1,8 +1,8 @@
 /* Implements indexing: x[...] and x[...] = value.
  *
  * The index is parsed into a list of items, which are applied from left to right. Integers, slices and None make views. Index tensors, masks, lists
- * and arrays are collected for one call of index or index_put_ on that view. As in PyTorch, an integer next to an index tensor makes a view; NumPy
- * would broadcast the integer with the index tensor. */
+ * and arrays are collected for one call of index or index_put_ on the resulting view. As in PyTorch, an integer next to an index tensor makes a
+ * view; NumPy would broadcast the integer with the index tensor. */
 #include "index.h"
 #include "dtype.h"
 #include "errors.h"
@@ -36,12 +36,11 @@ struct item {
         int64_t number;
         bool boolean;
         struct slice slice;
-        grd_tensor *tensor; /* the innermost open scope or a Python object in the index owns this reference */
+        grd_tensor *tensor; /* borrowed from the innermost open scope or from a Python object in the index */
     } v;
 };
 
-/* Maximum number of items in an index: at most GRD_MAX_DIMS items index a dimension, at most as many insert one, and there is at most one
- * ellipsis. */
+/* Maximum number of items in an index: GRD_MAX_DIMS items that index a dimension, GRD_MAX_DIMS items that insert a dimension, and one ellipsis. */
 enum { MAX_ITEMS = 2 * GRD_MAX_DIMS + 1 };
 
 struct index {
@@ -109,7 +108,7 @@ static bool read_tensor(grd_tensor *t, struct item *ret_item)
     return grd_ok();
 }
 
-/* Converts a list, an array, a NumPy scalar or an object with __index__ in the index. Returns false with an exception. */
+/* Converts a list, an array, a NumPy scalar or an object with __index__ to an item of the index. Returns false with an exception. */
 static bool read_other(PyObject *object, struct item *ret_item)
 {
     grd_scalar scalar;
@@ -159,8 +158,8 @@ static bool read_item(PyObject *object, struct item *ret_item)
     return PyLong_Check(object) ? read_number(object, ret_item) : read_other(object, ret_item);
 }
 
-/* Returns how many dimensions of the indexed tensor `item` indexes: all dimensions of a mask, 1 for any other tensor, an integer or a slice, and
- * 0 for other items, e.g. None and the ellipsis. */
+/* Returns the number of dimensions that `item` indexes in the indexed tensor. A mask indexes as many dimensions as it has. Any other tensor, an
+ * integer and a slice index 1. All other items, e.g. None and the ellipsis, index 0. */
 static int64_t item_span(const struct item *item)
 {
     if (item->kind == ITEM_TENSOR && is_mask(item->v.tensor))
@@ -174,8 +173,8 @@ static bool refuse_many(int64_t ndim)
     return false;
 }
 
-/* Checks that no item follows a second ellipsis (...), except when the other items already index all dimensions. Returns false with IndexError
- * otherwise. As in PyTorch, the first ellipsis skips all dimensions that no item indexes, so a second one would leave none for a later item. */
+/* Returns false with IndexError if an item follows a second ellipsis (...), because the first one already skips all dimensions that no item
+ * indexes. As in PyTorch, a second ellipsis is no error if the other items index all dimensions. */
 static bool check_ellipses(const struct index *index, int64_t ndim)
 {
     int rests = 0;
@@ -215,7 +214,8 @@ static bool read_index(PyObject *object, int64_t ndim, struct index *ret_index)
 
 /* ---- Applying ---------------------------------------------------------------------------------------------------- */
 
-/* Returns select(t, dim, number). `original` is the number of the dimension in the indexed tensor, for the IndexError. */
+/* Returns t.select(dim, number). If `number` is out of range, raises IndexError, which names `original`, the index of this dimension in the tensor
+ * that the user indexed. */
 static grd_tensor *select_at(grd_tensor *t, int64_t dim, int64_t original, int64_t number)
 {
     const int64_t size = grd_sizes(t).data[dim];
@@ -233,7 +233,8 @@ static grd_tensor *apply_slice(grd_tensor *t, int64_t dim, const struct slice *s
     return grd_slice(t, .dim = dim, .start = grd_int(slice->start), .end = grd_int(slice->stop), .step = slice->step);
 }
 
-/* Returns the int64 index tensor for a bool in the index, [0] for True and [] for False, which is applied to a new dimension of size 1. */
+/* Returns the index tensor for a bool in the index: [0] for True, [] for False. It indexes a new dimension of size 1, so the result has one
+ * element or none along that dimension. */
 static grd_tensor *index_of_bool(bool boolean)
 {
     return grd_zeros(grd_dims(boolean ? 1 : 0), .dtype = GRD_INT64);
@@ -248,10 +249,10 @@ static bool add_index_tensor(struct selection *s, int64_t dim, grd_tensor *index
     return true;
 }
 
-/* Progress of applying the items of an index to the indexed tensor, from left to right. */
+/* The position in the indexed tensor while the items of an index are applied from left to right. */
 struct place {
     int64_t dim;      /* dimension of the view to which the next item applies */
-    int64_t original; /* number of that dimension in the indexed tensor */
+    int64_t original; /* index of that dimension in the tensor that the user indexed */
     int64_t left;     /* number of dimensions that the remaining items index */
 };
 
@@ -318,8 +319,8 @@ static inline void add_overloaded(struct py_arguments *arguments, PyObject *obje
         arguments->overloaded[arguments->noverloaded++] = object;
 }
 
-/* True if the __torch_function__ of a mode, or of the class of the tensor, the index, an item of the index or the value, takes over the call.
- * Collects the objects with such a class in ret_arguments. */
+/* True if the __torch_function__ of a mode or of an argument's class takes over the call. The arguments are `self`, `index`, the items of `index`,
+ * and `value`. Writes the arguments whose class has a __torch_function__ to ret_arguments. */
 static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, struct py_arguments *ret_arguments)
 {
     ret_arguments->noverloaded = 0;
@@ -332,7 +333,7 @@ static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, st
     return ret_arguments->noverloaded > 0 || py_is_mode_active();
 }
 
-/* Describe Tensor.__getitem__ and Tensor.__setitem__, one of which __torch_function__ gets as the function that was called. */
+/* Descriptions of the methods Tensor.__getitem__ and Tensor.__setitem__. __torch_function__ gets one of these methods as its argument `func`. */
 static const struct py_function get_function = {.name = "__getitem__", .home = PY_METHOD};
 static const struct py_function set_function = {.name = "__setitem__", .home = PY_METHOD};
 
@@ -369,7 +370,7 @@ static grd_tensor *run(grd_tensor *(*access)(const struct selection *s, grd_tens
 
 /* ---- Reading elements -------------------------------------------------------------------------------------------- */
 
-/* Returns the elements of the view that the index tensors select. */
+/* Implements reading x[...]: returns the elements of s->view that the index tensors in `s` select. */
 static grd_tensor *get_named(const struct selection *s, grd_tensor *unused)
 {
     (void)unused;

@@ -58,7 +58,8 @@ static grd_tensor *of_data(PyObject *data, const struct maker *maker)
     return NULL;
 }
 
-/* True if `object`, the only argument of the constructor, gives sizes because it is a torch.Size or an integer. Any other tuple is data. */
+/* True if `object`, the only argument of the constructor, is a torch.Size or an integer. Such an argument gives the sizes. Any other tuple
+ * contains the elements. */
 static bool is_size(PyObject *object)
 {
     int64_t size;
@@ -90,7 +91,8 @@ struct keywords {
     grd_device device;
 };
 
-/* Parses the keyword arguments. make() reads the positional arguments itself, because their number is not limited. */
+/* Parses the keyword arguments of a legacy constructor. make() reads the positional arguments itself, because their number is not limited. Returns
+ * false with TypeError. */
 static bool read_keywords(PyObject *keywords, struct keywords *ret_keywords)
 {
     PyObject *no_positional = PyTuple_New(0);

@@ -2,8 +2,8 @@
 #include "errors.h"
 #include "tables.h"
 
-/* Adds a shorter name for each function whose name begins with that of the submodule, e.g. linalg.solve for linalg.linalg_solve. Returns false with
- * an exception. */
+/* Adds a shorter name for each function whose name begins with the submodule's name, e.g. linalg.solve for linalg.linalg_solve. Returns false
+ * with an exception. */
 static bool add_short_names(PyObject *inner, const char *name, const PyMethodDef *functions)
 {
     const size_t n = strlen(name);
@@ -40,7 +40,7 @@ static bool add_inner_modules(PyObject *module)
            add_inner(module, "windows", "gradus._C.windows", py_windows_functions);
 }
 
-/* Adds the function tables of files that add only functions. */
+/* Adds the functions of the files that define functions but no classes. */
 static bool add_functions(PyObject *module)
 {
     PyMethodDef *const tables[] = {py_as_tensor_functions, py_legacy_functions,       py_buffer_functions,         py_numpy_functions,

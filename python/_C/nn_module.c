@@ -2,7 +2,7 @@
  *
  * Module.__call__ and Module.__getattr__ are written in Python and define the behaviour. _accelerate_module(cls, Module) puts the functions below
  * into the type slots of a class that inherits both methods. These functions handle the common cases with the same results and call the Python
- * methods in all other cases. If __call__ or __getattr__ is later assigned to the class, the interpreter resets its slots to the new methods. */
+ * methods in all other cases. If __call__ or __getattr__ is later assigned to the class, the interpreter makes the slot call the new method. */
 #include "tables.h"
 
 enum { MEMBER_KINDS = 3, MAX_ARGUMENTS = 8 };
@@ -55,8 +55,8 @@ static PyObject *call_positional(PyObject *function, PyObject *self, PyObject *a
     return PyObject_Vectorcall(function, all, (size_t)count + 1, NULL);
 }
 
-/* True if a call of the module is just forward(*args), that is, the attribute _hooked of the instance (or else of the class) is False and the
- * instance has no attribute `forward`. */
+/* True if a call of the module needs to run only the method forward() of the class. This is so if `_hooked`, an attribute of the instance or else
+ * of the class, is False and the instance has no attribute `forward`. */
 static bool is_forward_only(PyObject *self, PyObject *dict)
 {
     PyObject *hooked = PyDict_GetItemWithError(dict, name_of_hooked);

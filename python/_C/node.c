@@ -1,7 +1,7 @@
 /* Creates the Python objects of graph nodes (grad_fn, next_functions), and visits the Python objects in a graph for the garbage collector.
  *
- * A node has at most one Python object, which a hash table maps the node to. Each kind of node has a class named after it, e.g. AddBackward0. The
- * object of a custom function's node is its ctx, which the node owns (custom_context.c). */
+ * A node has at most one Python object; a hash table maps nodes to these objects. Each kind of node has a class named after it, e.g.
+ * AddBackward0. The object of a custom function's node is its ctx, which the node owns (custom_context.c). */
 #include "node.h"
 #include "errors.h"
 #include "gil.h"
@@ -19,7 +19,7 @@ enum { FIRST_PLACES = 64 };
 /* Hash table with chaining, from nodes to their Python objects. The GIL protects it. */
 static struct {
     py_node **places;
-    size_t count, capacity; /* capacity is a power of two */
+    size_t count, capacity; /* count: number of objects; capacity: number of chains, a power of two */
 } table;
 
 static inline py_node **place_of(const grd_node *node)

@@ -68,7 +68,7 @@ static bool can_be_array(const grd_tensor *t)
     return false;
 }
 
-/* Returns an array that shares the memory of the tensor of `object`, which must not require a gradient. The array keeps the tensor alive through a
+/* Returns a NumPy array that shares the memory of the Tensor `object`, for which can_be_array is true. The array keeps the memory alive through a
  * memoryview. */
 static PyObject *array_over(PyObject *object)
 {
@@ -81,7 +81,8 @@ static PyObject *array_over(PyObject *object)
     return array;
 }
 
-/* Returns an array of the elements, detached from autograd and moved to the CPU. Copies only if needed. */
+/* Returns a NumPy array of the elements of the Tensor `self`, detached from autograd and moved to the CPU. Copies only if needed. Returns NULL
+ * with an exception. */
 static PyObject *forced_array_of(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
@@ -91,7 +92,8 @@ static PyObject *forced_array_of(PyObject *self)
     return array;
 }
 
-/* Returns an array for numpy() and __array__. If grad mode is off, a tensor that requires a gradient is detached. */
+/* Returns an array for numpy() and __array__. Raises an exception if no array can share the tensor's memory, or if grad mode is on and the tensor
+ * requires a gradient. */
 static PyObject *array_of(PyObject *self)
 {
     if (!can_be_array(py_tensor_of(self)))
@@ -154,8 +156,8 @@ static PyObject *tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-/* Implements __array_wrap__(array, context=None, return_scalar=False), which NumPy calls with the result of a function of a tensor. Returns the
- * result as a tensor. */
+/* Implements __array_wrap__(array, context=None, return_scalar=False). NumPy calls this method with the result of a NumPy function that got a
+ * tensor. Returns `array` as a tensor. */
 static PyObject *tensor_array_wrap(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     if (PY_UNLIKELY(py_is_overloaded(self)))

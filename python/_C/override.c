@@ -14,7 +14,7 @@ PyTypeObject *py_exact_type_no_mode;
 static int64_t modes_of_all; /* number of __torch_function__ modes on the stacks of all threads; the GIL protects it */
 
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
-static _Thread_local enum state state; /* NO_SUBCLASSES treats subclasses as Tensor; NOTHING also ignores modes */
+static _Thread_local enum state state; /* NO_SUBCLASSES: only modes take over calls; NOTHING: neither classes nor modes do */
 static _Thread_local PyObject *called; /* function that Tensor.__torch_function__ is running, borrowed; NULL if none */
 static _Thread_local PyObject *modes;  /* list of this thread's __torch_function__ modes, the innermost last; NULL if there are none */
 
@@ -176,7 +176,7 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
     return result;
 }
 
-/* Appends all arguments whose class has a __torch_function__ to arguments->overloaded. */
+/* Appends all arguments whose class has a __torch_function__ to arguments->overloaded, one for each class. */
 static void note_all(PyObject *const *args, Py_ssize_t nargs, struct py_arguments *arguments)
 {
     for (Py_ssize_t i = 0; i < nargs; i++)
@@ -217,8 +217,8 @@ static PyObject *disabled_torch_function(PyObject *self, PyObject *args)
 static PyMethodDef disabled_method = {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS,
                                       "The __torch_function__ of a class that wants none: calls of the library treat it as a Tensor."};
 
-/* Converts a tensor, or each tensor in a tuple or list, to the class `class`. An exact Tensor that nothing else references has its class changed; any
- * other tensor is replaced by an alias of that class. Takes over the reference to `result`. */
+/* Converts a tensor, or each tensor in a tuple or list, to the class `class`. Changes the class of an exact Tensor that nothing else references.
+ * Replaces any other tensor by an alias of class `class`. Takes over the reference to `result`. */
 static PyObject *as_class(PyObject *result, PyObject *class)
 {
     if (PyTuple_CheckExact(result) || PyList_CheckExact(result)) {
@@ -250,8 +250,8 @@ static PyObject *as_class(PyObject *result, PyObject *class)
     return alias;
 }
 
-/* Runs the function of this package that has the same name as `function`, a function of PyTorch's own package. PyTorch's function would call
- * __torch_function__ again because PyTorch does not know this Tensor, and the recursion would never end. */
+/* Calls the function of Gradus that has the same name as `function`, a function of the real package torch. PyTorch's function does not know the
+ * Tensor of Gradus, so it would call __torch_function__ again without end. */
 static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject *dict)
 {
     PyObject *overrides = PyImport_ImportModule("gradus.overrides");
@@ -264,7 +264,8 @@ static PyObject *call_counterpart(PyObject *function, PyObject *tuple, PyObject 
     return result;
 }
 
-/* Implements Tensor.__torch_function__. Returns NotImplemented if a class in `types` is not a base of `class`. */
+/* Implements Tensor.__torch_function__: runs the function with subclasses treated as Tensor and converts the results to `class`. Returns
+ * NotImplemented if a class in `types` is not a base of `class`. */
 static PyObject *tensor_torch_function(PyObject *class, PyObject *args)
 {
     PyObject *function, *types, *tuple = NULL, *dict = NULL;
@@ -300,7 +301,8 @@ PyMethodDef py_tensor_override_methods[] = {
 
 /* ---- DisableTorchFunction ---------------------------------------------------------------------------------------- */
 
-/* Context manager in which subclasses of Tensor, or these and __torch_function__ modes, do not take over calls. */
+/* Object of the context managers DisableTorchFunctionSubclass and DisableTorchFunction. Inside DisableTorchFunctionSubclass, classes do not take over
+ * calls. Inside DisableTorchFunction, neither classes nor __torch_function__ modes take over calls. */
 struct guard {
     PyObject_HEAD enum state inside, before;
 };

@@ -1,4 +1,4 @@
-/* Passes calls to the __torch_function__ of a class or of a mode, which takes over the call. */
+/* Declares the functions by which the __torch_function__ of an argument's class, or of a mode, takes over a call. */
 #ifndef GRADUS_PYTHON_OVERRIDE_H
 #define GRADUS_PYTHON_OVERRIDE_H
 
@@ -31,12 +31,12 @@ void py_note_overloaded(PyObject *object, struct py_arguments *arguments);
 PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
                              Py_ssize_t nargs, PyObject *names);
 /* Calls the __torch_function__ of this thread's innermost mode, then of each object in `overloaded`, and returns the first result that is not
- * NotImplemented. __torch_function__ gets `public`, a Python function object, as the called function. Raises TypeError, which names the function
- * `name`, if there is no such result. */
+ * NotImplemented. Each __torch_function__ gets `public`, a Python function object, as its argument `func`. If all return NotImplemented,
+ * raises TypeError with `name` in the message. */
 PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *overloaded, int noverloaded, PyObject *args,
                            PyObject *kwargs);
-/* Calls __torch_function__ for the hand-written Tensor method `name`: of this thread's innermost mode, then of `self` and the positional
- * arguments. Returns the first result that is not NotImplemented, or raises TypeError. `args` may be NULL if nargs is 0. */
+/* Passes a call of the hand-written Tensor method `name` to the __torch_function__ of this thread's innermost mode, then of `self` and the
+ * positional arguments. Returns the first result that is not NotImplemented, or raises TypeError. `args` may be NULL if nargs is 0. */
 PyObject *py_override(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
 
 #endif

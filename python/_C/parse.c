@@ -47,7 +47,7 @@ void py_arguments_done(struct py_arguments *arguments)
     arguments->blocks = NULL;
 }
 
-/* Returns room for n integers, inside of `arguments` if they fit. NULL with MemoryError. */
+/* Returns an array for n integers, which is inside of `arguments` if there is room, and otherwise allocated. Returns NULL with MemoryError. */
 static int64_t *ints(struct py_arguments *arguments, Py_ssize_t n)
 {
     if (arguments->nints + n <= PY_INLINE_INTS) {
@@ -58,8 +58,8 @@ static int64_t *ints(struct py_arguments *arguments, Py_ssize_t n)
     return allocate(arguments, (size_t)n * sizeof(int64_t));
 }
 
-/* Converts n integers to a list in *ret_value. As in PyTorch, only the first element decides whether the signature fits: MATCH_NO if it is no
- * integer. Later elements may also be bools; any other object raises TypeError. */
+/* Converts n integers to a list in *ret_value. Returns MATCH_NO if the first element is no integer, because in PyTorch only the first element decides
+ * whether a signature fits. Later elements may be integers or bools; otherwise the result is MATCH_ERROR with TypeError. */
 static enum match convert_ints(const struct py_param *param, PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments,
                                grd_value *ret_value)
 {
@@ -90,7 +90,7 @@ static enum match convert_dims(const struct py_param *param, PyObject *object, s
 
 static enum match convert_float(PyObject *object, grd_value *ret_value)
 {
-    if (PyLong_CheckExact(object)) { /* the integer may exceed int64 */
+    if (PyLong_CheckExact(object)) { /* not by way of py_as_scalar, which refuses integers of more than 64 bits */
         ret_value->v.number = PyLong_AsDouble(object);
         return as_match(ret_value->v.number == -1 && PyErr_Occurred() ? -1 : 1);
     }
@@ -118,8 +118,8 @@ static enum match convert_numbers(PyObject *object, struct py_arguments *argumen
     return match;
 }
 
-/* Converts `object` to a tensor. `flags` are the parameter's flags, which may allow numbers or lists of numbers. Returns MATCH_NO if `object` is
- * none of these. */
+/* Converts a Tensor to the library's tensor. If the parameter's flags `flags` allow it, also converts a number, or a tuple or list of numbers.
+ * Returns MATCH_NO for any other object. */
 static enum match convert_tensor(PyObject *object, int flags, struct py_arguments *arguments, grd_tensor **ret_tensor)
 {
     *ret_tensor = NULL;
@@ -228,8 +228,8 @@ static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_a
     return match;
 }
 
-/* Converts `object`, a Python number, for the parameter `param`. If `param` has the flag PY_VALUE, a 0-d tensor is also accepted, and its element
- * is read. Returns MATCH_NO if `object` is neither. */
+/* Converts a number, i.e. an object that py_as_scalar accepts, to a scalar. If `param` has the flag PY_VALUE, also reads the element of a 0-d tensor
+ * that requires a gradient. Returns MATCH_NO for an object of another type. */
 static enum match convert_scalar(const struct py_param *param, PyObject *object, const struct py_arguments *arguments,
                                  grd_scalar *ret_scalar)
 {
@@ -312,7 +312,8 @@ static int find_exactly(const struct py_signature *signature, int first, const c
     return -1;
 }
 
-/* Returns the index of the parameter `name`, also if `name` is NumPy's synonym such as axis for dim; -1 if there is none. */
+/* Returns the index of the parameter `name`; -1 if there is none from index `first` on. Also finds a parameter by NumPy's name for it, such as
+ * axis for dim. */
 static int find_param(const struct py_signature *signature, int first, PyObject *name)
 {
     static const struct {
@@ -370,8 +371,8 @@ static void begin(const struct py_signature *signature, struct py_arguments *arg
     arguments->nints = 0;
 }
 
-/* Converts all argument objects to arguments->values. Returns MATCH_YES, or MATCH_NO or MATCH_ERROR for the first argument that is missing or
- * does not fit, whose index is then *ret_at. */
+/* Converts all argument objects to arguments->values. Returns MATCH_YES on success. Otherwise returns MATCH_NO or MATCH_ERROR, and *ret_at is the
+ * index of the first argument that is missing or does not fit. */
 static enum match convert_all(const struct py_signature *signature, struct py_arguments *arguments, int *ret_at)
 {
     for (int i = 0; i < signature->nparams; i++) {
@@ -415,13 +416,13 @@ static enum match match_loose(const struct py_signature *signature, const struct
     if (!place(signature, &rest, arguments) || arguments->objects[at] != NULL)
         return MATCH_NO;
     int missing;
-    arguments->objects[at] = call->args[0]; /* placeholder, so that convert_all finds this argument given; the list of all sizes replaces
-                                             * it below */
+    arguments->objects[at] = call->args[0]; /* keeps convert_all from treating this argument as missing; the list of all sizes replaces
+                                             * its value below */
     enum match match = convert_all(signature, arguments, &missing);
     return match == MATCH_YES ? convert_ints(&signature->params[at], call->args, call->nargs, arguments, &arguments->values[at]) : match;
 }
 
-/* Tries to match the call with `signature` and converts the arguments. Returns MATCH_NO, so that the next signature is tried, if they do not fit.
+/* Matches the call with `signature` and converts the arguments. Returns MATCH_NO if they do not fit; the caller then tries the next signature.
  * Returns MATCH_ERROR if an exception is set. */
 static enum match match_signature(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
 {
@@ -541,7 +542,7 @@ static void refuse_all(const struct py_function *function, const struct call *ca
     Py_XDECREF(given);
 }
 
-/* Raises TypeError and returns true if a keyword matches no parameter or its parameter was also given by position. Otherwise returns false. */
+/* Returns true, with TypeError, if a keyword matches no parameter or its parameter was also given by position. */
 static bool refuse_names(const struct py_function *function, const struct py_signature *signature, const struct call *call)
 {
     const int shift = call->self != NULL;
@@ -573,12 +574,12 @@ static void refuse_missing(const struct py_function *function, const struct py_s
         }
     if (text != NULL)
         PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", function->name, count, count == 1 ? "s" : "",
-                     text); /* PyTorch has the plural "s" for one missing argument and not for several */
+                     text); /* PyTorch says "arguments" for one missing argument and "argument" for several */
     Py_XDECREF(text);
 }
 
-/* Raises TypeError for the first element of a list argument that has the wrong kind, and returns true. Returns false if there is no such element or
- * `object` is not a list. */
+/* Returns true with TypeError if `object` is a tuple or list with an element of the wrong kind. The error names the first such element. Otherwise
+ * returns false without an exception. */
 static bool refuse_element(const struct py_function *function, const struct py_param *param, PyObject *object, int at, const char *position)
 {
     if (!PyTuple_Check(object) && !PyList_Check(object))
@@ -685,8 +686,8 @@ static bool warn_deprecated(const struct py_function *function, const struct py_
     return failed == 0;
 }
 
-/* Tries the last `nothers` signatures of a function, most of which are deprecated. If one fits that has the arguments in another order than the
- * operator, warns that this order is deprecated. Returns MATCH_NO if none fits. */
+/* Tries the last `nothers` signatures of a function, most of which are deprecated. Returns MATCH_NO if none fits. If a signature fits
+ * but has its parameters in another order than the operator, warns that this order is deprecated. */
 static enum match match_other(const struct py_function *function, const struct call *call, struct py_arguments *arguments)
 {
     for (int i = function->nsignatures; i < function->nsignatures + function->nothers; i++) {

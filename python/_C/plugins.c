@@ -1,4 +1,4 @@
-/* Loads plug-ins (shared objects), and calls operators that were defined at run time by their names. */
+/* Loads plug-ins (shared objects), and lets Python call operators that were defined at run time. */
 #include "add_type.h"
 #include "call.h"
 #include "errors.h"

@@ -24,8 +24,8 @@ struct property {
 
 /* ---- Access to a property ---------------------------------------------------------------------------------------- */
 
-/* Passes an access to property `name` to __torch_function__, as a call of e.g. Tensor.shape.__get__. `access` is "__get__", "__set__" or
- * "__delete__". */
+/* Passes an access to property `name` to __torch_function__, which gets a function such as Tensor.shape.__get__ as its argument `func`. `access` is
+ * "__get__", "__set__" or "__delete__". */
 static PyObject *hand_over(PyObject *self, const char *name, const char *access, PyObject *value)
 {
     PyObject *property = py_has_stack() ? PyObject_GetAttrString((PyObject *)py_tensor_type, name) : NULL;
@@ -362,7 +362,7 @@ static PyObject *get_T(PyObject *self)
     return py_take(scope, reversed(py_tensor_of(self)));
 }
 
-/* Returns a view with the last two dimensions transposed, and conjugated if `conjugate` is true. Returns a 0-d tensor unchanged. */
+/* Returns a view of `self` with its last two dimensions transposed. If `conjugate` is true, also conjugates. Does not transpose a 0-d tensor. */
 static PyObject *transposed(PyObject *self, bool conjugate)
 {
     grd_tensor *t = py_tensor_of(self);

@@ -143,7 +143,8 @@ static const struct comparison equal = {"equal", &pair_signature, compare_equal}
 static const struct comparison allclose = {"allclose", &close_signature, compare_close};
 static const struct comparison is_same_size = {"is_same_size", &pair_signature, compare_sizes};
 
-/* Compares the two tensors among the arguments and returns the answer as a Python bool. `self` is NULL if it was called as a module function. */
+/* Compares the two tensors among the arguments and returns the answer as a Python bool. `self` is NULL for a call of the module function,
+ * e.g. torch.equal(a, b). */
 static PyObject *compare(const struct comparison *comparison, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     const struct py_function function = {

@@ -33,7 +33,7 @@ static const char *utf8_of(PyObject *text, const char *what)
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct tensor_file {
-    PyObject_HEAD grd_tensor_file *file; /* NULL after close() and the return of the last reader */
+    PyObject_HEAD grd_tensor_file *file; /* NULL once close() was called and no call is reading any more */
     Py_buffer buffer;                    /* buffer with the file's bytes if it was opened from memory; otherwise buffer.obj is NULL */
     int readers;                         /* number of calls that are reading without the GIL; the file is freed only when this is 0 */
     bool closed;

@@ -7,7 +7,8 @@
 
 /* ---- From Python ------------------------------------------------------------------------------------------------- */
 
-/* Returns the kind of a NumPy scalar by the name of its type, so that numpy need not be imported. */
+/* Returns the kind of number that a NumPy scalar type stands for; GRD_SCALAR_NONE for any other type. Compares the name of the type, so that numpy
+ * need not be imported. */
 static grd_scalar_kind numpy_kind(PyTypeObject *type)
 {
     static const struct {
@@ -87,7 +88,7 @@ static int from_numpy(PyObject *object, grd_scalar *ret_scalar)
 
 static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
 {
-    /* Reading the value would lose the gradient or the batch, so such tensors are accepted only where a tensor is expected. */
+    /* Tensors that require a gradient and batch tensors do not count as numbers: a number has no gradient and no batch. */
     if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t))
         return 0;
     const grd_scalar scalar = grd_item(t);
@@ -146,7 +147,7 @@ int py_as_int(PyObject *object, int64_t *ret_value)
             (py_is_tensor(object) && !is_int_tensor(object)))
             return 0;
         PyObject *index = PyNumber_Index(object);
-        if (index == NULL && is_array(object) && PyErr_ExceptionMatches(PyExc_TypeError)) { /* not a 0-d array of integers */
+        if (index == NULL && is_array(object) && PyErr_ExceptionMatches(PyExc_TypeError)) { /* an array, but not a 0-d array of integers */
             PyErr_Clear();
             return 0;
         }
@@ -289,8 +290,8 @@ static PyObject *only_element(PyObject *self)
     return py_item(t);
 }
 
-/* Converts a complex `item` to its real part, for int() and float(). Raises RuntimeError if the imaginary part is not 0. Takes over the reference to
- * `item`. */
+/* Returns the real part of a complex Python number `item`, for int() and float(); returns any other number unchanged. Raises RuntimeError if the
+ * imaginary part is not 0. Takes over the reference to `item`. */
 static PyObject *drop_imaginary(PyObject *item, const char *type)
 {
     if (item == NULL || !PyComplex_Check(item))

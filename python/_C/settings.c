@@ -36,7 +36,8 @@ static PyObject *set_num_threads(PyObject *Py_UNUSED(module), PyObject *given)
     Py_RETURN_NONE;
 }
 
-/* Returns 1, the number of threads that run operators concurrently in PyTorch. Here the operators that one thread calls run one after another. */
+/* Always returns 1, because the operators that a thread calls run one after another. In PyTorch this is the number of threads for running
+ * operators concurrently. */
 static PyObject *get_num_interop_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     return PyLong_FromLong(1);

@@ -1,8 +1,8 @@
 /* Replaces the memory of storages, to resize them or to share them with other processes. gradus._tensor_storage and gradus.multiprocessing use these
  * functions.
  *
- * The memory of a storage can be replaced only if all tensors over the storage are known (grd_storage_owned_by). Usually these are the given tensor,
- * its base and the tensor that the storage object owns. If these are not all, every object that the garbage collector tracks is searched. */
+ * The memory of a storage can be replaced only if all tensors over the storage are known (grd_storage_owned_by). Usually these are only the given
+ * tensor, its base and the tensor that the storage object owns. Otherwise all objects that the garbage collector tracks are searched for tensors. */
 #include "errors.h"
 #include "gil.h"
 #include "parse.h"
@@ -14,7 +14,7 @@
 struct owners {
     grd_tensor **tensors; /* borrowed */
     int64_t n, room;
-    PyObject *kept; /* list that keeps the tensors' Python objects alive; NULL if it was not needed */
+    PyObject *kept; /* result of gc.get_objects(), which keeps the found tensors alive; NULL if it was not called */
 };
 
 static void owners_done(struct owners *o)
@@ -47,7 +47,8 @@ static bool add_with_base(struct owners *o, grd_tensor *t)
     return add_owner(o, t) && (grd_view_base(t) == NULL || add_owner(o, grd_view_base(t)));
 }
 
-/* Searches all objects that the garbage collector tracks, and adds the tensors over the storage and the bases of these tensors. */
+/* Searches all objects that the garbage collector tracks for tensors over the storage of o->tensors[0]. Adds each such tensor and its base to `o`.
+ * Returns false with an exception. */
 static bool add_objects(struct owners *o)
 {
     const void *identity = grd_storage_identity(o->tensors[0]);
@@ -62,7 +63,8 @@ static bool add_objects(struct owners *o)
     return o->kept != NULL;
 }
 
-/* Finds all tensors over the storage of `bytes`. `tensor` is one that the caller knows, or NULL. Returns false with an exception on failure. */
+/* Writes all tensors over the storage of `bytes` to *ret_owners. `tensor` is a Tensor over this storage that the caller knows, or NULL. Returns
+ * false with an exception on failure. */
 static bool find_owners(grd_tensor *bytes, PyObject *tensor, struct owners *ret_owners)
 {
     *ret_owners = (struct owners){0};
@@ -201,7 +203,8 @@ static const struct py_param set_params[] = {
 static const struct py_signature set_signature = {.params = set_params, .nparams = 5, .positional = 5};
 static const struct py_function set_function = {.name = "_set_storage", .signatures = &set_signature, .nsignatures = 1};
 
-/* Replaces the storage, sizes and strides of a tensor. The dtype stays unchanged. */
+/* _set_storage(tensor, storage, offset, size, stride) in Python: replaces the storage, offset, sizes and strides of the tensor. The dtype stays
+ * unchanged. */
 static PyObject *set_storage(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;

@@ -13,8 +13,8 @@ enum {
     PY_KIND_SPARSE_GRAD,   /* accepted only if it is False */
     PY_KIND_MEMORY_FORMAT, /* memory format of a hand-written function; operators take the format as a string */
     PY_KIND_INPLACE,       /* inplace=: True runs the in-place form of the operator */
-    PY_KIND_REDUCTION, /* a number for a reduction's name; if left out it is 0 ("none"), as in PyTorch, although its signatures show 1 */
-    PY_KIND_OBJECT     /* any object; the hand-written function converts it */
+    PY_KIND_REDUCTION,     /* 0 ("none"), 1 ("mean") or 2 ("sum"); 0 if left out, as in PyTorch, whose signatures show 1 */
+    PY_KIND_OBJECT         /* any object; the hand-written function converts it */
 };
 
 enum py_param_flags {
@@ -40,8 +40,8 @@ struct py_result {
     PyTypeObject *type; /* created on first use; NULL before */
 };
 
-/* One way to call a Python function. `params` first lists the parameters that are arguments of the operator, in the operator's order; then come
- * those that only Python has, such as out=. */
+/* One way to call a Python function. The first `nvalues` entries of `params` are arguments of the operator. The others, such as out=, exist only in
+ * Python. */
 struct py_signature {
     const char *op; /* name of the operator; NULL for a hand-written function */
     const struct py_param *params;
@@ -49,11 +49,12 @@ struct py_signature {
     uint8_t positional;       /* number of parameters that may be given by position */
     grd_form form;            /* form of the operator that runs: functional, in place or out */
     struct py_result *result; /* named tuple class for several results; NULL if they form an unnamed tuple */
-    const uint8_t *order;     /* order[i] is the index of the operator's argument for parameter i; NULL if it is i for every i */
+    const uint8_t *order;     /* order[i] is the index of the operator's argument for parameter i; NULL if both orders are the same */
     uint8_t device;           /* index of the parameter that defaults to the default device; 0 if there is none */
     bool loose;               /* true if the sizes may be given as separate arguments, as in view(2, 3) */
     bool keeps_dtype;         /* true if out= must already have the dtype of the result; otherwise out= chooses the dtype */
-    bool alone; /* true if the call changes the memory or sizes of its tensor, so no other thread may work without the GIL meanwhile */
+    /* true if the call changes the memory or sizes of its tensor; it waits until no other thread runs operators without the GIL */
+    bool alone;
 };
 
 enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
@@ -92,7 +93,7 @@ struct py_function {
     const grd_op **ops; /* ops[i] is the operator of signature i, looked up on first use; NULL before */
 };
 
-/* An array of the signatures of one function, the ways to call it. The generated tables of functions contain compound literals of this type. */
+/* Array type for the signatures of one function. The generated tables of functions contain compound literals of this type. */
 typedef const struct py_signature py_ways[];
 
 /* The five functions below return the value of argument i, or `otherwise` if the argument was left out or is None. */

@@ -30,8 +30,8 @@ PyObject *py_size(grd_dims dims)
     return size;
 }
 
-/* Returns 1 if `object` is a gradus.SymInt, 0 if not, -1 with an exception. `name` is created only once, because the interpreter's method cache keeps
- * each name object it has looked up. */
+/* Returns 1 if `object` is a gradus.SymInt, 0 if not, -1 with an exception. Creates the string `name` only once, because the interpreter's
+ * method cache may keep a reference to every string that is looked up. */
 static int is_ragged(PyObject *object)
 {
     static PyObject *name;
@@ -68,7 +68,8 @@ static PyObject *as_length(PyObject *item, Py_ssize_t i)
     return PyLong_FromLongLong(value);
 }
 
-/* Returns a new Size with the items of `tuple`. Takes over the reference to `tuple`, which may be NULL with an exception set. */
+/* Returns a new Size with the items of `tuple`. Takes over the reference to `tuple`. If `tuple` is NULL an exception is already set, and the
+ * result is NULL. */
 static PyObject *from_tuple(PyObject *tuple)
 {
     if (tuple == NULL)

@@ -350,8 +350,8 @@ static void drop_tensor(void *context)
     grd_drop(context);
 }
 
-/* Returns a uint8 tensor over `length` bytes of `bytes` from byte `start`. It owns a detached tensor that no Python code can reach. So the
- * storage of `bytes` cannot be resized while the result exists, because it has an owner that is not known. */
+/* Returns a uint8 tensor over `length` bytes of `bytes` from byte `start`. The result owns a further tensor over the storage of `bytes`.
+ * Python code cannot reach this further tensor. While it exists, the storage cannot be resized, so the memory of the result stays valid. */
 static grd_tensor *part_of(grd_tensor *bytes, Py_ssize_t start, Py_ssize_t length)
 {
     if (length == 0 || grd_tensor_device(bytes).type != GRD_DEVICE_CPU)

@@ -16,8 +16,8 @@ static PyTypeObject *subclass_argument(PyObject *object)
     return NULL;
 }
 
-/* Closes `scope`, which frees the temporary tensors of the call, and returns a new object of class `type` for `t`, which must not have an object
- * yet. */
+/* Closes `scope`, which frees the temporary tensors of the call, and returns a new Python object of class `type` for `t`. `t` must not have a
+ * Python object yet. */
 static PyObject *take_as(grd_scope scope, PyTypeObject *type, grd_tensor *t)
 {
     if (t == NULL || !grd_ok())

@@ -23,7 +23,7 @@ void py_methods_fill(void);
 /* Hand-written methods and properties of Tensor. */
 extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
 extern PyMethodDef py_tensor_methods[];          /* in tensor_methods.c */
-extern PyMethodDef py_numpy_methods[];           /* numpy() and what NumPy calls (numpy.c) */
+extern PyMethodDef py_numpy_methods[];           /* numpy() and the methods that NumPy calls, e.g. __array__ (numpy.c) */
 extern PyMethodDef py_dlpack_methods[];          /* in dlpack.c */
 extern PyMethodDef py_storage_methods[];         /* in storage.c */
 extern PyMethodDef py_subclass_methods[];        /* as_subclass and _make_subclass (subclass.c) */
@@ -35,8 +35,8 @@ extern PyMethodDef py_as_tensor_functions[], py_legacy_functions[], py_buffer_fu
     py_storage_functions[], py_shared_storage_functions[], py_query_functions[], py_variadic_functions[], py_memory_stats_functions[],
     py_hook_functions[], py_autocast_functions[], py_transform_functions[], py_picture_functions[];
 
-/* Each of these functions adds the classes and functions of one file to the module. py_add_tensor must be called before functions that make
- * subclasses of Tensor or use its class. */
+/* Each of these functions adds the classes and functions of one file to the module. py_add_tensor creates the class Tensor, so functions
+ * that need this class must be called later. */
 typedef bool py_adder(PyObject *module);
 py_adder py_add_errors, py_add_overrides, py_add_dtypes, py_add_device, py_add_size, py_add_finfo, py_add_tensor, py_add_generator,
     py_add_autograd, py_add_node, py_add_custom_context, py_add_custom_function, py_add_grad_modes, py_add_storage, py_add_settings,

@@ -1,4 +1,4 @@
-/* Links each Python object of Tensor with a tensor of the library, and preserves the object's class and attributes when the object is freed first.
+/* Links each Python object of Tensor with a tensor of the library. If the object is freed before the tensor, preserves its class and attributes.
  *
  * Invariant: while a tensor has a Python object, the tensor's binding points into the object, and the object owns a reference to the tensor. When the
  * object is freed and the tensor has other owners, the class and attributes of the object move to a `struct shadow`. The tensor owns the shadow until
@@ -20,7 +20,7 @@ static int nfree;
 
 static void forget_object(grd_binding *binding)
 {
-    (void)binding; /* never called, because the object owns a reference to the tensor, so the tensor is not freed first */
+    (void)binding; /* never called: the tensor lives at least as long as the object, which owns a reference to the tensor */
 }
 
 static py_tensor *new_object(PyTypeObject *type)
@@ -61,7 +61,7 @@ static void release_shadow(grd_binding *binding)
     PyGILState_Release(state);
 }
 
-/* Returns a new object of class `type` with the attributes `dict` (which may be NULL) for `t`. Takes over the reference to `t`. */
+/* Returns a new Python object for `t`, of class `type` and with the attributes `dict`, which may be NULL. Takes over the reference to `t`. */
 static PyObject *bind(PyTypeObject *type, PyObject *dict, grd_tensor *t)
 {
     py_tensor *self = new_object(type);
@@ -165,9 +165,9 @@ PyObject *py_leave(grd_scope scope)
 
 /* ---- Deallocation ------------------------------------------------------------------------------------------------ */
 
-/* Moves the class and attributes of `self`, which is being freed while its tensor has other owners, to a new struct shadow, from which a later
- * Python object of the tensor gets them back. Returns NULL if the tensor has no other owner or there is nothing to preserve. Also returns NULL if
- * memory is exhausted; class and attributes are then lost. */
+/* Moves the class and attributes of `self`, which is being freed, to a new struct shadow. The tensor's next Python object gets them from there.
+ * Returns NULL if the tensor has no other owner or if there is nothing to preserve. Also returns NULL if memory is exhausted; the class and
+ * attributes are then lost. */
 static grd_binding *put_aside(py_tensor *self, PyTypeObject *type)
 {
     if ((type == py_tensor_type && self->dict == NULL) || grd_is_sole_owner(self->tensor))

@@ -13,13 +13,13 @@ typedef struct py_tensor {
 /* The class Tensor. */
 extern PyTypeObject *py_tensor_type;
 
-/* True if the object is a Tensor and of no subclass. */
+/* True if the class of `object` is Tensor itself, not a subclass. */
 static inline bool py_is_exact(PyObject *object)
 {
     return Py_TYPE(object) == py_tensor_type;
 }
 
-/* True if the object is a Tensor or of a subclass. */
+/* True if `object` is an instance of Tensor or of a subclass. */
 static inline bool py_is_tensor(PyObject *object)
 {
     return py_is_exact(object) || PyType_IsSubtype(Py_TYPE(object), py_tensor_type);
@@ -50,7 +50,7 @@ PyObject *py_take(grd_scope scope, grd_tensor *t);
 PyObject *py_take_tuple(grd_scope scope, grd_tensors tensors);
 /* Closes `scope`, which frees the temporary tensors of the call, and returns None. If an error is pending, raises it instead. */
 PyObject *py_leave(grd_scope scope);
-/* Returns a new object of a subclass for `t`, which must not have an object yet (a new view, for example). */
+/* Returns a new Python object for `t`, of class `type`, which is a subclass of Tensor. `t` must not have a Python object yet. */
 PyObject *py_wrap_as(PyTypeObject *type, grd_tensor *t);
 /* Deallocates an object of Tensor or of a subclass (tp_dealloc). */
 void py_tensor_dealloc(PyObject *object);

@@ -10,7 +10,7 @@
 
 /* ---- to ---------------------------------------------------------------------------------------------------------- */
 
-/* Target of a conversion. A member that is NONE leaves that property of the tensor unchanged. */
+/* Target of a conversion. If the dtype or the type of the device is NONE, the tensor keeps its own. */
 struct conversion {
     grd_dtype dtype;
     grd_device device;
@@ -25,7 +25,7 @@ static PyObject *convert(PyObject *self, const struct conversion *conversion)
     grd_scope scope = grd_scope_open();
     PyThreadState *state = NULL;
     if (grd_numel(t) >= PY_MUCH) {
-        grd_keep(t); /* another thread may free the Python object while the GIL is released */
+        grd_keep(t); /* keeps `t` alive, because another thread may free the Python object while the GIL is released */
         state = py_begin_work();
     }
     grd_tensor *converted = grd_to(t, .dtype = conversion->dtype, .device = conversion->device, .copy = conversion->copy);
@@ -92,7 +92,7 @@ PyObject *py_method_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, 
     PyObject *result;
     if (!py_accept(&to_function, self, args, nargs, names, &arguments, &result))
         return result;
-    int flags = 2; /* index of the parameter non_blocking */
+    int flags = 2; /* index of the parameter non_blocking; copy and memory_format follow it */
     switch (arguments.signature - to_signatures) {
     case TO_DEVICE:
         conversion.device = py_device_or(&arguments, 1, conversion.device);
@@ -215,7 +215,7 @@ static const struct py_param cuda_params[] = {
 static const struct py_signature cuda_signature = {.params = cuda_params, .nparams = 4, .nvalues = 3, .positional = 3};
 static const struct py_function cuda_function = {.name = "cuda", .signatures = &cuda_signature, .nsignatures = 1, .home = PY_METHOD};
 
-/* Implements cuda(): moves the tensor to the device type "cuda", which a plug-in may define. Without such a plug-in it is an error. */
+/* Implements cuda(): moves the tensor to the device type "cuda". Raises an exception unless a plug-in defines this device type. */
 PyObject *py_method_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct conversion conversion = {GRD_DTYPE_NONE, same_device, false, NULL};
@@ -232,7 +232,7 @@ PyObject *py_method_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     return found ? convert(self, &conversion) : NULL;
 }
 
-/* Returns the type name of a tensor, e.g. "torch.FloatTensor" on the CPU and "torch.meta.FloatTensor" on other devices. */
+/* Returns the type name of a tensor, e.g. "torch.FloatTensor" on the CPU and "torch.meta.FloatTensor" on the meta device. */
 static PyObject *type_text(grd_tensor *t)
 {
     const grd_device device = grd_tensor_device(t);

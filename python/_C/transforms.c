@@ -1,5 +1,5 @@
-/* Gives Python access to dual tensors, batch tensors, and the functions that begin and end forward-mode differentiation and vmap. gradus.func and
- * gradus.autograd.forward_ad implement derivatives of functions and vmap with these functions. */
+/* Defines the Python functions for dual tensors (forward-mode differentiation) and batch tensors (vmap). gradus.func and
+ * gradus.autograd.forward_ad are built on them. */
 #include "tables.h"
 #include "tensor_object.h"
 #include "gradus/transform.h"

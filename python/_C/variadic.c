@@ -44,9 +44,9 @@ static grd_dims last_sizes(grd_dims sizes, int64_t n)
     return n < sizes.n ? grd_dims_from(sizes.data + sizes.n - n, n) : sizes;
 }
 
-/* Raises PyTorch's RuntimeError for argument i, whose shape `sizes` does not broadcast with `common`, the broadcast shape of the arguments before
- * i. PyTorch broadcasts from the last dimension to the first, so the error shows `common` with the dimensions behind the mismatch already
- * broadcast. Always returns NULL. */
+/* Raises PyTorch's RuntimeError for argument i, whose shape `sizes` does not broadcast with `common`, the broadcast shape of the earlier
+ * arguments. PyTorch broadcasts from the last dimension to the first. So the text shows `common` with the dimensions to the right of the mismatch
+ * already broadcast with `sizes`. Always returns NULL. */
 static PyObject *refuse_shape(int64_t *common, int64_t ncommon, grd_dims sizes, Py_ssize_t i, PyObject *argument)
 {
     int64_t merged[GRD_MAX_DIMS], n, back = 1;
@@ -106,7 +106,7 @@ static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
     return tensors;
 }
 
-/* A Python call, as needed for __torch_function__. `tensors` are the n tensors among its arguments. */
+/* The arguments of a Python call, in the form that py_call_overloaded needs. `tensors` are the n tensors among them. */
 struct call {
     const char *name;
     PyObject *const *tensors;
@@ -145,7 +145,7 @@ static PyObject *broadcast_tensors(PyObject *Py_UNUSED(module), PyObject *const 
     return views;
 }
 
-/* Implements a function of any number of tensors with one result: returns call(tensors). */
+/* Implements a function of any number of tensors with one result, such as block_diag: returns call(tensors). */
 static PyObject *join(const char *name, PyObject *const *args, Py_ssize_t nargs, grd_tensor *(*call)(grd_tensors))
 {
     PyObject *result;
@@ -170,7 +170,7 @@ static PyObject *cartesian_prod(PyObject *Py_UNUSED(module), PyObject *const *ar
     return join("cartesian_prod", args, nargs, grd_cartesian_prod);
 }
 
-/* Implements meshgrid: returns a tuple of the grids for the tensors of the call. */
+/* Returns the tuple of grids that torch.meshgrid returns for the tensors of `call`. */
 static PyObject *grid(const struct call *call, const char *indexing)
 {
     PyObject *result;
@@ -189,7 +189,8 @@ static const struct py_param meshgrid_params[] = {{"indexing", GRD_KIND_STRING, 
 static const struct py_signature meshgrid_signature = {.params = meshgrid_params, .nparams = 1, .positional = 0};
 static const struct py_function meshgrid_function = {.name = "meshgrid", .signatures = &meshgrid_signature, .nsignatures = 1};
 
-/* The argument parser converts only the keywords. The tensors are read here, because their number is not limited. */
+/* Implements meshgrid(*tensors, indexing="ij"). The argument parser converts only the keyword; the tensors are read here, because their number is
+ * not limited. */
 static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;
