@@ -19,9 +19,9 @@ struct grd_bags {
 
 /* The embedding-bag kernel of one dtype. */
 struct grd_bags_row {
-    /* Computes bags [begin, end). Writes the resulting row of each bag to `out` and the number of the bag's indices, without those equal to
-     * `padding`, to ret_counts. In mode MAX, ret_indices receives for each element of `out` the index of the table row from which it was taken, or -1
-     * if the bag is empty. */
+    /* Computes bags [begin, end). Writes the result row of each bag to `out`. Writes to ret_counts how many indices of the bag differ from `padding`.
+     * In mode GRD_BAG_MAX, also writes to ret_indices, for each element of `out`, the index of the table row that the element comes from, or -1 if
+     * the bag's value in ret_counts is 0. */
     void (*reduce)(const struct grd_bags *x, int64_t begin, int64_t end, void *out, int64_t *ret_counts, int64_t *ret_indices);
 };
 

@@ -1,7 +1,7 @@
 /* Computes the Bessel functions of orders 0 and 1 and Airy's function Ai; see special.h. Formula numbers refer to the NIST Digital Library of
  * Mathematical Functions (DLMF), https://dlmf.nist.gov
  *
- * Near 0 a function is a polynomial, after factors and terms that have no power series, such as log(x), have been split off. For large arguments,
+ * Near 0, factors and terms that have no power series, such as log(x), are split off, and a polynomial gives the rest. For large arguments,
  * polynomials give the amplitudes in the asymptotic form of the function. All polynomials interpolate at Chebyshev nodes, in a variable t that goes
  * from -1 to 1; their coefficients were computed with 40 digits. */
 #include <math.h>
@@ -13,12 +13,13 @@
 
 static const double pi = 0x1.921fb54442d18p1;
 
-/* Cosine and sine of x - pi / 4, both multiplied by sqrt(2 / (pi x)): the oscillating factors of the asymptotic forms. */
+/* The cosine and the sine of x - pi / 4, both multiplied by sqrt(2 / (pi x)). The asymptotic forms of the Bessel functions for large x contain
+ * these factors. */
 struct wave {
     double cosine, sine;
 };
 
-/* Returns the wave of x = a + low, where `low` is small. The sum is never rounded to one double, which would lose `low`. */
+/* Returns struct wave for x = a + low, where `low` is small. a + low is never rounded to one double, which would lose `low`. */
 static struct wave wave_of(double a, double low)
 {
     const double cosine = cos(a), sine = sin(a), c = cosine - low * sine, s = sine + low * cosine, scale = 1 / sqrt(pi * a);
@@ -76,14 +77,14 @@ struct amplitudes {
     double p, q;
 };
 
-/* Returns the amplitudes of the Bessel functions of order 0 (J0 and Y0) for a large argument a. */
+/* Returns p and q, the factors of the cosine and the sine in the asymptotic form of J0 and Y0, for a large argument a. */
 static struct amplitudes amplitudes_0(double a)
 {
     const double t = 50 / (a * a) - 1;
     return (struct amplitudes){vm_poly_long(p0_far, COUNT(p0_far), t), vm_poly_long(q0_far, COUNT(q0_far), t) / a};
 }
 
-/* Returns the amplitudes of the Bessel functions of order 1 (J1 and Y1) for a large argument a. */
+/* Returns p and q, the factors of the cosine and the sine in the asymptotic form of J1 and Y1, for a large argument a. */
 static struct amplitudes amplitudes_1(double a)
 {
     const double t = 50 / (a * a) - 1;
@@ -107,8 +108,8 @@ double grd_math_bessel_j0(double x)
     return by.p * w.cosine - by.q * w.sine;
 }
 
-/* Returns the Bessel function J1(x). With a = |x|, the asymptotic form of order 1 has the cosine and the sine of a - 3 pi / 4. These are the sine and
- * minus the cosine of a - pi / 4, which wave_of computes. */
+/* Returns the Bessel function J1(x). With a = |x|, its asymptotic form contains cos(a - 3 pi / 4) = sin(a - pi / 4) and sin(a - 3 pi / 4) =
+ * -cos(a - pi / 4). wave_of computes the sine and the cosine of a - pi / 4. */
 double grd_math_bessel_j1(double x)
 {
     const double a = fabs(x);
@@ -244,7 +245,7 @@ struct airy_argument {
     double zeta, low;
 };
 
-/* Returns zeta = 2/3 a^(3/2) for a > 0, where `root` is sqrt(a). */
+/* Returns 2/3 a^(3/2) for a > 0 as the sum of two doubles, zeta + low, where `low` is the rounding error of zeta. `root` is sqrt(a). */
 static struct airy_argument airy_argument(double a, double root)
 {
     const double third_low = 3.7007434154171887e-17; /* 2/3 minus the double nearest to it */
@@ -253,8 +254,8 @@ static struct airy_argument airy_argument(double a, double root)
     return (struct airy_argument){zeta, zeta < 0x1p52 ? low : 0};
 }
 
-/* Returns Airy's function Ai(x). Between -5 and 2 polynomials interpolate Ai. Otherwise the function uses the asymptotic forms 9.7.5 (x > 0, with a
- * polynomial in 1 / (zeta + 1)) and 9.7.9 (x < 0) of the DLMF. */
+/* Returns Airy's function Ai(x). For -5 <= x <= 2 the result is an interpolating polynomial. Larger x use the asymptotic form 9.7.5 of the DLMF, with
+ * a polynomial in 1 / (zeta + 1); smaller x use form 9.7.9. */
 double grd_math_airy_ai(double x)
 {
     if (x >= -5 && x <= 0)

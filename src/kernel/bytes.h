@@ -13,9 +13,9 @@
  * GRD_LINE_LEAST: the fewest bytes that `copy` accepts. GRD_JOINED_PARTS: the most tensors that a grd_joined_rows concatenates. */
 enum { GRD_PATTERN = 16, GRD_BYTES_SIZES = 4, GRD_LINE_LEAST = 32, GRD_JOINED_PARTS = 16 };
 
-/* A concatenation of `parts` tensors along a dimension that is not the first. Row i of the result consists of row i of each tensor, one after the
- * other. A result row is written completely before the next one. If each tensor were copied separately, a cache line of the result that holds
- * elements of two tensors would be loaded twice. `bytes` is the size of a row of one tensor; strides are in bytes. */
+/* A concatenation of `parts` tensors along a dimension that is not the first. Row i of the result is row i of each tensor, one after the other.
+ * The result is written row by row. If one tensor were copied after the other, cache lines of the result in which two tensors meet would be loaded
+ * twice. `bytes` is the size of a row of one tensor; strides are in bytes. */
 struct grd_joined_rows {
     char *to;
     int64_t to_stride, parts;
@@ -27,7 +27,7 @@ struct grd_joined_rows {
 
 /* The arguments of gather_rows, which copies row index[i] of `from` to row i of `to`, for n rows. */
 struct grd_listed_rows {
-    /* `bytes` is the size of a row, to_stride and `step` are the bytes between two rows of `to` and of `from`. */
+    /* `bytes` is the size of a row. Rows of `to` begin to_stride bytes apart, and rows of `from` begin `step` bytes apart. */
     int64_t n, bytes, to_stride, step;
     char *to;
     const char *from; /* the row with index 0 */
@@ -35,7 +35,7 @@ struct grd_listed_rows {
 };
 
 struct grd_bytes_kernels {
-    /* Fills n > 0 bytes with a repeated pattern of GRD_PATTERN bytes. Up to 63 bytes after them may be overwritten. */
+    /* Fills n > 0 bytes with a repeated pattern of GRD_PATTERN bytes. Up to 63 bytes after these n bytes may be overwritten. */
     void (*fill)(int64_t n, char *to, const void *pattern);
     /* Copies n >= GRD_LINE_LEAST bytes between memory that does not overlap. Callers use grd_copy_line, which takes any n. */
     void (*copy)(int64_t n, char *to, const char *from);
@@ -77,7 +77,8 @@ GRD_INLINE void grd_copy_short(char *to, const char *from, int64_t bytes)
             to[i] = from[i];
 }
 
-/* Copies `bytes` contiguous bytes, e.g. a row of a matrix. A few bytes are copied inline, more by the kernel of the instruction set in use. */
+/* Copies a line, which is `bytes` contiguous bytes, e.g. a row of a matrix. Short lines are copied inline, and longer lines by the kernel for the
+ * instruction set in use. */
 static inline void grd_copy_line(char *to, const char *from, int64_t bytes)
 {
     if (bytes > 2 * GRD_LINE_LEAST)

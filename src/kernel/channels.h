@@ -1,8 +1,8 @@
 /* Declares kernels that compute the mean and variance of each channel of a batch, normalise the channels, and compute the gradient.
  * src/op/batch_norm.c combines these kernels.
  *
- * The elements of one channel are numbered from 0 to samples * positions - 1. Kernels process pieces: elements [first, last) of some channels, so few
- * elements that they stay in the cache while they are read twice. An array with one value per channel has `channels` elements.
+ * The elements of one channel are numbered from 0 to samples * positions - 1. Kernels process pieces. A piece consists of the elements [first, last)
+ * of some channels. It is small enough to stay in the cache while it is read twice. An array with one value per channel has `channels` elements.
  * Invariant: a sum is made of several partial sums, and the position of an element in its piece chooses the partial sum to which it is added. So
  * results depend neither on the instruction set nor on the number of threads. */
 #ifndef GRD_KERNEL_CHANNELS_H
@@ -37,34 +37,35 @@ struct grd_channels_row {
     /* Writes for each channel the sums of grad and of grad * (data - mean) over its elements in `piece`. */
     void (*products)(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *grad, const void *mean,
                      void *ret_grad, void *ret_product);
-    /* Writes out = (data - mean) * scale + shift. */
+    /* Writes (data - mean) * scale + shift to `out` for the elements in `piece`. */
     void (*normalise)(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *mean, const void *scale,
                       const void *shift, void *out);
-    /* Writes out = grad * scale - share - (data - mean) * slope. */
+    /* Writes the gradient of the input, grad * scale - share - (data - mean) * slope, to `out` for the elements in `piece`. */
     void (*gradient)(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *grad, const void *mean,
                      const void *share, const void *slope, const void *scale, void *out);
     /* Combines the results of `moments` for pieces of `length` elements of each channel. `means` and `squares` hold one array of `channels` values
      * per piece, one after the other. Writes the mean and the variance (divided by n, not n - 1) of the channels [begin, end). */
     void (*combine)(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *means, const void *squares,
                     void *ret_mean, void *ret_variance);
-    /* Adds up the results of `products` for all pieces of the tensor, which have `length` elements of each channel. `firsts` and `seconds` hold one
-     * array of `channels` values per piece, one after the other. Writes the totals of the channels [begin, end). */
+    /* Adds up the two sums per channel that `products` has written for each piece of the tensor; a piece has `length` elements of each channel.
+     * `firsts` holds the first sums, and `seconds` the second sums. Both hold one array of `channels` values per piece, one after the other. Writes
+     * the totals of the channels [begin, end). */
     void (*add)(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *firsts, const void *seconds,
                 void *ret_first, void *ret_second);
-    /* Writes scale = weight / sqrt(variance + eps), with a weight of 1 if `weight` is NULL. */
+    /* Writes weight / sqrt(variance + eps) to ret_scale for the channels [begin, end). If `weight` is NULL, all weights are 1. */
     void (*scales)(int64_t begin, int64_t end, const void *variance, double eps, const void *weight, void *ret_scale);
-    /* Computes arguments of `gradient`. `sum` and `product` are the totals of ret_grad and ret_product of the kernel `products` over all pieces.
-     * share = scale * sum / count and slope = scale * product / count / (variance + eps). A `count` of 0 says that mean and variance are constants,
-     * and makes ret_share and ret_slope 0. ret_weight receives the gradient of the weight. */
+    /* Computes the arguments `share` and `slope` of the kernel `gradient`: share = scale * sum / count and slope = scale * product / count /
+     * (variance + eps). `sum` and `product` are the sums over each channel of grad and of grad * (data - mean). If `count` is 0, mean and variance
+     * are constants, and share and slope become 0. ret_weight receives the gradient of the weight. */
     void (*slopes)(int64_t begin, int64_t end, double count, const void *variance, double eps, const void *scale, const void *sum,
                    const void *product, void *ret_share, void *ret_slope, void *ret_weight);
-    /* For groups [begin, end), with one mean and one variance per group: writes for each channel of these groups its mean, scale = weight /
-     * sqrt(variance + eps) and shift = bias. */
+    /* Writes three numbers for each channel of the groups [begin, end): the mean of its group; scale = weight / sqrt(variance + eps), with the
+     * variance of its group; and shift = bias. `mean` and `variance` have one value per group. */
     void (*spread)(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *mean, const void *variance, void *ret_mean,
                    void *ret_scale, void *ret_shift);
-    /* Computes, for the channels of groups [begin, end), the arguments `share` and `slope` of `gradient`. `variance` has one value per group. `sum`
-     * and `product` have one value per channel: the sums of grad and of grad * (data - mean). `product` is overwritten with this sample's part of the
-     * gradient of the weight. */
+    /* Computes, for the channels of groups [begin, end), the arguments `share` and `slope` of the kernel `gradient`. `variance` has one value per
+     * group. `sum` and `product` have one value per channel: the sums of grad and of grad * (data - mean). `product` is overwritten with the
+     * channel's contribution to the gradient of the weight. */
     void (*group_slopes)(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *variance, const void *sum,
                          void *product, void *ret_share, void *ret_slope);
 };

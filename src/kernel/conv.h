@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The arguments of `multiply`, a block of a convolution for nrows output positions r and for the output channels j, which fill `vectors` vectors:
- * sums[r][j] += sum over k < depth of seen[rows[r] + taps[k]] * panel[k][j]. `seen` is the input and `panel` holds the weights. rows[] and taps[] are
- * offsets in elements. */
+/* The arguments of `multiply`, which computes a convolution at `nrows` output positions for `vectors` vectors of output channels. For position r and
+ * channel j it computes sums[r][j] += sum over k < depth of seen[rows[r] + taps[k]] * panel[k][j]. `seen` is the input and `panel` holds the weights.
+ * rows[] and taps[] are offsets in elements. */
 struct grd_conv_block {
     int64_t nrows, depth;
     const int32_t *rows, *taps;
@@ -23,22 +23,25 @@ struct grd_conv_block {
  * `line` needs. */
 enum { GRD_CONV_LINE_ROWS = 8, GRD_CONV_KEPT_BYTES = 4096 };
 
-/* A chain is a list of up to GRD_CONV_CHAIN positions of the convolution kernel (taps). Each tap reads one row of the input further on than the tap
- * before it. So the second tap reads for output row i what the first tap reads for output row i + 1, and a loaded vector is used for both taps. */
+/* A chain is a list of up to GRD_CONV_CHAIN taps, which are positions of the convolution kernel. Each tap reads the input one row below the tap
+ * before it. So the second tap reads for output row i what the first tap reads for output row i + 1, and both use the same loaded vector. */
 enum { GRD_CONV_CHAIN = 3 };
 struct grd_conv_chain {
-    int32_t tap, count; /* tap: offset in elements of the first kernel position (tap) of the chain; count: number of taps */
-    /* weight: index in `weights` of the weight of the chain's first kernel position; step: difference between the indices of the weights of two
-     * successive positions */
+    int32_t tap, count; /* tap: offset of the first tap of the chain from `seen`, in elements; count: number of taps */
+    /* The weight of tap k of the chain is weights[weight + k * step]. */
     int32_t weight, step;
 };
 
-/* The arguments of `line`, which computes sums for `nrows` output channels (r), `lines` rows of the output image (i), and n adjacent positions of
- * each row (j): sums[r * sums_row + i * sums_line + j] = bias[r] + sum over k < depth of weights[k][r] * seen[i * seen_line + j + taps[k]]. */
+/* The arguments of the kernel `line`, which computes some rows of the output image. For output channel r < nrows, row i < lines of the image and
+ * position j < n in the row, it sets
+ *
+ *     sums[r * sums_row + i * sums_line + j] = bias[r] + sum over k < depth of weights[k][r] * seen[i * seen_line + j + taps[k]]
+ *
+ * `seen` is the input. All distances and the offsets taps[] count elements. */
 struct grd_conv_line {
     int64_t lines, n, depth, nchains;
     const int32_t *taps;
-    /* the taps (kernel positions) grouped so that the taps of a chain share loaded input; used if nrows is 1 and lines > 1 */
+    /* `nchains` chains, which are groups of taps (kernel positions) that share loaded input; used if nrows is 1 and lines > 1 */
     const struct grd_conv_chain *chains;
     const char *seen, *weights;
     const char *bias;  /* one value for each of the `nrows` output channels; NULL means zeros */
@@ -58,8 +61,9 @@ struct grd_conv_put {
     int64_t to_row, step;
 };
 
-/* The arguments of `dots`, which computes products for the gradient of the weights. Sums are kept as vectors of partial sums (lanes):
- * sums[r][k][lane] += sum over i < lines and j < n of gradient[r * gradient_channel + i * n + j] * seen[i * seen_row + j + taps[k]]. */
+/* The arguments of `dots`, which computes the gradient of the weights of output channels r < nrows at taps k < ntaps. For all i < lines and j < n, it
+ * adds gradient[r * gradient_channel + i * n + j] * seen[i * seen_row + j + taps[k]] to one lane of the vector sums[r][k]. The sum of the lanes of
+ * sums[r][k] is the gradient of one weight. `seen` is the input. */
 struct grd_conv_dots {
     int64_t lines, n, ntaps;
     const int32_t *taps;
@@ -70,13 +74,14 @@ struct grd_conv_dots {
 };
 
 /* Says where a copy puts the n elements of one dimension: element i has the number p = before + i and goes to position p % split * part + p / split.
- * So elements that a convolution with stride `split` reads one after the other become neighbours. */
+ * So elements that are `split` apart become neighbours. */
 struct grd_conv_places {
     int64_t n, before, split, part;
 };
 
-/* The arguments of `copy`, which copies an image: `from` has rows of neighbouring elements, `from_row` elements apart; `rows` and `columns` say where
- * they go in `to`. Copied rows whose numbers have the same remainder modulo rows.split are to_row elements apart. */
+/* The arguments of `copy`, which copies an image from `from` to `to`. The rows of `from` are contiguous and begin from_row elements apart. `rows`
+ * and `columns` give the place in `to` of each row and each column. The rows with the numbers p and p + rows.split (see struct grd_conv_places) are
+ * to_row elements apart in `to`. */
 struct grd_conv_copy {
     struct grd_conv_places rows, columns;
     const char *from;
@@ -84,8 +89,11 @@ struct grd_conv_copy {
     int64_t from_row, to_row;
 };
 
-/* The arguments of `join`, the last step of a complex convolution that is made of three real ones (Gauss's trick): to[i * step] = x[i] - y[i] + (z[i]
- * - x[i] - y[i]) * 1j + bias for n complex elements. y and z begin `part` and 2 * `part` real elements after x. */
+/* The arguments of `join`, the last step of a complex convolution that is made of three real ones (Gauss's trick). For each i < n, it sets
+ *
+ *     to[i * step] = x[i] - y[i] + (z[i] - x[i] - y[i]) * 1j + bias
+ *
+ * y and z begin `part` and 2 * `part` real elements after x. The elements of `to` and `bias` are complex. */
 struct grd_conv_join {
     int64_t n, part;
     const char *x, *bias; /* bias: one complex number; NULL means zero */
@@ -93,7 +101,7 @@ struct grd_conv_join {
     int64_t step;
 };
 
-/* The convolution kernels of one dtype. Each is described at the struct it takes. */
+/* The convolution kernels of one dtype. The comment on the struct that a kernel takes says what the kernel computes. */
 struct grd_conv_row {
     void (*copy)(const struct grd_conv_copy *c);
     void (*multiply)(const struct grd_conv_block *b);
@@ -102,7 +110,7 @@ struct grd_conv_row {
     void (*line)(const struct grd_conv_line *l);
     void (*put)(const struct grd_conv_put *p);
     void (*dots)(const struct grd_conv_dots *d);
-    /* Writes to[i] = the sum of the lanes of vector i of `sums`, for n vectors. */
+    /* Sets to[i], for each i < n, to the sum of the lanes of vector number i of `sums`. */
     void (*add_lanes)(int64_t n, const char *sums, char *to);
     void (*join)(const struct grd_conv_join *j);
     int lanes, vectors; /* lanes: elements of a vector register; vectors: the most vectors in a row of `panel` of a grd_conv_block */

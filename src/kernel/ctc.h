@@ -14,10 +14,12 @@
 struct grd_ctc {
     int64_t steps, labels, classes, blank; /* steps, labels: lengths of this sample's input and target; blank: the blank's class */
     const int64_t *target;                 /* the class of each of the `labels` labels */
-    /* log-probabilities of the classes, step after step; a step has `classes` contiguous elements, and two steps are `step` elements apart */
+    /* log-probabilities of the classes; the `classes` elements of a step are contiguous, and step t begins at element t * step */
     const void *log_probs;
     int64_t step;
-    void *alpha; /* `steps` rows of 2 labels + 1 elements, alpha_row elements apart */
+    /* an array of `steps` rows of 2 * labels + 1 elements; alpha[t][s] is the log-probability of all path beginnings that are in state s at step t.
+     * Rows are alpha_row elements apart. */
+    void *alpha;
     int64_t alpha_row;
 };
 
@@ -27,7 +29,7 @@ struct grd_ctc_row {
     void (*forward)(const struct grd_ctc *x, void *ret_loss);
     /* Writes the gradient with respect to the input of log_softmax, in the layout of log_probs. For each step and class this is grad *
      * (exp(log_probs) - q), where q is the share of the target's probability that belongs to paths which emit this class in this step. `beta` is
-     * scratch memory for two rows of alpha. Writes zeros if the loss is infinite and `zero_infinity` is true. */
+     * scratch memory as large as two rows of alpha. Writes zeros if the loss is infinite and `zero_infinity` is true. */
     void (*backward)(const struct grd_ctc *x, const void *loss, const void *grad, bool zero_infinity, void *beta, void *ret_gradient);
 };
 

@@ -16,21 +16,21 @@ struct grd_distance_block {
  * absolute value. The result is NaN if any difference is NaN. */
 typedef void grd_distance_kernel(const struct grd_distance_block *block);
 
-/* The arguments of the kernel for the gradient of x1, given `grad`, the gradients of the distances. The rows of x1 and x2 are contiguous and follow
- * each other. */
+/* The arguments of the kernel that computes the gradient of x1 from `grad`, the gradient of the distances. x1 (rows x width) and x2 (others x width)
+ * are contiguous matrices. */
 struct grd_distance_gradient {
     int64_t rows, others, width;
     double p; /* exponent of the norm, above 0 */
     const void *x1, *x2;
-    /* `grad` and `distances` have the shape (rows, others) and any strides. `distances` may be NULL if p is infinity, since the distances are then
-     * computed again. */
+    /* `grad` and `distances` have the shape (rows, others) and any strides. If `distances` is NULL, which is allowed only if p is infinity, the
+     * kernel computes the distances again. */
     const void *grad, *distances;
     int64_t grad_strides[2], distance_strides[2];
     void *out; /* has the shape (rows, width) */
 };
 
-/* Writes out[i] = sum over j of grad[i, j] sign(d) (|d| / distances[i, j])^(p - 1), where d = x1[i] - x2[j]. A term that is 0 / 0 counts as 0. If an
- * element of d is NaN, so is this element of out[i]. */
+/* Writes out[i] = sum over j of grad[i, j] sign(d) (|d| / distances[i, j])^(p - 1), where d is the row x1[i] - x2[j] of `width` elements. A term that
+ * is 0 / 0 counts as 0. If element k of d is NaN for some j, element k of out[i] is NaN. */
 typedef void grd_distance_gradient_kernel(const struct grd_distance_gradient *x);
 
 #endif

@@ -1,6 +1,6 @@
-/* Declares the matrix-product kernels of each dtype. They multiply operands in place or packed operands, pack operands, and compute dot products.
- * They call no BLAS (see op/blas.h), start no threads and allocate nothing: op/product.c cuts a large product into pieces and owns the packed
- * copies. */
+/* Declares the matrix-product kernels of each dtype. There are kernels that multiply unpacked operands, that pack operands, that multiply packed
+ * operands, and that compute dot products. They call no BLAS (see op/blas.h), start no threads and allocate nothing. op/product.c cuts a large
+ * product into pieces and owns the packed copies. */
 #ifndef GRD_KERNEL_GEMM_H
 #define GRD_KERNEL_GEMM_H
 
@@ -35,9 +35,9 @@ typedef void grd_small_gemm_kernel(const struct grd_small_gemm *g);
 /* In a grd_small_gemm, m, n and k are all below this number. */
 enum { GRD_SMALL_GEMM_SIDE = 128 };
 
-/* A small triangular system of n equations, for `count` right sides. x holds the right sides and is overwritten with the solutions. Equation i
- * has the unknowns 0 to i if `rises`, otherwise i to n - 1; the other coefficients are not read. If `unit`, the diagonal is not read either
- * and counts as 1. `equation` and `unknown` are the strides of the coefficients. Strides are in elements; x_row or x_col is 1. */
+/* A small triangular system of n equations with `count` right sides. x holds the right sides and is overwritten with the solutions. `a` holds the
+ * coefficients. Coefficient (i, j) is read only for j <= i if `rises`, otherwise only for j >= i. If `unit`, the diagonal is not read and counts
+ * as 1. `equation` and `unknown` are the strides of `a` along i and j. All strides are in elements. At least one of x_row and x_col is 1. */
 struct grd_small_triangle {
     int64_t n, count;
     bool rises, unit;
@@ -52,11 +52,12 @@ typedef void grd_small_triangle_kernel(const struct grd_small_triangle *t);
 /* The most equations of a grd_small_triangle. */
 enum { GRD_SMALL_TRIANGLE_SIDE = 64 };
 
-/* Packs k rows of `columns` elements, with strides `row` and `column`, into a panel: k contiguous rows of `width` elements, of which those behind
- * `columns` are zeros. */
+/* Packs k rows of `columns` elements, with strides `row` and `column`, into a panel. A panel has k contiguous rows of `width` elements; in each row
+ * the elements from number `columns` on are zeros. */
 typedef void grd_pack_kernel(int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column, char *panel);
 
-/* Adds `rows` rows of n contiguous elements of `from` to rows of `to`, whose elements are `step` apart. Distances are in elements. */
+/* Adds `rows` rows of n elements of `from` to rows of `to`. Elements are contiguous in a row of `from` and `step` apart in a row of `to`. to_row and
+ * from_row are the distances between rows. Distances are in elements. */
 typedef void grd_add_rows_kernel(int64_t rows, int64_t n, char *to, int64_t to_row, int64_t step, const char *from, int64_t from_row);
 
 /* Writes the sum of x[i] * y[i] for i < n to ret_sum. Strides are in elements. */
@@ -65,23 +66,22 @@ typedef void grd_dot_kernel(int64_t n, const char *x, int64_t x_stride, const ch
 /* The product kernels of one dtype. Integers are computed modulo 2^bits. A dtype without kernels is computed in a wider dtype (op/product.c)
  * or has no matrix product. */
 struct grd_product_kernels {
-    /* Multiplies operands in place, with any strides. */
+    /* Multiplies operands without packing them. The strides are arbitrary. */
     grd_gemm_kernel *direct;
-    /* Multiplies packed operands. `b` is packed in panels, i.e. contiguous blocks of `panel` columns. `a` is packed in the same way, as its
-     * transpose, in panels of `strip` columns. The last panel of b is only as wide as its columns rounded up to a multiple of `lanes`. The strides of
-     * a and b are not read. */
+    /* Multiplies packed operands. `b` is packed in panels, i.e. contiguous blocks of `panel` columns. The last panel may be
+     * narrower: its width is the number of remaining columns, rounded up to a multiple of `lanes`. The transpose of `a` is packed in panels of
+     * `strip` columns. The strides of a and b are not read. */
     grd_gemm_kernel *packed;
     grd_pack_kernel *pack;
     grd_dot_kernel *dot;
     grd_add_rows_kernel *add_rows;
     /* The most multiplications for which `direct` is used, if k is below `depth` and the rows of b are contiguous. If the rows of b are not
-     * contiguous, `direct` is used up to a quarter of this number. For such products, packing would take longer than it saves. */
+     * contiguous, `direct` is used up to a quarter of this number. For products of this size, packing would take longer than it saves. */
     int direct_work;
     grd_small_gemm_kernel *small;        /* NULL if the dtype has none */
-    int small_work;                      /* the most multiplications for which `small` is used */
+    int small_work;                      /* the most multiplications, m * n * k, for which `small` is used */
     grd_small_triangle_kernel *triangle; /* NULL if the dtype has none */
-    /* Number of columns of a packed block of the transpose of `a` (strip), and of a packed block of `b` (panel). `lanes` is the number of elements of
-     * a vector register. */
+    /* strip: columns of a packed block of the transpose of `a`. panel: columns of a packed block of `b`. lanes: elements of a vector register. */
     int strip, panel, lanes;
     int depth; /* the most rows of a panel of `b` (a packed block of its columns), so few that the panel stays in the cache */
 };

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GRD_GRID_AXES = 3 }; /* depth, height, width */
+enum { GRD_GRID_AXES = 3 }; /* the spatial axes of an image: depth, height and width */
 enum grd_grid_mode { GRD_GRID_BILINEAR, GRD_GRID_NEAREST, GRD_GRID_BICUBIC };
 enum grd_grid_padding { GRD_GRID_ZEROS, GRD_GRID_BORDER, GRD_GRID_REFLECTION };
 enum { GRD_GRID_POINTS = 64 /* points in a block */, GRD_GRID_CHANNELS = 16 /* the most channels in a group */ };
@@ -22,15 +22,15 @@ struct grd_grid {
     bool align_corners;
 };
 
-/* The grid_sample kernels of one dtype. Points are processed in blocks of GRD_GRID_POINTS; blocks are counted through all samples, and no block has
- * points of two samples. */
+/* The grid_sample kernels of one dtype. Points are processed in blocks of up to GRD_GRID_POINTS points of one sample; blocks are numbered through
+ * all samples. */
 struct grd_grid_row {
     /* Samples the images at the points of blocks [begin, end). `out` has the shape (samples, channels, points). */
     void (*forward)(const struct grd_grid *x, int64_t begin, int64_t end, const void *in, const void *grid, void *out);
-    /* Adds the gradients of groups [begin, end) of channels to grad_in, which starts as zeros. A group has at most GRD_GRID_CHANNELS channels
-     * of one sample. */
+    /* Adds the gradient of the images to grad_in, which must be zeros on entry, for groups [begin, end) of channels. A group is up to
+     * GRD_GRID_CHANNELS channels of one sample. */
     void (*backward_image)(const struct grd_grid *x, int64_t begin, int64_t end, const void *grad, const void *grid, void *grad_in);
-    /* Writes the gradients of the coordinates of the points of blocks [begin, end). */
+    /* Writes the gradient of the grid, i.e. of the coordinates of the points, for blocks [begin, end) of points. */
     void (*backward_grid)(const struct grd_grid *x, int64_t begin, int64_t end, const void *grad, const void *in, const void *grid,
                           void *grad_grid);
 };

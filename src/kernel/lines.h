@@ -3,7 +3,7 @@
  * A line is the elements along this dimension. A kernel processes a block of a few lines of n elements each, all of one dtype. All operands of a
  * block have the same layout, which is one of these two:
  *   lines     the elements of a line are contiguous; `step` is the distance between two lines
- *   columns   the lines are neighbours, at most GRD_LINES_COLUMNS of them; `step` is the distance between two elements of a line
+ *   columns   neighbouring lines, at most GRD_LINES_COLUMNS, are one element apart; `step` is the distance between two elements of a line
  * Only a few dtypes have kernels; operands of other dtypes are converted block by block (src/op/lines.c).
  * Invariant: the results of a line depend on that line alone. A result may overwrite an operand. */
 #ifndef GRD_KERNEL_LINES_H
@@ -18,10 +18,12 @@ enum { GRD_LINES_COLUMNS = 256, GRD_LINES_OPERANDS = 6, GRD_LINES_NUMBERS = 2 };
 
 struct grd_lines_block {
     int64_t lines, n;
-    bool columns;                   /* true if neighbouring elements in memory belong to neighbouring lines (the layout "columns") */
-    char *data[GRD_LINES_OPERANDS]; /* the results, then the inputs in the order of the operator's signature */
-    /* step[i]: distance in elements between two lines of data[i] (a line is the elements along the dimension), or, in the layout "columns", between
-     * two elements of a line. It is 1 for an operand with one value per line, and 0 for an operand whose one line serves for all lines. */
+    /* true: the elements of a line (the elements along the dimension) are `step` apart, and neighbouring lines are one element apart */
+    bool columns;
+    /* pointers to the results of the block, followed by its inputs in the order of the operator's signature */
+    char *data[GRD_LINES_OPERANDS];
+    /* step[i]: distance, in elements of data[i], between two lines (a line is the elements along the dimension) or, if `columns`, between two
+     * elements of a line. It is 1 if data[i] has one value per line, and 0 if all lines share one line of data[i]. */
     int64_t step[GRD_LINES_OPERANDS];
     const double *numbers; /* the operator's numeric arguments */
 };

@@ -24,9 +24,9 @@ GRD_INLINE void move(int64_t n, char *to, int64_t to_stride, const char *from, i
 typedef uint16_t twos __attribute__((vector_size(16)));
 typedef uint32_t fours __attribute__((vector_size(16)));
 
-/* The two functions below copy strided elements of 2 and of 4 bytes to contiguous memory. They collect elements in a register and store it at
- * once, because processors can load more often per cycle than they can store. They are not inlined: otherwise every copy would save the
- * registers that they use. */
+/* The two functions below copy strided elements of 2 and 4 bytes to contiguous memory. They collect 16 bytes in a register before storing them,
+ * because processors can load more often per cycle than store. They are not inlined. Otherwise a caller would save registers for them even when it
+ * copies with another loop. */
 static __attribute__((noinline)) void collect_twos(int64_t n, char *to, const char *from, int64_t stride)
 {
     for (; n >= 8; n -= 8, to += 16, from += 8 * stride) {
@@ -53,8 +53,8 @@ static __attribute__((noinline)) void collect_fours(int64_t n, char *to, const c
     move(n, to, 4, from, stride, 4);
 }
 
-/* Copies n elements that are `stride` bytes apart to contiguous memory. Strides of -1 and 2 elements, and elements of 2 and 4 bytes, have faster
- * loops. If `past`, stores bypass the caches where the loop can do that. */
+/* Copies n elements of `size` bytes to contiguous memory at `to`; in `from` they are `stride` bytes apart. There are faster loops for some strides
+ * and sizes. If `past`, the loops that can do so use stores that bypass the caches. */
 GRD_INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, int64_t size, bool past)
 {
     const int width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
@@ -70,7 +70,7 @@ GRD_INLINE void gather(int64_t n, char *to, const char *from, int64_t stride, in
         move(n, to, size, from, stride, size);
 }
 
-/* Copies `bytes` bytes between memory that may overlap; if `past`, with stores that bypass the caches. */
+/* Copies `bytes` bytes; `to` and `from` may overlap. If `past`, uses stores that bypass the caches where it can. */
 GRD_INLINE void copy_line(char *to, const char *from, int64_t bytes, bool past)
 {
     if (to - from < bytes && from - to < bytes)
@@ -89,7 +89,7 @@ GRD_INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, i
         move(n, to, to_stride, from, from_stride, size);
     } else if (from_stride == size) {
         copy_line(to, from, n * size, past);
-    } else if (from_stride == 0 && n > 0) { /* a local copy of the element cannot alias the result, so it stays in a register */
+    } else if (from_stride == 0 && n > 0) { /* The copy in `element` cannot alias the result, so the compiler keeps it in a register. */
         memcpy(element, from, (size_t)size);
         move(n, to, size, element, 0, size);
     } else {
@@ -97,7 +97,8 @@ GRD_INLINE void copy(int64_t n, char *to, int64_t to_stride, const char *from, i
     }
 }
 
-/* In bytes. For shorter results, the wait for stores that bypass the caches takes as long as these stores save. */
+/* The smallest result, in bytes, that is written with stores that bypass the caches. For smaller results, waiting for such stores costs as much time
+ * as they save. */
 enum { LEAST_PAST = 8192 };
 
 /* Copies n elements of `size` bytes from data[1] to data[0]. `stores` says how the result is stored; NULL means ordinary stores. Results of less than
@@ -132,7 +133,7 @@ void grd_copy_16(int64_t n, char *const *data, const int64_t *strides, const voi
     copy_as_told(n, data, strides, params, 16);
 }
 
-enum { COLUMNS = 4 }; /* rows of at most so many elements are copied column by column, which is then faster */
+enum { COLUMNS = 4 }; /* Rows of at most this many elements are copied column by column, which is faster for short rows. */
 
 /* Copies `lines` rows of n elements, column by column if that is faster. `size` is a compile-time constant. */
 GRD_INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides,
@@ -175,11 +176,11 @@ void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int6
 /* ---- Buffers ----------------------------------------------------------------------------------------------------------------- */
 
 enum {
-    PIECE = 512,      /* elements of a piece; buffers of this length stay in the first-level cache */
-    FILLED_HERE = 128 /* bytes; at most so many are filled inline, because a call would take longer */
+    PIECE = 512,      /* elements that go through the buffers at a time, so few that the buffers stay in the L1 cache */
+    FILLED_HERE = 128 /* buffers of at most this many bytes are filled by inline code, because a call would take longer */
 };
 
-/* Fills `bytes` > 0 bytes of a buffer with copies of one element. Up to 63 bytes after them may be overwritten. */
+/* Fills the first `bytes` (> 0) bytes of `buffer` with copies of one element of `size` bytes. May overwrite up to 63 bytes behind them. */
 GRD_INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
 {
     uint64_t pattern[2];
@@ -215,8 +216,8 @@ static inline bool has_lines(int64_t n, const struct grd_map_kernel *kernel)
     return kernel->light && n * (kernel->sizes & 0xff) >= GRD_LINE_BYTES;
 }
 
-/* True if in_lines can compute n elements: has_lines() is true, and each operand is contiguous or has stride 0. All operands have the same element
- * size, because this is so in every kernel for which has_lines() is true. */
+/* True if in_lines can compute n elements: has_lines() is true, and each operand is contiguous or has stride 0. All operands of a light
+ * kernel have the same element size. */
 static inline bool takes_lines(int64_t n, const struct grd_map_kernel *kernel, const int64_t *strides)
 {
     const int64_t size = kernel->sizes & 0xff;
@@ -225,9 +226,9 @@ static inline bool takes_lines(int64_t n, const struct grd_map_kernel *kernel, c
            (kernel->sizes >> 24 == 0 || strides[3] == 0 || strides[3] == size);
 }
 
-/* Runs a light kernel (one of an operator so cheap that memory limits its speed) on operands that are contiguous or have stride 0. An operand with
- * stride 0 is one repeated element; it is copied to one cache line instead of n times. The elements after the last whole cache line of the result are
- * computed by a second call. */
+/* Runs a light kernel (of an operator so cheap that memory limits its speed) on operands that are contiguous or have stride 0, i.e. are one
+ * repeated element. A repeated element is copied until it fills one cache line, not n times. The kernel is called once for the whole cache lines of
+ * the result and once for the elements after them. */
 static __attribute__((noinline)) void in_lines(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel,
                                                enum grd_stores stores)
 {
@@ -244,9 +245,9 @@ static __attribute__((noinline)) void in_lines(int64_t n, char *const *data, con
                       NULL);
 }
 
-/* Runs the kernel on n <= PIECE elements with any strides. If the stride of an input is 0, its buffer is filled with copies of the element, but only
- * if `first`, i.e. in the first of several calls. The first call has the most elements, so the buffer serves the later ones. If `spreading`, such
- * inputs are left to in_lines. */
+/* Runs the kernel on n <= PIECE elements with any strides. Inputs that are not contiguous are copied to `buffers`. An input with stride 0 is one
+ * element. The first of several calls (`first`) fills the buffer of this input with n copies of the element. Later calls reuse the buffer; n must not
+ * be larger in them. If `spreading`, an input with stride 0 needs no buffer, because in_lines repeats the element. */
 GRD_INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, const struct grd_map_kernel *kernel,
                           piece *buffers, bool first, bool spreading)
 {
@@ -298,7 +299,7 @@ static __attribute__((noinline)) void in_pieces(int64_t n, char *const *data, co
     }
 }
 
-/* True if result and inputs are contiguous. There is at least one input. */
+/* True if the result and all inputs are contiguous. `sizes` holds the element sizes (see GRD_MAP_SIZES); there is at least one input. */
 static inline bool all_contiguous(const int64_t *strides, uint32_t sizes)
 {
     if (strides[0] != (sizes & 0xff) || strides[1] != (sizes >> 8 & 0xff))
@@ -329,8 +330,8 @@ static __attribute__((noinline)) void map_half(int64_t n, char *const *data, con
     grd_loop_kernel *const widen = grd_kernels->cast[m->half][wide], *const narrow = grd_kernels->cast[wide][m->half];
     const struct grd_map_kernel *kernel = m->kernel;
     const int64_t size = wide == GRD_COMPLEX64 ? 2 * sizeof(float) : sizeof(float);
-    /* Length of a buffer in elements. It is larger than PIECE because each round makes three calls (convert, compute, convert back), and not all of
-     * the buffers are in use. */
+    /* The number of floats in a buffer. It is larger than PIECE to make up for the three calls of each round (convert, compute, convert back). The
+     * buffers still fit into the cache, because not all of them are in use. */
     enum { NUMBERS = 2 * PIECE };
     _Alignas(64) float buffers[GRD_MAP_OPERANDS][NUMBERS];
     const int64_t most = NUMBERS * (int64_t)sizeof(float) / size;
@@ -361,7 +362,7 @@ static __attribute__((noinline)) void map_half(int64_t n, char *const *data, con
  * - GRD_STORES_FAR, from 2 MiB on: the result stays only in the last-level cache. The loop works on half a cache line at a time: it then issues more
  *   read requests ahead of its use of the data, and runs at the speed of the memory.
  * - GRD_STORES_NEAR: smaller results are mostly in the second-level cache, and working on whole cache lines takes a twentieth less time.
- * Only light kernels (of operators so cheap that memory limits their speed) have such loops; others compute more slowly than memory delivers. */
+ * Only light kernels (of operators so cheap that memory limits their speed) have such loops. All other kernels are slower than the memory. */
 enum grd_stores grd_stores_for(int64_t bytes, int noperands, char *const *data)
 {
     enum { FAR = 2 * 1024 * 1024, PAST = 16 * FAR };
@@ -371,8 +372,8 @@ enum grd_stores grd_stores_for(int64_t bytes, int noperands, char *const *data)
     return past ? GRD_STORES_PAST : bytes >= FAR ? GRD_STORES_FAR : GRD_STORES_NEAR;
 }
 
-/* Runs a light kernel (one of an operator so cheap that memory limits its speed) that stores its result as m->stores says. Such stores need a result
- * that begins at a cache line, so the elements before the first whole cache line are computed separately with ordinary stores. */
+/* Runs a light kernel (of an operator so cheap that memory limits its speed), which stores the result as m->stores says. Such stores must begin at a
+ * cache-line boundary of the result. The elements before the first boundary are computed separately, with ordinary stores. */
 static __attribute__((noinline)) void map_large(int64_t n, char *const *data, const int64_t *strides, const struct grd_map *m)
 {
     const int64_t before = grd_least(n, (int64_t)(-(uintptr_t)data[0] % GRD_LINE_BYTES) >> __builtin_ctz(m->kernel->sizes & 0xff));

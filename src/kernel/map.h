@@ -14,12 +14,12 @@ enum { GRD_MAP_OPERANDS = 4 };
 /* The `params` of grd_map, which say which elementwise kernel to call and how. */
 struct grd_map {
     const struct grd_map_kernel *kernel;
-    /* The `params` that grd_map passes to the kernel. */
+    /* The `params` argument of `kernel`. */
     const void *params;
-    /* A half dtype (float16, bfloat16 or complex32) if the kernel computes in grd_computed_dtype(half): operands whose elements have the size of that
-     * dtype are then converted before and after the call. Otherwise GRD_DTYPE_NONE. */
+    /* A half dtype (float16, bfloat16 or complex32) if the kernel computes in grd_computed_dtype(half), e.g. float32. Inputs of the half dtype are
+     * then converted before the call, and the result after it. Otherwise GRD_DTYPE_NONE. */
     grd_dtype half;
-    enum grd_stores stores; /* how the result is stored if it is written directly, not through a buffer */
+    enum grd_stores stores; /* the kind of stores for a result that is written directly, i.e. not through a buffer */
 };
 
 /* Returns how the result data[0] should be stored if all `noperands` operands together have `bytes` bytes. data[1...] are the inputs. */
@@ -31,14 +31,14 @@ enum grd_stores grd_stores_for(int64_t bytes, int noperands, char *const *data);
  * of the inputs, with exactly the same elements; otherwise operands do not overlap. */
 grd_loop_kernel grd_map;
 
-/* Runs two conversions, `first` and then `second`, through a buffer whose elements have `size` bytes. */
+/* Converts n elements from data[1] to data[0] in two steps: `first` writes to a buffer with elements of `size` bytes, and `second` converts these. */
 void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loop_kernel *first, int64_t size, grd_loop_kernel *second);
 
-/* These functions copy elements of 1, 2, 4, 8 and 16 bytes unchanged. params: NULL, or a pointer to the enum grd_stores of the result. */
+/* grd_copy_N copies elements of N bytes unchanged. params: NULL, or a pointer to an enum grd_stores that says how to store the result. */
 grd_loop_kernel grd_copy_1, grd_copy_2, grd_copy_4, grd_copy_8, grd_copy_16;
 
-/* Copies `lines` rows of n elements of `size` bytes. strides[0] is the distance in bytes between two elements of a row, strides[1] between two
- * rows. */
+/* Copies `lines` rows of n elements of `size` bytes. In to_strides and from_strides, element 0 is the distance in bytes between two elements of a
+ * row, and element 1 is the distance between two rows. */
 void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int64_t *to_strides, const char *from,
                     const int64_t *from_strides);
 

@@ -6,9 +6,9 @@
 
 /* The multilabel margin kernel of one dtype. */
 struct grd_margin_row {
-    /* Writes for each row of x its loss, the sum of max(0, 1 - x[t] + x[i]), to ret_sums and the derivative of the loss with respect to each element
-     * to ret_slopes. Here t goes over the targets that the row of `target` lists up to the first -1, and i over the classes that are not targets.
-     * is_target is scratch memory for one row. */
+    /* For each row of x, writes its loss to ret_sums and the derivatives of the loss by the elements of x to ret_slopes. The loss is the sum of
+     * max(0, 1 - x[t] + x[i]) over all targets t and all classes i that are not targets. The targets are the elements of a row of `target` before
+     * the first -1. is_target is scratch memory for one row. */
     void (*rows)(int64_t rows, int64_t classes, const void *x, const int64_t *target, uint8_t *is_target, void *ret_sums, void *ret_slopes);
 };
 

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The list of optimizers. For an entry X(name), struct grd_<name>_numbers has the numbers of the step, and the function `name` of cpu/optim.c makes
- * the step. */
+/* The list of optimizers. Each X(name) stands for an optimizer whose step is the function `name` in cpu/optim.c and whose numeric arguments are in
+ * struct grd_<name>_numbers. */
 #define GRD_OPTIMIZERS(X) X(sgd) X(adam) X(adadelta) X(adagrad) X(adamax) X(asgd) X(nadam) X(radam) X(rmsprop) X(rprop)
 
 #define GRD_OPTIMIZER_ENUM(name) GRD_OPTIMIZER_##name,
@@ -17,12 +17,12 @@ enum grd_optimizer_kind { GRD_OPTIMIZERS(GRD_OPTIMIZER_ENUM) GRD_OPTIMIZER_KINDS
 
 enum { GRD_OPTIM_STATES = 3 }; /* the most state tensors of an optimizer */
 
-/* The numbers that every optimizer has. The gradient from which a step computes the update is g = grad + weight_decay * param, or g = -grad +
- * weight_decay * param if `maximize`. */
+/* The numbers that every optimizer has. A step uses the gradient g = grad + weight_decay * param. If `maximize`, it uses
+ * g = weight_decay * param - grad. */
 struct grd_optim_numbers {
     double lr;
     double weight_decay;
-    double shrink; /* the parameter is first multiplied by this number: 1 - lr * weight_decay for decoupled weight decay, otherwise 1 */
+    double shrink; /* 1 - lr * weight_decay for decoupled weight decay, otherwise 1; the step first multiplies the parameter by it */
     bool maximize;
 };
 
@@ -45,7 +45,7 @@ struct grd_adadelta_numbers {
 };
 
 struct grd_adagrad_numbers {
-    struct grd_optim_numbers common; /* the caller has divided lr by 1 + (step - 1) * lr_decay */
+    struct grd_optim_numbers common; /* common.lr is already divided by 1 + (step - 1) * lr_decay */
     double eps;
 };
 
@@ -55,25 +55,29 @@ struct grd_adamax_numbers {
 };
 
 struct grd_asgd_numbers {
-    struct grd_optim_numbers common; /* lr is PyTorch's eta, which decreases with the steps */
-    double kept;                     /* 1 - lambd * eta */
+    struct grd_optim_numbers common; /* common.lr is the decaying step size that PyTorch's ASGD calls eta */
+    double kept;                     /* 1 - lambd * eta, by which each step multiplies the parameter */
     double mu;
 };
 
 struct grd_nadam_numbers {
     struct grd_optim_numbers common;
     double beta1, beta2, eps;
-    double correction;               /* 1 - beta2^step */
-    double grad_factor, mean_factor; /* factors of g / denominator and of mean / denominator in the update */
+    double correction; /* 1 - beta2^step */
+    /* A step adds grad_factor * g / d + mean_factor * mean / d to the parameter. `mean` is the moving average of g. d is
+     * sqrt(square / correction) + eps, where `square` is the moving average of g^2. */
+    double grad_factor, mean_factor;
 };
 
 struct grd_radam_numbers {
     struct grd_optim_numbers common;
     double beta1, beta2, eps;
     double correction; /* 1 - beta1^step */
-    bool adaptive;     /* false in the first steps, while the variance of the adaptive learning rate is too large */
-    double root;       /* sqrt(1 - beta2^step) */
-    /* The rectification term, computed by the caller. */
+    /* true: the step is divided by the root of the moving average of g^2. false in the first steps, whose average covers too few
+     * gradients to be reliable. */
+    bool adaptive;
+    double root; /* sqrt(1 - beta2^step) */
+    /* RAdam's rectification term, computed by the caller; used only if `adaptive`. */
     double rectified;
 };
 
@@ -84,8 +88,9 @@ struct grd_rmsprop_numbers {
 
 struct grd_rprop_numbers {
     struct grd_optim_numbers common;
-    double shrinks, grows; /* factors of the step size when the sign of the gradient changes and when it stays */
-    /* Limits of the step size. */
+    /* The step size is multiplied by `shrinks` if the sign of the gradient has changed, and by `grows` if it has not. */
+    double shrinks, grows;
+    /* The step size is kept between `least` and `greatest`. */
     double least, greatest;
 };
 
@@ -95,8 +100,10 @@ struct grd_optim_block {
     int64_t n;
     void *param;
     const void *grad;
-    void *state[GRD_OPTIM_STATES]; /* in the order of the operator's tensor lists; NULL if the optimizer runs without this state */
-    const void *numbers;           /* the struct grd_<name>_numbers of `kind` */
+    /* The state arrays, in the order of the operator's arguments. state[i] is NULL if the optimizer runs without it, e.g. without a momentum
+     * buffer. */
+    void *state[GRD_OPTIM_STATES];
+    const void *numbers; /* points to the struct grd_<name>_numbers that belongs to `kind`, e.g. struct grd_adam_numbers */
 };
 
 /* The optimizer kernel of one dtype. */

@@ -1,5 +1,5 @@
-/* Declares kernels that sort, rank and search elements of one dtype. NaN is above every number, and -0 equals 0. Each dtype with an order has kernels
- * (see kernel/table.h). Scratch memory comes from the caller. Arrays are contiguous unless there is a stride for them. */
+/* Declares kernels that sort, rank and search elements of one dtype. NaN is above every number, and -0 equals 0. kernel/table.h lists the dtypes that
+ * have kernels. Scratch memory comes from the caller. Arrays are contiguous unless a member `step` gives their stride. */
 #ifndef GRD_KERNEL_ORDER_H
 #define GRD_KERNEL_ORDER_H
 
@@ -8,25 +8,26 @@
 
 #include "kernel/rank.h"
 
-/* The result that `rank` computes for n elements along a dimension. SORT, SORT_STABLY: the sorted elements. LARGEST: the `kept` largest elements in
- * order. KTH: the sorted element with number `first`. MEDIAN: the first NaN if there is one; among elements equal to the median it is the one that a
- * stable sort would put there. MODE: the smallest of the most frequent elements, at its last position; every NaN is a value of its own. */
+/* What `rank` computes for n elements along a dimension. SORT, SORT_STABLY: the sorted elements. LARGEST: the `kept` largest elements, sorted. KTH:
+ * the element at position `first` of the sorted order. MEDIAN: the first NaN if there is one, otherwise the median; its index is the one that a
+ * stable sort gives. MODE: the most frequent element (the smallest one if several are equally frequent) and its last position; NaNs count as
+ * different elements. */
 enum grd_rank_kind { GRD_RANK_SORT, GRD_RANK_SORT_STABLY, GRD_RANK_LARGEST, GRD_RANK_KTH, GRD_RANK_MEDIAN, GRD_RANK_MODE };
 
 /* The arguments of `rank`, which sorts n elements along a dimension. It writes elements `first` to first + kept - 1 of the sorted sequence to
  * `values` and their positions in `in` to `indices`. */
 struct grd_rank_block {
     enum grd_rank_kind kind; /* SORT_STABLY and MODE order ascending, the other kinds descending */
-    bool flipped;            /* reverses the order of the kind */
+    bool flipped;            /* true: sort in the opposite direction, i.e. ascending where `kind` says descending */
     int64_t n, first, kept;
     const void *in;
-    struct grd_ranked *items; /* scratch memory for grd_rank_scratch(kind, n, kept) items */
+    struct grd_ranked *items; /* scratch memory for as many items as grd_rank_scratch(kind, n, kept) returns */
     char *values;
     int64_t *indices;
-    int64_t step; /* distance between two values, and between two indices, in elements */
+    int64_t step; /* distance between neighbouring results in `values`, and in `indices`, in elements */
 };
 
-/* Returns how many items grd_rank_block needs as scratch memory. */
+/* Returns how many items of scratch memory the member `items` of struct grd_rank_block must have. */
 static inline uint64_t grd_rank_scratch(enum grd_rank_kind kind, int64_t n, int64_t kept)
 {
     return (uint64_t)(kind == GRD_RANK_LARGEST && grd_rank_by_heap(n, kept) ? kept : n);
@@ -36,14 +37,14 @@ static inline uint64_t grd_rank_scratch(enum grd_rank_kind kind, int64_t n, int6
  * each row the largest or smallest element so far and the last row where it occurs. After the first NaN the running extreme stays NaN. */
 struct grd_extremes_block {
     bool smallest;
-    int64_t n, columns, step; /* step: elements between two rows of `in`, of `values` and of `indices` */
+    int64_t n, columns, step; /* step: distance between neighbouring rows, in elements, in all three arrays */
     const void *in;
     void *values;
     int64_t *indices;
 };
 
-/* The arguments of searchsorted: for each of `count` wanted numbers, the result is how many of n ascending numbers are below it, or, if `right`, not
- * above it. */
+/* The arguments of searchsorted. `sorted` has n elements x, `wanted` has `count` elements w. The result for w is the number of x with x < w, or with
+ * x <= w if `right`. */
 struct grd_search_block {
     int64_t n, count;
     const void *sorted, *wanted;
@@ -55,12 +56,13 @@ struct grd_search_block {
 /* The ordering kernels of one dtype. */
 struct grd_order_row {
     void (*rank)(const struct grd_rank_block *block);
-    /* Stably sorts n elements in ascending order. Returns where the result is: `to` or `spare`, or `in` if all elements are equal. */
+    /* Sorts n elements stably in ascending order, with `to` and `spare` as buffers. Returns the array that holds the result: `to`, `spare`, or
+     * `in` if all elements are equal. */
     const void *(*sort)(int64_t n, const void *in, void *to, void *spare);
     void (*extremes)(const struct grd_extremes_block *block);
     void (*search)(const struct grd_search_block *block);
-    /* Writes to[i] = true if wanted[i] is among the n numbers, otherwise false, or the opposite if `opposite`. The numbers must be ascending, unless
-     * they are so few that each is compared (grd_is_few(n)). */
+    /* For isin(): sets to[i] to true if wanted[i] is among the n `numbers`, otherwise to false. If `opposite`, sets to[i] to the negated result.
+     * `numbers` must be ascending, except if grd_is_few(n), because few numbers are compared one by one. */
     void (*find)(int64_t n, const void *numbers, int64_t count, const void *wanted, bool opposite, bool *to);
     /* Writes to `starts` the position where each run (maximal range of equal elements) of the n sorted elements begins, and then n. `starts` has room
      * for n + 1 numbers. Returns the number of runs. */

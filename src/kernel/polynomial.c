@@ -17,7 +17,7 @@ static bool is_odd(double n)
     return fmod(n, 2) != 0;
 }
 
-/* Returns p(n) of the recurrence p(k + 1) = 2 x p(k) - p(k - 1) that starts with p(0) = 1 and p(1) = first. */
+/* Returns p(n), where p(0) = 1, p(1) = first and p(k + 1) = 2 x p(k) - p(k - 1). */
 static double short_chebyshev(double x, double n, double first)
 {
     double before = 1, p = first;
@@ -29,8 +29,8 @@ static double short_chebyshev(double x, double n, double first)
     return n == 0 ? 1 : p;
 }
 
-/* The two functions below compute Chebyshev polynomials by the formulas 18.5.1 to 18.5.4 of the DLMF. With theta = acos(x), these are the quotients
- * cos(a theta) / cos(b theta) and sin(a theta) / sin(b theta); for x > 1 they use cosh and sinh of acosh(x). */
+/* The two functions below give Chebyshev polynomials by the formulas 18.5.1 to 18.5.4 of the DLMF. With t = acos(x) they return
+ * cos(a t) / cos(b t) and sin(a t) / sin(b t); for x > 1 they use t = acosh(x) with cosh and sinh. */
 static double cosines(double x, double a, double b)
 {
     return x <= 1 ? cos(a * acos(x)) / cos(b * acos(x)) : cosh(a * acosh(x)) / cosh(b * acosh(x));
@@ -69,8 +69,8 @@ double grd_math_chebyshev_w(double x, double degree)
     return !(n >= 0) ? 0 : n <= SHORT ? short_chebyshev(x, n, 2 * x + 1) : x < 0 && is_odd(n) ? -y : y;
 }
 
-/* Returns p(n), where n is the truncated degree, by a recurrence of table 18.9.1 of the DLMF. It starts with p(0) = 1 and p(1) = first; next()
- * computes p(k + 1) from p = p(k) and before = p(k - 1). Stops at the first NaN. Returns NaN if n > most. */
+/* Returns p(n), where n is the truncated degree, by a recurrence of table 18.9.1 of the DLMF with p(0) = 1 and p(1) = first. next() computes
+ * p(k + 1) from p(k) and p(k - 1). Returns NaN if n > most, and stops at the first NaN. */
 static double recurrence(double x, double degree, double most, double first, double (*next)(double x, double k, double p, double before))
 {
     const double n = trunc(degree);

@@ -8,27 +8,28 @@
 
 #include "gradus/types.h"
 
-/* The kernels for ranges of numbers of one dtype. `stride` is the distance between two values in elements. */
+/* The kernels of one dtype that write evenly spaced numbers or powers. */
 struct grd_range_row {
-    /* Writes start + i * step for n integers i from `first` on. Integer dtypes wrap around on overflow. */
+    /* Writes the n numbers start + i * step for i = first to first + n - 1. Neighbouring numbers are `stride` elements apart in ret_values.
+     * Integer dtypes wrap around on overflow. */
     void (*line)(int64_t n, int64_t first, grd_scalar start, grd_scalar step, void *ret_values, int64_t stride);
-    /* The two functions below exist for float64 only and work in place. They write base^x for n numbers x, and base^(x + iy) = base^x (cos(y
-     * log(base)) + i sin(y log(base))) for n pairs (x, y). */
+    /* The two functions below overwrite their array and exist for float64 only. `powers` replaces each of n numbers x by base^x. `complex_powers`
+     * replaces each of n pairs (x, y) by the real and imaginary parts of base^(x + iy). */
     void (*powers)(int64_t n, double base, double *values);
     void (*complex_powers)(int64_t n, double base, double *pairs);
 };
 
-/* The arguments of tril or triu (`upper`) on contiguous matrices of rows x columns elements, one after the other in memory. */
+/* The arguments of tril, or of triu if `upper`. The matrices have rows x columns elements, are contiguous and follow each other in memory. */
 struct grd_triangle_copy {
     int64_t rows, columns, itemsize;
-    int64_t diagonal; /* number of the diagonal where the triangle ends, from -rows to columns; 0 is the main diagonal */
+    int64_t diagonal; /* diagonal at which the triangle ends, from -rows to columns: 0 is the main one, d > 0 the d-th above it */
     bool upper;
     const char *from;
     char *to; /* may be equal to `from` */
 };
 
-/* Writes rows [begin, end) of the result, counted through all matrices. Elements on the diagonal and on the triangle's side of it are copied from
- * `from`; the others become zero. */
+/* Writes rows [begin, end) of `to`; rows are counted through all matrices. Elements inside the triangle, including its diagonal, are copied from
+ * `from`; all others become zero. */
 void grd_triangle_rows(const struct grd_triangle_copy *t, int64_t begin, int64_t end);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "kernel/cpu/loop.h"
 
-/* SHORT_SELECTION, SHORT_SORT: in selection and in sorting, ranges of at most so many items are sorted by insertion. MANY: from so many words on, the
- * digits of the radix sort have WIDE_DIGIT bits, otherwise DIGIT bits. VALUES: the most values of a digit. */
+/* SHORT_SELECTION, SHORT_SORT: the longest ranges that selection and sorting finish by insertion sort. MANY: the least number of words for which
+ * the radix sort uses digits of WIDE_DIGIT bits instead of DIGIT bits. VALUES: the number of values of a wide digit. */
 enum { SHORT_SELECTION = 3, SHORT_SORT = 16, MANY = 4096, DIGIT = 8, WIDE_DIGIT = 11, VALUES = 1 << WIDE_DIGIT };
 
 /* True if x comes before y in descending order. */
@@ -28,8 +28,8 @@ static inline void swap(struct grd_ranked *x, struct grd_ranked *y)
 
 /* ---- A heap whose root comes last in order ---------------------------------------------------------------------------------------------- */
 
-/* Puts `item` into a heap of n items that has a hole: moves the larger child up into the hole until the hole is at a leaf, then moves the hole up
- * again to where `item` fits. The C++ library takes these steps, and the order of equal keys depends on them. */
+/* Puts `item` into a heap of n items that has a hole. First moves the hole down to a leaf: each step moves the child with the smaller key up into the
+ * hole. Then moves the hole up to where `item` fits. The C++ library takes the same steps, which decide the order of equal keys. */
 static void fill_hole(struct grd_ranked *heap, int64_t hole, int64_t n, struct grd_ranked item)
 {
     const int64_t top = hole;
@@ -80,7 +80,7 @@ static void select_in_heap(struct grd_ranked *items, int64_t k, int64_t n)
 
 /* ---- Partition and insertion --------------------------------------------------------------------------------------------------------- */
 
-/* Returns which of the three items is the median; if items are equal, the order of the comparisons decides. */
+/* Returns the median of the three items. The order of the comparisons decides between equal items, as in the C++ library. */
 static struct grd_ranked *median(struct grd_ranked *a, struct grd_ranked *b, struct grd_ranked *c)
 {
     if (before(a, b))
@@ -88,16 +88,16 @@ static struct grd_ranked *median(struct grd_ranked *a, struct grd_ranked *b, str
     return before(a, c) ? a : before(b, c) ? c : b;
 }
 
-/* The items of a block of BLOCK items that belong on the other side of the pivot. `at` has their distances from the first item of the block if the
- * block is left of the pivot, and from its last item if it is right of the pivot. */
+/* Lists the items of a block (BLOCK neighbouring items) that belong on the other side of the pivot. For a block left of the pivot, `at` holds the
+ * distances of these items from the first item of the block; for a block right of the pivot, their distances from its last item. */
 enum { BLOCK = 64 };
 struct misplaced {
     uint8_t at[BLOCK];
-    int first, n; /* the misplaced items not yet exchanged: n of them, from at[first] on */
+    int first, n; /* at[first] to at[first + n - 1] are the misplaced items not yet exchanged */
 };
 
-/* Exchanges the misplaced items of two blocks in pairs, until one block has none left: the first misplaced item from the left with the first one from
- * the right, and so on. */
+/* Exchanges the k-th misplaced item of the left block with the k-th misplaced item of the right block, for each k until one block has no more. Items
+ * of the right block are counted from its end. */
 static void exchange(struct grd_ranked *left, struct misplaced *l, struct grd_ranked *right, struct misplaced *r)
 {
     const int n = l->n < r->n ? l->n : r->n;
@@ -107,9 +107,9 @@ static void exchange(struct grd_ranked *left, struct misplaced *l, struct grd_ra
     l->n -= n, r->n -= n;
 }
 
-/* Runs Hoare's partition while there are at least two blocks of items between *i and *j. All comparisons of a block come before its exchanges and
- * have no branches, which would be mispredicted half of the time. The items exchanged are those that the simple loop of `partition` would
- * exchange. */
+/* Hoare's partition by blocks. It runs while there are at least two blocks of items between *i and *j. It compares all items of a block before it
+ * exchanges any, so that the comparisons need no branches (half of which would be mispredicted). It makes the same exchanges as the simple loop in
+ * `partition`. */
 static void partition_blocks(struct grd_ranked *items, uint64_t pivot, int64_t *i, int64_t *j)
 {
     struct misplaced l = {.n = 0}, r = {.n = 0};
@@ -133,8 +133,8 @@ static void partition_blocks(struct grd_ranked *items, uint64_t pivot, int64_t *
     *j -= r.n > 0 ? r.at[r.first] : 0;
 }
 
-/* Partitions items [begin, end) and returns the index of the first item of the second half: no item before that index comes after the pivot,
- * and no item from it on comes before the pivot. */
+/* Partitions items [begin, end) by a pivot and returns the index of the first item of the right part. In descending order no item of the left part
+ * belongs after the pivot, and no item of the right part belongs before it. */
 static int64_t partition(struct grd_ranked *items, int64_t begin, int64_t end)
 {
     const struct grd_ranked *pivot = &items[begin];
@@ -179,7 +179,8 @@ static int depth_limit(int64_t n)
 
 /* ---- Selection, sorting -------------------------------------------------------------------------------------------------------------- */
 
-/* Moves the item with position `nth` (from 0) in descending order to items[nth], and leaves no item before it that belongs after it. nth < n. */
+/* Partially sorts the n items in descending order: items[nth] becomes the item that a full sort would put there, and no item before position `nth`
+ * has a smaller key. `nth` must be less than n. */
 static void select_nth(struct grd_ranked *items, int64_t n, int64_t nth)
 {
     int64_t begin = 0, end = n;
@@ -198,7 +199,7 @@ static void select_nth(struct grd_ranked *items, int64_t n, int64_t nth)
     sort_by_insertion(items + begin, end - begin, false);
 }
 
-/* Partitions items [begin, end) until each range has at most SHORT_SORT items, which are not yet sorted among themselves. */
+/* Sorts items [begin, end) roughly: partitions them until each range has at most SHORT_SORT items. The items within a range are not sorted yet. */
 static void sort_roughly(struct grd_ranked *items, int64_t begin, int64_t end, int depth)
 {
     for (; end - begin > SHORT_SORT; depth--) {
@@ -219,8 +220,8 @@ void grd_rank_sort(struct grd_ranked *items, int64_t n)
         const int64_t guarded = grd_least(n, SHORT_SORT);
         sort_roughly(items, 0, n, depth_limit(n));
         sort_by_insertion(items, guarded, false);
-        /* The remaining items can be inserted without a check for the start of the array, because the item that comes first in order is already among
-         * the first SHORT_SORT items. */
+        /* The remaining items need no check for the start of the array: the item that comes first in order is already among the first SHORT_SORT
+         * items. */
         insert_items(items, guarded, n, false, false);
     }
 }
@@ -244,7 +245,7 @@ static void put_in_order(struct grd_ranked *x, struct grd_ranked *y)
         swap(x, y);
 }
 
-/* Selects by quickselect, whose pivot is the median of the first, middle and last item. */
+/* Quickselect: the pivot is the median of the first, middle and last item of the range that still holds position k. */
 void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k)
 {
     int64_t first = 0, last = n - 1;

@@ -23,8 +23,8 @@ static double cubic(const double c[4], double x)
 
 /* ---- Gamma ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the derivative of a random number x from gamma(a) by the concentration a, for small x. It uses the Taylor series at 0 of the distribution
- * function, whose terms are x^a (-x)^i / (i! (a + i)). */
+/* Returns the derivative of a gamma(a) random number x with respect to a, for small x. It uses the Taylor series of the distribution function at
+ * 0, with terms proportional to x^a (-x)^i / (i! (a + i)). */
 static double gamma_of_small(double a, double x)
 {
     double term = 1, series = 1 / a, slopes = 1 / (a * a);
@@ -38,7 +38,7 @@ static double gamma_of_small(double a, double x)
 }
 
 /* Returns the derivative of a random number x from gamma(a) by the concentration a, for large a. It uses Rice's saddle point expansion. This
- * expansion has a removable singularity at x = a, so near it a series is used instead. */
+ * expansion has a removable singularity at x = a, so x near a uses a series instead. */
 static double gamma_of_large(double a, double x)
 {
     if (0.9 * a <= x && x <= 1.1 * a) {
@@ -89,8 +89,8 @@ static double beta_by_alpha(double x, double alpha, double beta)
     return zero_for_nan(x * pow(1 - x, -beta) * series);
 }
 
-/* Returns the derivative by `beta` of a random number x from a beta distribution, for small x. The terms of its Taylor series have the products (beta
- * - 1) ... (beta - i) and the derivatives of these products by `beta`. */
+/* Returns the derivative by `beta` of a random number x from a beta distribution, for small x, from a Taylor series. Its terms contain the
+ * products (beta - 1) ... (beta - i) and their derivatives by `beta`. */
 static double beta_by_beta(double x, double alpha, double beta)
 {
     const double factor = digamma(alpha + beta) - digamma(beta);
@@ -135,8 +135,8 @@ static double beta_of_large(double x, double a, double b)
     return stirling(a) * stirling(b) / stirling(total) * -x / sqrt(2 * a * b / total) * sum;
 }
 
-/* Returns the derivative by alpha of a random number x from a beta distribution, in the cases that the functions above do not cover. It is an
- * approximation, corrected by a rational function of log(x), log(alpha / x) and log(total x / alpha). */
+/* Returns the derivative by alpha of a random number x from a beta distribution, where no function above applies. The result is a simple
+ * approximation, corrected by a factor that is a rational function of log(x), log(alpha / x) and log(total x / alpha). */
 static double beta_between(double x, double alpha, double total)
 {
     static const double c[2][3][3][4] = {

@@ -1,7 +1,7 @@
-/* Makes the tables for resampling, which say for each axis of which input elements each output element is made, and with which weights. The loops
- * over images are in cpu/resample.c.
+/* Makes the tables for resampling images. For each axis a table lists, for each output element, the input elements that are summed for it and
+ * their weights. The loops over images are in cpu/resample.c.
  *
- * Positions are computed with the same roundings as in PyTorch, in float32 where PyTorch uses float32. */
+ * Positions are rounded as in PyTorch, to float32 where PyTorch computes in float32. */
 #include "base/integer.h"
 #include "kernel/resample.h"
 
@@ -11,15 +11,14 @@
 
 enum {
     ALIGNMENT = 64,
-    MOST_PRECISION = 22, /* the most fractional bits of a fixed-point weight, as in PyTorch */
+    MOST_PRECISION = 22, /* the most fractional bits that a weight in fixed point has, as in PyTorch */
     WEIGHT_LIMIT = 1 << 15,
-    MOST_TAPS = 4 /* the most input elements that one output is made of without an antialiasing filter */
+    MOST_TAPS = 4 /* without an antialiasing filter, the most input elements that are summed for one output element */
 };
 
 /* ---- Positions ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Rounds `value` to float32 if positions are float32. Used after every operation, this makes arithmetic in double give the results of float32
- * arithmetic. */
+/* Rounds `value` to float32 if positions are float32. A call after every operation makes double arithmetic give the results of float32 arithmetic. */
 static double rounded(const struct grd_resample_source *x, double value)
 {
     return x->single ? (double)(float)value : value;
@@ -35,7 +34,8 @@ static double position_of(const struct grd_resample_source *x, double scale, int
     return x->mode != GRD_RESAMPLE_CUBIC && position < 0 ? 0 : position;
 }
 
-/* The two functions below are Keys's cubic convolution kernel, for distances up to 1 and for distances from 1 to 2. */
+/* The two functions below compute Keys's cubic convolution kernel with parameter `a` at distance x: cubic_near for x up to 1, cubic_far for x from
+ * 1 to 2. */
 static double cubic_near(double x, double a)
 {
     return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -53,7 +53,8 @@ static double sinc(double x)
     return x == 0 ? 1 : sin(angle) / angle;
 }
 
-/* Returns the value of an antialiasing filter at a distance from its centre. */
+/* Returns the value of the antialiasing filter of `mode` at `distance` from its centre. The unit of the distance is one input element, or `scale`
+ * input elements if the image shrinks. */
 static double filter(enum grd_resample_mode mode, double distance)
 {
     const double x = fabs(distance);
@@ -66,14 +67,16 @@ static double filter(enum grd_resample_mode mode, double distance)
 
 /* ---- Taps ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* The input elements that output o is made of: `first` to first + n - 1, where a number outside of the image means the nearest element inside. `at`
- * is the position of the output: without a filter the fraction between two neighbouring elements, for a filter the coordinate of its centre. */
+/* The input elements that are summed for one output element: elements `first` to first + n - 1. An index outside of the image stands for the nearest
+ * element inside. With an antialiasing filter, `at` is the coordinate of the centre of the filter. Without one, `at` is the position of the output
+ * between two neighbouring elements, from 0 to 1. */
 struct taps {
     int64_t first, n;
     double at;
 };
 
-/* Returns the input element nearest to output o. As in PyTorch, a two-dimensional image whose size is kept or doubled ignores a given scale. */
+/* Returns the one input element that is nearest to output o. As in PyTorch, a scale given by the caller is ignored for two-dimensional images
+ * whose size is kept or doubled. */
 static struct taps nearest_tap(const struct grd_resample_source *x, int64_t in, int64_t out, double scale, int64_t o)
 {
     if (x->mode == GRD_RESAMPLE_NEAREST && x->n == 2 && (out == in || out == 2 * in))
@@ -105,8 +108,8 @@ double grd_resample_reach(const struct grd_resample_source *x, double scale)
     return reach * (scale >= 1 ? scale : 1);
 }
 
-/* Returns the input elements that the antialiasing filter of output o covers. If the image shrinks, the filter is stretched by the scale so that it
- * covers all input elements of the output. */
+/* Returns the input elements under the antialiasing filter of output o. If the image shrinks, the filter is stretched by the scale, so that no
+ * input element is skipped. */
 static struct taps filter_taps(const struct grd_resample_source *x, int64_t in, double scale, int64_t o)
 {
     const double reach = rounded(x, grd_resample_reach(x, scale)), middle = rounded(x, scale * rounded(x, (double)o + 0.5));
@@ -126,8 +129,7 @@ static bool is_resampled(const struct grd_resample_source *x, int axis)
     return axis >= GRD_RESAMPLE_AXES - x->n;
 }
 
-/* Returns the input elements that output o is made of, along an axis of `in` elements. Along an axis that is not resampled this is element o
- * alone. */
+/* Returns the input elements that are summed for output o, along an axis of `in` elements. This is element o alone if the axis is not resampled. */
 static struct taps taps_of(const struct grd_resample_source *x, int axis, int64_t in, int64_t out, int64_t o)
 {
     const double scale = x->scales[axis];
@@ -140,7 +142,7 @@ static struct taps taps_of(const struct grd_resample_source *x, int axis, int64_
                                             : nearest_tap(x, in, out, scale, o);
 }
 
-/* Writes the weights of the input elements `t` under an antialiasing filter, scaled so that their sum is 1. */
+/* Writes the weights of the input elements `t` in the antialiasing filter, scaled so that their sum is 1. */
 static void weigh_filter(const struct grd_resample_source *x, double scale, const struct taps *t, double *weights)
 {
     const double shrink = scale >= 1 ? rounded(x, 1 / scale) : 1;
@@ -197,8 +199,8 @@ static void add_tap(const struct table *t, int64_t o, int64_t index, double weig
         put_tap(t, o, index, weight);
 }
 
-/* If the list of output o names the same input element several times in succession, moves the sum of the weights to the first of these places.
- * Without this, the weights would be rounded to int16 one by one. */
+/* If successive entries in the list of output o have the same input element, moves the sum of their weights to the first of these entries. Otherwise
+ * each weight would be rounded to int16 on its own, which adds errors. */
 static void merge_taps(const struct table *t, int64_t o)
 {
     for (int64_t k = (t->counts[o] - 1) * t->out + o; k > o; k -= t->out)
@@ -208,7 +210,7 @@ static void merge_taps(const struct table *t, int64_t o)
         }
 }
 
-/* Returns the most fractional bits with which the largest of n weights still fits into an int16. */
+/* Returns the largest number of fractional bits with which all n weights, in fixed point, fit into an int16. */
 static int precision_of(const double *weights, int64_t n)
 {
     double largest = 0;
@@ -220,7 +222,8 @@ static int precision_of(const double *weights, int64_t n)
     return precision;
 }
 
-/* Replaces the weights by weights of the kernel's type, in the same memory. */
+/* Converts the weights from double to the type that the kernel reads, in the same memory. This type is int16 for uint8 images, otherwise the dtype of
+ * the images. */
 static void convert_weights(const struct grd_resample_source *x, struct grd_resample_axis *a, double *weights)
 {
     const int64_t n = a->out * a->taps;
@@ -260,7 +263,7 @@ int64_t grd_resample_table_bytes(const struct grd_resample_axis *a)
            ALIGNMENT;
 }
 
-/* True if every output is made of the same number of input elements, a->taps. */
+/* True if each output element is the sum of the same number of input elements, a->taps. */
 static bool all_full(const struct grd_resample_axis *a)
 {
     for (int64_t o = 0; o < a->out; o++)
@@ -269,8 +272,8 @@ static bool all_full(const struct grd_resample_axis *a)
     return true;
 }
 
-/* Builds in `memory` the table of one axis, which lists the elements to sum for each output. For a transposed axis it builds the table of the
- * backward pass, which lists for each input element the outputs that use it. */
+/* Builds in `memory` the table of one axis, which lists the elements to sum for each output. If x->transposed, builds the table of the backward pass,
+ * which lists for each input element the outputs that use it. */
 static void make_table(const struct grd_resample_source *x, int axis, struct grd_resample_axis *a, char *memory)
 {
     const int64_t in = x->transposed ? a->out : a->in, out = x->transposed ? a->in : a->out;

@@ -1,6 +1,6 @@
 /* Declares kernels that compute one step of a recurrent cell for some rows of a batch, and the gradient of the step. The matrix products are made by
  * op/rnn_steps.c.
- * p is the product of the input including its bias, q is the product of the state h, b is the bias of q, and s is the logistic function. The gates
+ * p is the input times its weights plus its bias. q is the state h times its weights, and b is the bias of q. s is the logistic function. The gates
  * are blocks of columns of p, q and b; p0 is the first block of p, p1 the second, and so on:
  *
  *   lstm      i = s(p0 + q0 + b0), f = s(p1 + q1 + b1), g = tanh(p2 + q2 + b2), o = s(p3 + q3 + b3);  c' = f c + i g;  h' = o tanh(c')
@@ -16,29 +16,30 @@
 
 enum grd_rnn_cell { GRD_RNN_LSTM, GRD_RNN_GRU, GRD_RNN_TANH, GRD_RNN_RELU, GRD_RNN_CELLS };
 
-/* GATES: the number of gates, and so of blocks of columns in the products p and q. SAVED: the number of blocks of columns saved for the gradient, i f
- * g o c for lstm and r z n m for gru. The gradients of the other cells need only h'. */
+/* GATES: the number of gates, i.e. of blocks of columns in the products p and q. SAVED: the number of blocks of columns that a step saves for its
+ * gradient: i, f, g, o and c for lstm, and r, z, n and m for gru. The gradients of rnn_tanh and rnn_relu need only h'. */
 enum { GRD_RNN_LSTM_GATES = 4, GRD_RNN_GRU_GATES = 3, GRD_RNN_LSTM_SAVED = 5, GRD_RNN_GRU_SAVED = 4 };
 
 /* The arguments of one step of a recurrent cell with `hidden` state elements per row. */
 struct grd_rnn_step {
     int64_t rows, hidden;
-    const void *projected, *recurrent, *bias; /* p (product of the input), q (product of h) and b (the bias of q, one row) */
-    void *h, *c;                              /* the state, which is overwritten with the new state h' and c'; c is NULL except for lstm */
-    void *saved;                              /* receives what the gradient of the step needs; NULL if no gradient is wanted */
+    /* projected: p, the input times its weights plus its bias. recurrent: q, the state h times its weights. bias: b, the bias of q, one row. */
+    const void *projected, *recurrent, *bias;
+    void *h, *c; /* the state, which is overwritten with the new state h' and c'; c is NULL except for lstm */
+    void *saved; /* receives what the gradient of the step needs; NULL if no gradient is wanted */
 };
 
-/* The arguments of the gradient of one step. */
+/* The arguments of a kernel that computes the gradient of one step. */
 struct grd_rnn_step_gradient {
     int64_t rows, hidden;
     const void *saved;
     const void *h; /* gru: the state before the step; rnn_tanh and rnn_relu: the state after it; lstm: not read */
-    /* On entry the gradient of the new state h'. For gru it is overwritten with that part of the gradient of h which does not pass through q, the
-     * product of h. */
+    /* On entry the gradient of the new state h'. For gru it is overwritten with the part of the gradient of h that does not pass through q. (q is h
+     * times its weights.) */
     void *grad_h;
     void *grad_c; /* lstm: on entry the gradient of c', overwritten with the gradient of c */
-    /* receive the gradients of p (product of the input) and of q + b (product of h plus its bias). The two are equal except for gru, so `recurrent`
-     * is NULL for the other cells. */
+    /* Results: `projected` is the gradient of p (input times weights plus bias), `recurrent` is the gradient of q + b (h times weights plus bias).
+     * `recurrent` is NULL except for gru, because the two gradients are equal for the other cells. */
     void *projected, *recurrent;
 };
 

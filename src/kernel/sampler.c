@@ -56,13 +56,14 @@ static double poisson_by_product(struct grd_generator *generator, double rate)
     return count;
 }
 
-/* Returns x converted to int64 and back. Out of range, where C leaves the conversion undefined, the result is that of x86. */
+/* Returns x converted to int64 and back to double. Returns -2^63 if x does not fit into int64, like the x86 instruction; C leaves this case
+ * undefined. */
 static double as_int64(double x)
 {
     return x >= -0x1p63 && x < 0x1p63 ? (double)(int64_t)x : -0x1p63;
 }
 
-/* Returns a Poisson number by the algorithm PTRS, for rates from 10 on. */
+/* Returns a Poisson number by the rejection algorithm PTRS (Hoermann, 1993), which needs a rate of at least 10. */
 static double poisson_by_rejection(struct grd_generator *generator, double rate)
 {
     const double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
@@ -86,7 +87,7 @@ static double next_poisson(struct grd_generator *generator, double rate)
 
 /* ---- Binomial ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns log(k!) minus the leading terms of Stirling's formula. */
+/* Returns log(k!) minus its approximation by Stirling's formula. */
 static double stirling_tail(double k)
 {
     static const double small[] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
@@ -97,8 +98,8 @@ static double stirling_tail(double k)
     return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-/* Returns a binomial number: how many geometric random numbers can be added before their sum exceeds `count`. This method is used for small means,
- * because it takes about count * p steps. */
+/* Returns a binomial number: how many geometric random numbers can be added before their sum exceeds `count`. It takes about count * p steps, so
+ * it is used for small count * p. */
 static double binomial_by_geometric(struct grd_generator *generator, double count, double p, bool wide)
 {
     const double log_failure = wide ? log1p(-p) : (double)log1pf((float)-p);
@@ -111,7 +112,7 @@ static double binomial_by_geometric(struct grd_generator *generator, double coun
     }
 }
 
-/* Returns a binomial number by the algorithm BTRS, for count * p from 10 on. */
+/* Returns a binomial number by the rejection algorithm BTRS (Hoermann, 1993), which needs count * p >= 10. */
 static double binomial_by_rejection(struct grd_generator *generator, double count, double p, bool wide)
 {
     const double failure = rounded(1 - p, wide), mean = rounded(count * p, wide), more = rounded(count + 1, wide);
@@ -134,7 +135,7 @@ static double binomial_by_rejection(struct grd_generator *generator, double coun
     }
 }
 
-/* Returns a binomial number. For a probability above 1/2 it draws the number of failures instead. */
+/* Returns a binomial number. If the probability is above 1/2, draws the number of failures and subtracts it from `count`. */
 static double next_binomial(struct grd_generator *generator, double count, double probability, bool wide)
 {
     if (isnan(count) || isnan(probability))
@@ -157,7 +158,7 @@ static double next_gamma(struct grd_generator *generator, double concentration, 
     double scale = 1;
     if (concentration == 0)
         return 0;
-    if (concentration < 1) { /* gamma(a) has the distribution of gamma(a + 1) u^(1 / a) with u uniform in (0, 1] */
+    if (concentration < 1) { /* A number from gamma(a) is a number from gamma(a + 1) times u^(1 / a), with u uniform in (0, 1]. */
         scale = pow(1 - next_uniform(generator), rounded(1 / concentration, wide));
         concentration = rounded(concentration + 1, wide);
     }

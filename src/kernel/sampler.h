@@ -1,6 +1,6 @@
-/* Declares samplers that use rejection (Poisson, binomial, gamma). How many words of the engine a number takes depends on the words themselves, so
- * these functions draw one number at a time. They are compiled once, without fused multiply-add, as in PyTorch. Distributions with a fixed number of
- * words per value are in kernel/random.h. */
+/* Declares samplers for Poisson, binomial and gamma numbers. They use rejection, so the number of random 32-bit words that a sample takes is not
+ * known in advance. Therefore they draw one sample at a time. They are compiled once, without fused multiply-add, as in PyTorch. Distributions with a
+ * fixed number of words per value are in kernel/random.h. */
 #ifndef GRD_KERNEL_SAMPLER_H
 #define GRD_KERNEL_SAMPLER_H
 
@@ -16,10 +16,11 @@ void grd_sample_poissons(struct grd_generator *generator, int64_t n, const doubl
 /* Writes binomial numbers: NaN if count or probability is NaN, 0 if the count is negative. */
 void grd_sample_binomials(struct grd_generator *generator, int64_t n, const double *counts, const double *probabilities, bool wide,
                           double *ret_numbers);
-/* Writes numbers from gamma distributions with rate 1; numbers below the smallest normal number are raised to it. */
+/* Writes numbers from gamma distributions with rate 1 and the given concentrations. A number below the smallest normal number of the dtype is
+ * replaced by that smallest number. */
 void grd_sample_gammas(struct grd_generator *generator, int64_t n, const double *concentrations, bool wide, double *ret_numbers);
-/* Divides each row of n gamma numbers by its sum, which gives Dirichlet numbers. Clamps the results to between the smallest normal number and
- * the largest number below 1. */
+/* Divides each row of n gamma numbers by the sum of the row, which gives a sample of a Dirichlet distribution. Results are clamped between the
+ * smallest normal number and the largest number below 1. */
 void grd_normalize_gammas(int64_t rows, int64_t n, bool wide, double *numbers);
 
 #endif

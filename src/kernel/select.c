@@ -21,7 +21,7 @@ __attribute__((constructor)) static void select_kernels(void)
 #endif
 }
 
-/* Returns the integer dtype that stores a quantized dtype, or `dtype` itself. */
+/* Returns the integer dtype of the elements that a quantized dtype stores, e.g. int8 for qint8; for any other dtype, `dtype` itself. */
 static grd_dtype stored_as(grd_dtype dtype)
 {
     return dtype == GRD_QINT8 ? GRD_INT8 : dtype == GRD_QUINT8 ? GRD_UINT8 : dtype == GRD_QINT32 ? GRD_INT32 : dtype;

@@ -3,8 +3,8 @@
  *
  * Every dimension but the first has a primitive polynomial modulo 2 and as many initial numbers as the polynomial's degree. The polynomials are taken
  * in the order of degree and then coefficients, and are found by testing for primitivity. The initial numbers are those of Joe and Kuo (SIAM J. Sci.
- * Comput. 30, 2008). They are in sobol_numbers.bin, made by tools/sobol_numbers.py; sobol_numbers.txt has their licence. Initial number k, from 0, is
- * odd and below 2^(k + 1), so the file stores only its k upper bits. These bits follow each other from the lowest on, dimension after dimension. */
+ * Comput. 30, 2008). They are in sobol_numbers.bin, made by tools/sobol_numbers.py; sobol_numbers.txt has their licence. Initial number k (k counts
+ * from 0) is odd and below 2^(k + 1), so the file stores only its k upper bits, the lowest bit first. The dimensions follow each other. */
 #include "kernel/sobol.h"
 
 __asm__(".pushsection .rodata\n"
@@ -18,7 +18,7 @@ extern const uint8_t grd_sobol_numbers[] __attribute__((visibility("hidden")));
 
 /* ---- Polynomials modulo 2, as bits ------------------------------------------------------------------------------------------------ */
 
-/* Returns a * b modulo p, where p has the given degree. Bit i of a number is the coefficient of x^i. */
+/* Returns the product a * b modulo p of polynomials over GF(2). Bit i of a number is the coefficient of x^i; p has the given degree. */
 static uint32_t product(uint32_t a, uint32_t b, uint32_t p, int degree)
 {
     uint32_t result = 0;
@@ -30,7 +30,7 @@ static uint32_t product(uint32_t a, uint32_t b, uint32_t p, int degree)
     return result;
 }
 
-/* Returns the polynomial x^n modulo p. */
+/* Returns x^n modulo p, as a polynomial over GF(2) whose bit i is the coefficient of x^i. */
 static uint32_t power(uint32_t n, uint32_t p, int degree)
 {
     uint32_t result = 1, base = degree > 1 ? 2 : 1;
@@ -47,7 +47,7 @@ static bool is_primitive(uint32_t p, int degree)
 {
     const uint32_t order = (1u << degree) - 1;
     if ((degree > 1 && !__builtin_parity(p)) || power(order, p, degree) != 1)
-        return false; /* the first test: a polynomial with an even number of terms has the factor x + 1 */
+        return false; /* a polynomial with an even number of terms has the factor x + 1, so it is not primitive if degree > 1 */
     for (uint32_t rest = order, prime = 2; rest > 1; prime++) {
         if (prime * prime > rest)
             prime = rest;
@@ -66,7 +66,7 @@ struct polynomial {
     int degree;
 };
 
-/* Moves p to the next primitive polynomial, in the order of degree and then coefficients. */
+/* Replaces *p by the next primitive polynomial; polynomials are ordered by degree, then by coefficients. */
 static void next_polynomial(struct polynomial *p)
 {
     do {
@@ -77,7 +77,7 @@ static void next_polynomial(struct polynomial *p)
 
 /* ---- Directions ------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the k-bit number stored from bit `at` of the table on; k is at most 18. */
+/* Returns the k-bit number that begins at bit `at` of the table grd_sobol_numbers; k is at most 18. */
 static int64_t stored_bits(int64_t at, int k)
 {
     const uint8_t *bytes = grd_sobol_numbers + at / 8;

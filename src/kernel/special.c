@@ -7,8 +7,8 @@
 /* B(2k) / (2k)! for k = 1 to 8, where B are the Bernoulli numbers. */
 static const double bernoulli[] = {
     1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160, -691. / 1307674368000, 1. / 74724249600, -3617. / 10670622842880000};
-/* FAR: from a = FAR + s on, the Euler-Maclaurin formula with TERMS terms is accurate to a double. LAST: the largest n whose factorial is finite in
- * double. */
+/* TERMS, FAR: zeta(s, a) by the Euler-Maclaurin formula with TERMS terms has the accuracy of a double if a >= FAR + s. LAST: the largest n for which
+ * n! is finite in a double. */
 enum { TERMS = sizeof bernoulli / sizeof *bernoulli, FAR = 10, LAST = 170 };
 
 /* ---- Polygamma ------------------------------------------------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static double zeta_of_positive(double s, double a)
     }
     double power = inverse_power(a, s);
     sum += a * power / (s - 1) + power / 2;
-    double factor = s * power / a; /* s (s + 1) ... (s + 2k) a^-(s + 2k + 1) */
+    double factor = s * power / a; /* in round k of the loop: s (s + 1) ... (s + 2k) a^-(s + 2k + 1) */
     for (int k = 0; k < TERMS; k++) {
         sum += bernoulli[k] * factor;
         factor *= (s + 2 * k + 1.) / a * ((s + 2 * k + 2) / a);
@@ -41,7 +41,7 @@ static double zeta_of_positive(double s, double a)
 }
 
 /* Returns Hurwitz's zeta function of s and a. For a < 0 and an integer s, the terms (a + k)^-s with positive a + k and those with negative a + k are
- * summed separately. The sum of the negative terms is finite and is computed as the difference of two infinite sums. */
+ * summed separately. There are only finitely many k with a + k < 0. Their terms are summed as the difference of two infinite sums. */
 double grd_math_zeta(double s, double a)
 {
     if (!(s > 1))
@@ -56,8 +56,8 @@ double grd_math_zeta(double s, double a)
     return zeta_of_positive(s, above) + (fmod(s, 2) == 0 ? below : -below);
 }
 
-/* Returns the derivative of digamma at x of the given order, by formula 5.15.2 of the DLMF. Returns NaN for n > LAST, where the factorial overflows,
- * and at x = -infinity, where there is no limit. */
+/* Returns derivative number `order` of the digamma function at x, by formula 5.15.2 of the DLMF. Returns NaN for orders above LAST, because their
+ * factorial overflows. Returns NaN for x = -infinity, where there is no limit. */
 double grd_math_polygamma(double order, double x)
 {
     if (!(order <= LAST) || x == -INFINITY)
@@ -68,9 +68,9 @@ double grd_math_polygamma(double order, double x)
 
 /* ---- The incomplete gamma function ------------------------------------------------------------------------------------------------------- */
 
-enum { MOST_TERMS = 1 << 16 }; /* the most terms of a series, so that it ends for all arguments */
+enum { MOST_TERMS = 1 << 16 }; /* the most terms of a series that are computed; without this limit a loop might never end */
 
-/* Returns x^a exp(-x) / gamma(a), the common factor of both formulas below. */
+/* Returns x^a exp(-x) / gamma(a), a factor of P(a, x) and Q(a, x) in the series and in the continued fraction. */
 static double gamma_front(double a, double x)
 {
     return exp(a * log(x) - x - lgamma(a));
@@ -107,7 +107,8 @@ static double gammaincc_fraction(double a, double x)
     return value * gamma_front(a, x);
 }
 
-/* Returns P(a, x) if a or x is 0, infinite or invalid (NaN where P is undefined), and 2 for all other arguments. */
+/* Returns P(a, x) if a or x is 0, infinite, negative or NaN. The result is NaN where P is undefined. For all other arguments returns 2, which is not
+ * a value of P; the caller then evaluates a formula. */
 static double gammainc_at_ends(double a, double x)
 {
     if (!(a >= 0 && x >= 0) || (a == 0 && x == 0) || (isinf(a) && isinf(x)))

@@ -13,12 +13,12 @@ double grd_math_zeta(double s, double a);
 double grd_math_gammainc(double a, double x);
 double grd_math_gammaincc(double a, double x);
 
-/* The two functions below return the derivative of a random number x by a parameter a of its distribution, while the distribution function F(x, a)
- * stays constant. This is -(dF / da) / (dF / dx). They use the approximations of M. Jankowiak and F. Obermeyer (Pathwise derivatives beyond the
- * reparameterization trick, 2018); relative errors are about 1e-4. grd_math_gamma_gradient takes x from gamma(concentration) and returns the
- * derivative by `concentration`. */
+/* The two functions below differentiate a random number x by a parameter a of its distribution, with the distribution function F(x, a) held
+ * constant: -(dF / da) / (dF / dx). They use approximations (Jankowiak and Obermeyer, Pathwise derivatives beyond the reparameterization trick,
+ * 2018) with relative errors of about 1e-4. grd_math_gamma_gradient is for x from gamma(concentration). */
 double grd_math_gamma_gradient(double concentration, double x);
-/* Returns the derivative by alpha of a random number x from the distribution beta(alpha, total - alpha), divided by 1 - x. */
+/* Returns (dx / dalpha) / (1 - x), where dx / dalpha is the derivative by alpha of a random number x from the distribution
+ * beta(alpha, total - alpha). */
 double grd_math_dirichlet_gradient(double x, double alpha, double total);
 
 /* The functions below return Bessel functions, and Airy's function Ai, of x. The results of the `scaled` functions are multiplied by exp(x). Y and K

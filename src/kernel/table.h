@@ -11,35 +11,37 @@
 #include "base/cpu.h"
 #include "gradus/types.h"
 
-/* A loop over n elements: data[0] is the result, data[1...] are the inputs, strides are in bytes. */
+/* A function that runs over n elements. data[0] is the result, data[1] and up are the inputs. strides[i] is the stride of data[i] in bytes. */
 typedef void grd_loop_kernel(int64_t n, char *const *data, const int64_t *strides, const void *params);
 
-/* A loop over n contiguous elements. The result may be one of the inputs. `params` points to the operator's numeric arguments in the order of its
- * signature. For a light kernel (of an operator so cheap that memory limits its speed) `params` is NULL or points to a struct grd_light_call. */
+/* A function that runs over n contiguous elements. The result may be one of the inputs. `params` points to the numeric arguments of the operator,
+ * in the order of its signature. For a light kernel (of an operator so cheap that memory limits its speed), `params` is NULL or points to a struct
+ * grd_light_call. */
 typedef void grd_block_kernel(int64_t n, char *const *data, const void *params);
 
 /* The ways to store a result. NEAR uses ordinary stores of whole cache lines. FAR stores half a cache line at a time. PAST uses stores that bypass
  * the caches. See Note [Large results] in kernel/map.c. */
 enum grd_stores { GRD_STORES_NEAR, GRD_STORES_FAR, GRD_STORES_PAST };
 
-/* The `params` of a light kernel, which is the kernel of an operator so cheap that memory limits its speed. The n elements fill whole cache lines. */
+/* The `params` of a light kernel, i.e. the kernel of an operator so cheap that memory limits its speed. A call with these `params` computes only
+ * whole cache lines. */
 struct grd_light_call {
-    /* element[i] is NULL if input i is contiguous. Otherwise input i is the one element at element[i], repeated n times; its data is then a
-     * buffer of one cache line, which the kernel fills with copies of the element. */
+    /* element[i] is NULL if input i is contiguous. Otherwise input i is one element at address element[i], repeated n times. The kernel then fills
+     * the cache line at data[i + 1] with copies of this element and reads them. */
     const char *element[3];
-    enum grd_stores stores; /* except for GRD_STORES_NEAR, the result begins at a cache line */
+    enum grd_stores stores; /* how to store the result; unless `stores` is GRD_STORES_NEAR, the result must be aligned to a cache line */
 };
 enum { GRD_LINE_BYTES = 64 };
 
-/* An elementwise kernel. grd_map (kernel/map.h) calls it for operands with strides. */
+/* An elementwise kernel for contiguous operands. grd_map (kernel/map.h) runs it on operands with strides. */
 struct grd_map_kernel {
     grd_block_kernel *block; /* NULL if there is no such kernel */
-    uint32_t sizes;          /* element sizes of all operands in bytes, packed by GRD_MAP_SIZES */
-    bool light;              /* the params of `block` are a struct grd_light_call */
+    uint32_t sizes;          /* element sizes of the result and the inputs in bytes, packed by GRD_MAP_SIZES */
+    bool light;              /* true: `params` of `block` is NULL or points to a struct grd_light_call */
 };
 
-/* Transposes a matrix: to[r * to_stride + c] = from[c * from_stride + r], with strides in bytes. If `streamed`, the stores bypass the caches;
- * `to` and to_stride are then multiples of 64 bytes. */
+/* Transposes a matrix: to[r * to_stride + c] = from[c * from_stride + r], where r < rows, c < columns and the strides are in bytes. If `streamed`,
+ * the stores bypass the caches; `to` and to_stride must then be multiples of 64. */
 typedef void grd_transpose_kernel(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride,
                                   bool streamed);
 
@@ -73,7 +75,8 @@ struct grd_resample_row;      /* defined in kernel/resample.h */
 struct grd_grid_row;          /* defined in kernel/grid.h */
 struct grd_fft_row;           /* defined in kernel/fft.h */
 
-/* Arrays of GRD_DTYPE_COUNT are indexed by dtype and are NULL for dtypes without kernels. The comment at a member lists the dtypes with kernels. */
+/* Arrays with GRD_DTYPE_COUNT elements are indexed by dtype. An element is NULL if its dtype has no such kernels. The comment at an array lists the
+ * dtypes with kernels. */
 struct grd_kernel_table {
     const char *isa;
     /* Kernels of elementwise operators. unary[dtype] is the array of kernels of that dtype, indexed by enum grd_unary_kernel (gen/unary_kernels.h).
@@ -84,8 +87,8 @@ struct grd_kernel_table {
     const struct grd_map_kernel *ternary[GRD_DTYPE_COUNT];
     /* Kernels that compute the gradient of an elementwise operator with two or three inputs in one loop; for float32 and float64. */
     const struct grd_map_kernel *gradient[GRD_DTYPE_COUNT];
-    /* The kernel cast[from][to] converts elements; it copies them if both dtypes are equal. Quantized dtypes have no entry; grd_cast_kernel serves
-     * them too. */
+    /* cast[from][to] converts elements, or copies them if both dtypes are equal. Quantized dtypes have no kernel here; grd_cast_kernel returns
+     * kernels for them too. */
     grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
     /* Kernels of operators along a dimension, indexed by enum grd_lines_kernel_index; for int64, float32, float64 and complex128. */
     void (*const *lines[GRD_DTYPE_COUNT])(const struct grd_lines_block *block);
@@ -121,7 +124,7 @@ struct grd_kernel_table {
     const struct grd_fft_row *fft[GRD_DTYPE_COUNT];             /* for float32 and float64 */
 };
 
-/* The table of the instruction-set level in use, set by kernel/select.c. */
+/* The kernel table for the instruction-set level of this CPU. kernel/select.c sets it when the library is loaded. */
 extern const struct grd_kernel_table *grd_kernels __attribute__((visibility("hidden")));
 
 /* True for float16, bfloat16 and complex32. Arithmetic on these dtypes is done in grd_computed_dtype if they have no kernel of their own. */

@@ -9,7 +9,7 @@ typedef struct {
     uint64_t low, high;
 } pair;
 
-/* Copies n elements that are `step` elements apart to contiguous memory. */
+/* Copies n elements to contiguous memory at `to`. In `from` they are `step` elements apart. */
 static void copy_elements(int64_t n, int64_t itemsize, char *to, const char *from, int64_t step)
 {
     if (step == 1) {
@@ -39,15 +39,15 @@ static void copy_elements(int64_t n, int64_t itemsize, char *to, const char *fro
     }
 }
 
-/* Returns the number of the input element that output position p and kernel position `tap` read along dimension `dim`, or -1 if they read padding. */
+/* Returns the index, along dimension `dim`, of the input element that output position p reads at kernel position `tap`, or -1 if it reads padding. */
 static inline int64_t element_at(const struct grd_windows *w, int dim, int64_t p, int64_t tap)
 {
     const int64_t i = p * w->step[dim] + tap * w->dilation[dim] - w->padding[dim];
     return i >= 0 && i < w->plane[dim] ? i : -1;
 }
 
-/* Writes the n elements of the input row `row` that output positions p to p + n - 1 read at kernel position `tap`, both along the last dimension. A
- * position outside of the row reads 0. */
+/* Copies the elements that n output positions read at kernel position `tap`, or 0 where a position reads padding. The output positions are p to
+ * p + n - 1 along the last dimension; they read `row`, a row of the input. */
 static void read_run(const struct grd_windows *w, const char *row, int64_t tap, int64_t p, int64_t n, char *to)
 {
     enum { LAST = GRD_WINDOW_DIMS - 1 };

@@ -21,8 +21,8 @@ enum { LANES = GRD_ATTENTION_LANES };
 #define LEAST_POWER (-708)
 #endif
 
-/* Returns exp(x) for x up to about 0, or 0 if x is less than LEAST_POWER, for which exp(x) would be subnormal or nearly so. Arithmetic on subnormal
- * numbers is many times slower, and such small terms would not change a sum that is at least 1. */
+/* Returns exp(x) for x up to about 0. Returns 0 for x < LEAST_POWER, where exp(x) would be subnormal or nearly so. Arithmetic on subnormal numbers is
+ * many times slower, and such small terms would not change a sum that is at least 1. */
 GRD_INLINE T power(T x)
 {
     const T e = reduce_exp_low(x < LEAST_POWER ? LEAST_POWER : x);
@@ -59,8 +59,8 @@ GRD_INLINE T fold_max(T *lanes)
 
 /* ---- Scores -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many keys of the block b the query of row r sees, not counting those after it in causal attention. The keys that it sees are the first
- * ones of the block. Keys that b->mask hides are counted, too. */
+/* Returns how many keys of block b the query of row r sees. These are the first keys of the block. Causal attention leaves out the keys after the
+ * query. Keys that b->mask hides are counted, too. */
 GRD_INLINE int64_t keys_seen(const struct grd_attention_block *b, int64_t r)
 {
     const int64_t seen = b->visible + r;
@@ -82,9 +82,9 @@ GRD_INLINE void hide(int64_t n, T *restrict s, T scale, const uint8_t *mask, int
         s[j] = mask[j * column] ? s[j] * scale : -INFINITY;
 }
 
-/* If b->bias is not NULL, multiplies the n scores of row r by the scale and adds the bias. If b->mask is not NULL, sets the scores that the mask
- * hides to -inf and, if there is no bias, multiplies all other scores by the scale. Returns the factor by which the caller still has to multiply the
- * scores, which is the scale if there is neither bias nor mask, and otherwise 1. */
+/* Applies the bias and the mask of block b to the n scores of row r. Each score becomes score * scale + bias, or -inf where the mask hides the key.
+ * Without bias and mask the scores do not change. Returns the factor by which the caller still has to multiply the scores: b->scale if b has neither
+ * bias nor mask, otherwise 1. */
 GRD_INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t n, T *s)
 {
     T scale = (T)b->scale;
@@ -107,7 +107,7 @@ GRD_INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t
     return scale;
 }
 
-/* Sets s[from] to s[to - 1] to 0. `from` and `to` are multiples of LANES. */
+/* Writes zeros to the elements [from, to) of s. `from` and `to` are multiples of LANES. */
 GRD_INLINE void clear_lanes(T *s, int64_t from, int64_t to)
 {
     for (int64_t j = from; j < to; j += LANES)
@@ -126,8 +126,8 @@ GRD_INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, 
 
 /* ---- Forward ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Multiplies the n scores of a row by `scale` and fills the last vector of the row up with -inf. Returns the largest score, or `most` if that is
- * larger, where `most` is the largest score of the row in earlier blocks. */
+/* Multiplies the n scores of a row by `scale` and fills the last vector of the row up with -inf. Returns the maximum of these scores and of `most`,
+ * the largest score of the row in earlier blocks. */
 GRD_INLINE T row_max(int64_t n, T *s, T scale, T most)
 {
     T lanes[LANES];
@@ -144,7 +144,8 @@ GRD_INLINE T row_max(int64_t n, T *s, T scale, T most)
     return fold_max(lanes);
 }
 
-/* Replaces each of the n scores of a row, and the -inf after them, by exp(score - shift). Returns the sum of the results. */
+/* Replaces each of the n scores of a row by exp(score - shift). row_max() has filled the last vector up with -inf, which becomes 0. Returns the sum
+ * of the results. */
 GRD_INLINE T row_exp(int64_t n, T *s, T shift)
 {
     T lanes[LANES];
@@ -166,8 +167,8 @@ GRD_INLINE T shift_of(T max)
     return max == -INFINITY ? 0 : max;
 }
 
-/* Turns the scores of a block into weights exp(score - max[r]), and updates max[r] and sum[r], the largest score of row r in all blocks so far and
- * the sum of its weights before dropout. Writes to ret_factors[r] the factor by which the output that row r has accumulated from earlier blocks must
+/* Turns the scores of a block into weights exp(score - max[r]). Updates max[r], the largest score of row r in all blocks so far, and sum[r], the
+ * sum of its weights before dropout. Writes to ret_factors[r] the factor by which the output that row r has accumulated from earlier blocks must
  * be multiplied. */
 static void weigh(const struct grd_attention_block *b, void *max, void *sum, void *ret_factors)
 {
@@ -210,8 +211,8 @@ static void rescale(int64_t rows, int64_t n, const void *factors, void *x, int64
     }
 }
 
-/* max[r] is the largest score of row r, and sum[r] is the sum of exp(score - max[r]) over all scores of the row. Writes 1 / sum[r] to ret_factors[r],
- * or 0 if row r sees no key. Writes to ret_logsumexp[r] the logarithm of the sum of the exponentials of the scores. */
+/* Ends the computation of the weights of `rows` rows. Writes 1 / sum[r] to ret_factors[r], or 0 if row r sees no key, and the logarithm of the sum
+ * of exp(score) over row r to ret_logsumexp[r]. max[r] is the largest score of row r, and sum[r] is the sum of exp(score - max[r]). */
 static void finish(int64_t rows, const void *max, const void *sum, void *ret_factors, void *ret_logsumexp)
 {
     const T *maxima = max, *sums = sum;
@@ -239,9 +240,9 @@ GRD_INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T scale,
     }
 }
 
-/* Replaces the scores of a block by the weights after dropout. `slopes` holds the gradients of these weights and is overwritten with the gradients of
- * the products query key^T. logsumexp[r] is the logarithm that finish() has written for row r. delta[r], which row_deltas() has computed from the
- * output and its gradient, is subtracted from the gradients of the weights of row r. */
+/* Replaces the scores of block b by the weights after dropout. On entry `slopes` holds the gradients of these weights; they are replaced by the
+ * gradients of the products query key^T. For row r, logsumexp[r] is log(sum(exp(scores))) as written by finish(), and delta[r] is the number from
+ * row_deltas() that is subtracted from the gradients of the weights. */
 static void slope(const struct grd_attention_block *b, const void *logsumexp, const void *delta, void *slopes)
 {
     for (int64_t r = 0; r < b->rows; r++) {

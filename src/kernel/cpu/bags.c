@@ -29,9 +29,9 @@ static void take_larger(int64_t n, const T *row, int64_t index, T *restrict larg
         }
 }
 
-/* Adds the table rows of one bag, multiplied by their factors in x->factors if that is not NULL, to `sum`. If the mode is GRD_BAG_MAX, takes the
- * maximum of the rows instead, and writes to `indices` from which row each maximum was taken. Writes `bag` to x->bag_of for each index of the bag.
- * Returns the number of rows. Rows whose index is x->padding are left out and not counted. */
+/* Adds the table rows of one bag to `sum`, each multiplied by its factor in x->factors unless that is NULL. In mode GRD_BAG_MAX, takes the maximum
+ * of the rows instead, and writes to `indices` from which row each maximum was taken. Sets x->bag_of to `bag` for each index of the bag. Rows
+ * whose index is x->padding are skipped. Returns the number of the other rows. */
 static int64_t reduce_bag(const struct grd_bags *x, int64_t bag, T *sum, int64_t *indices)
 {
     const int64_t last = bag + 1 < x->bags ? x->offsets[bag + 1] : x->n;

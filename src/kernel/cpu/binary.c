@@ -31,13 +31,13 @@ static inline C quotient_of(C x, C y)
     return zero ? 0 : found;
 }
 
-/* int64 is divided in double if the processor has an instruction for trunc(). x86-64 without SSE4.1 has none, and there trunc() takes longer than an
- * integer division. */
+/* DIVIDES_IN_DOUBLE: int64 is divided in double if the processor has an instruction for trunc(). x86-64 without SSE4.1 has no such instruction,
+ * and trunc() in software takes longer than an integer division. */
 #if GRD_TAG == GRD_TAG_int64 && (!defined(__x86_64__) || defined(__SSE4_1__))
 enum { DIVIDES_IN_DOUBLE = 1 };
 
-/* Converts x in [-2^51, 2^51) to double with integer operations, which vectorise. This uses that the last bits of the double 1.5 * 2^52 + x are the
- * bits of x. */
+/* Converts x in [-2^51, 2^51) to double with integer operations, which vectorise. This works because the last bits of the double 1.5 * 2^52 + x are
+ * the bits of x. */
 GRD_INLINE double small_to_double(int64_t x)
 {
     return vm_from_bits(x + vm_bits(0x1.8p52)) - 0x1.8p52;
@@ -49,8 +49,8 @@ GRD_INLINE int64_t small_from_double(double x)
     return vm_bits(x + 0x1.8p52) - vm_bits(0x1.8p52);
 }
 
-/* True if x and y are in [-2^50, 2^50). Then small_quotient() is exact, because a quotient that is not an integer differs from every integer by at
- * least 1 / |y|, which is more than the rounding error of a division in double. */
+/* True if x and y are in [-2^50, 2^50). For these numbers small_quotient() is exact, because a quotient that is not an integer differs from every
+ * integer by at least 1 / |y|, which is more than the rounding error of a division in double. */
 GRD_INLINE bool has_small_quotient(int64_t x, int64_t y)
 {
     return ((((uint64_t)x + (UINT64_C(1) << 50)) | ((uint64_t)y + (UINT64_C(1) << 50))) >> 51) == 0;
@@ -77,8 +77,8 @@ GRD_INLINE C small_quotient(C x, C y)
 }
 #endif
 
-/* Sets z[i] = finish(x[i], y[i], q) for i < n, where q is x[i] / y[i] rounded toward zero. z may be x or y. PART elements at a time are divided in
- * double if DIVIDES_IN_DOUBLE and all of them have a small quotient, otherwise by quotient_of(). */
+/* Sets z[i] = finish(x[i], y[i], q) for i < n, where q is x[i] / y[i] rounded toward zero. z may be x or y. Works on PART elements at a time. Divides
+ * them in double if DIVIDES_IN_DOUBLE is 1 and has_small_quotient() is true for all of them, otherwise with quotient_of(). */
 GRD_INLINE void after_division(int64_t n, C *z, const C *x, const C *y, C (*finish)(C x, C y, C q))
 {
     enum { PART = 256 };
@@ -110,7 +110,7 @@ GRD_INLINE C rest_of(C x, C y, C q)
     return y == 0 ? 0 : m;
 }
 
-/* True if q = x / y rounded toward zero is one larger than x / y rounded down. m is the remainder x - q * y. */
+/* True if the quotient q, which is x / y rounded toward zero, is larger than floor(x / y). m is the remainder x - q * y. */
 static inline bool is_rounded_up(C m, C y)
 {
     return (m != 0) & (is_negative(m) != is_negative(y));
@@ -214,8 +214,8 @@ GRD_INLINE bool has_short_quotient(C x, C y)
     return (fabs(x) < fabs(y) * fewer) & (fabs(y) > least) & (fabs(y) < (C)INFINITY);
 }
 
-/* Returns fmod(x, y) as |x| - trunc(|x| / |y|) * |y| with the sign of x. Requires has_short_quotient(x, y). Rounding may make trunc(|x| / |y|) one
- * too large; the difference is then negative, and |y| is added to it. */
+/* Returns fmod(x, y) as |x| - trunc(|x| / |y|) * |y| with the sign of x. Requires has_short_quotient(x, y). If rounding makes trunc(|x| / |y|) one
+ * too large, the result is negative before the sign is set, and |y| is added to it. */
 GRD_INLINE C fmod_of_short_quotient(C x, C y)
 {
     const C a = fabs(x), b = fabs(y), q = trunc(a / b);
@@ -298,8 +298,8 @@ static inline C next_half(C x, C y, int dropped)
 }
 #endif
 
-/* Returns nextafter(x, y). `dropped` is the number of significand bits of a float that the tensor's half dtype lacks, or 0 for float32 and
- * float64. */
+/* Returns nextafter(x, y). If the dtype is float16 or bfloat16, x and y are float32 values, and `dropped` is the number of bits by which the dtype's
+ * significand is shorter than that of float32. For other dtypes `dropped` is 0. */
 static inline C binary_hidden_nextafter(C x, C y, C dropped)
 {
     if (x != x || y != y)
@@ -313,8 +313,8 @@ static inline C binary_hidden_nextafter(C x, C y, C dropped)
     return nextafter(x, y);
 }
 
-/* Returns x * logarithm, where `logarithm` was computed from y. Returns 0 if x is 0 and y is not NaN. A NaN is replaced by the constant NAN, because
- * the product of two different NaNs is one of them, and which one depends on how the compiler orders the operands in each loop. */
+/* Returns x * logarithm, where `logarithm` was computed from y. Returns 0 if x is 0 and y is not NaN. If the product is NaN, returns the constant
+ * NAN, because the bits of the computed NaN would depend on the order in which the compiler multiplies x and `logarithm`. */
 static inline C times_logarithm(C x, C y, C logarithm)
 {
     const C z = x * logarithm, w = z != z ? (C)NAN : z;

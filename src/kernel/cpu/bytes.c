@@ -70,18 +70,18 @@ GRD_INLINE ones reversed(const char *from, int64_t size)
     return (ones)__builtin_shufflevector((eights)v, (eights)v, REVERSED_8);
 }
 
-/* Copies the VECTOR bytes that end with the element at `from` to `to`, with their elements, of `size` bytes each, in reverse order. */
+/* Copies VECTOR bytes, which end with the element at `from`, to `to`, and reverses the order of their elements. An element has `size` bytes. */
 GRD_INLINE void reverse_vector(char *to, const char *from, int64_t size)
 {
     const ones v = reversed(from, size);
     memcpy(to, &v, sizeof v);
 }
 
-enum { SHORT = 8192 }; /* Longest run of elements, in bytes, for which reverse() prefetches the run that is reversed next. */
+enum { SHORT = 8192 }; /* A call of reverse() prefetches elements for the next call only if it copies at most SHORT bytes. */
 
-/* Copies a run of n elements of `size` bytes in reverse order, to[i] = from[-i]. `size` is a constant where this is inlined. Within a run, addresses
- * are read in falling order. But the run that is reversed next usually lies at higher addresses, where the hardware does not prefetch. Therefore the
- * loop for short runs prefetches the next one. */
+/* Copies n elements of `size` bytes in reverse order, to[i] = from[-i]. Addresses are read in falling order, but the next call usually reads
+ * elements at higher addresses, which the hardware does not prefetch. So the loop for short runs of elements prefetches the next run. `size` is a
+ * constant where this is inlined. */
 GRD_INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
@@ -99,8 +99,8 @@ GRD_INLINE void reverse(int64_t n, char *to, const char *from, int64_t size)
             memcpy(to + i * size, from - i * size, (size_t)size);
 }
 
-/* Reverses n elements as reverse() does, but with non-temporal stores. Such a store does not wait until its cache line has been loaded from memory,
- * so prefetching the next run of the input pays off for runs of every length. */
+/* Copies n elements of `size` bytes in reverse order like reverse(), but with non-temporal stores, which do not wait for their cache lines to be
+ * loaded. With such stores, it pays off for every n to prefetch the elements that the next call usually reads. */
 GRD_INLINE void reverse_past(int64_t n, char *to, const char *from, int64_t size)
 {
     const int64_t lanes = VECTOR / size, next = n * size;
@@ -258,7 +258,7 @@ static void pair_8(int64_t n, char *const *data, const int64_t *strides, const v
 /* ---- Lines ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* copy_long() copies PART bytes with one load and one store, and makes PARTS such copies in one round of its loop. PART is at most half a cache line,
- * because the processor then reads ahead with more requests to memory than with loads of a full line. */
+ * because the processor sends more prefetch requests to memory for loads of half a line than for loads of a full line. */
 enum { PART = VECTOR < LINE / 2 ? VECTOR : LINE / 2, PARTS = 8 };
 typedef uint8_t part __attribute__((vector_size(PART)));
 
@@ -269,10 +269,9 @@ GRD_INLINE void copy_part(char *to, const char *from)
     memcpy(to, &v, PART);
 }
 
-/* Copies n >= PART bytes. It replaces memcpy(), which in some C libraries uses a string instruction for long copies. That instruction is slow to
- * start, and ten times slower if the address `to` is a few bytes above `from` modulo the page size. All copies of PART bytes but the first and the
- * last are stored at multiples of PART, so that no store is split between two cache lines. The first and the last copy may overlap their
- * neighbours. */
+/* Copies n >= PART bytes. It replaces memcpy(), which in some C libraries uses a string instruction of the processor for long copies. That
+ * instruction is slow to start, and ten times slower if `to` is a few bytes above `from` modulo the page size. All stores but the first and the
+ * last begin at multiples of PART, so none of them crosses a cache line. The first and the last may overlap their neighbours. */
 GRD_INLINE void copy_long(int64_t n, char *to, const char *from)
 {
     int64_t i = PART - (int64_t)((uintptr_t)to % PART);
@@ -307,10 +306,10 @@ static void copy_past(int64_t n, char *to, const char *from)
 /* ---- Rows ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* Note [Between rows]
- * After a row has been copied, many of its stores still wait for memory. A load has to wait for such a store if both addresses agree in their last 12
- * bits (4K aliasing), and after a long row nearly every address agrees with one of the stores. If the address of the next row is itself loaded from
- * memory, reading that row cannot begin until the stores are done. So one loop copies all rows and keeps its variables in registers. A function call
- * for each row would load these variables from memory again. */
+ * After a row has been copied, many of its stores still wait for memory. A load waits for such a store if the last 12 bits of both addresses agree
+ * (4K aliasing), which is nearly always so after a long row. If the address of the next row had to be loaded from memory, reading that row would
+ * wait for the stores. So one loop copies all rows and keeps its variables in registers. A function call per row would load them from memory
+ * again. */
 
 /* Copies one row of n bytes. Unlike copy_long(), it takes any n. */
 GRD_INLINE void copy_row(int64_t n, char *to, const char *from)
@@ -321,8 +320,8 @@ GRD_INLINE void copy_row(int64_t n, char *to, const char *from)
         grd_copy_short(to, from, n);
 }
 
-/* Writes the rows [begin, end) of a concatenation of tensors. Row i of the result consists of the rows number i of all these tensors (the parts), one
- * after the other. */
+/* Writes the rows [begin, end) of a concatenation of tensors. Row i of the result is row i of the first tensor, followed by row i of the second, and
+ * so on. */
 static void join_rows(const struct grd_joined_rows *rows, int64_t begin, int64_t end)
 {
     const int64_t parts = rows->parts, to_stride = rows->to_stride;

@@ -1,11 +1,11 @@
 /* Converts arrays from the dtype T to each other dtype. The build compiles this file once per dtype T, float8 included; each time it defines one row
  * of grd_kernel_table.cast.
  *
- * A conversion to an integer truncates toward zero. A float that int32 or int64 cannot hold becomes the smallest int32 or int64, as on x86. Floats
- * are converted to integers below 4 bytes by way of int32, which then wraps, as all conversions between integers do. A conversion to bool returns
- * x != 0. A conversion of a complex number to a real dtype takes the real part. float16, bfloat16 and float8 are converted by way of float32, as in
- * PyTorch, and complex32 by way of complex64. Many other conversions have no loop of their own either, because two conversions one after the other
- * give the same bits; see way(). */
+ * A conversion to an integer truncates toward zero. A float that int32 or int64 cannot hold becomes the smallest int32 or int64, as on x86.
+ * Conversions between integers wrap. A float becomes an integer of 1 or 2 bytes in two steps, by way of int32. A conversion to bool returns x != 0. A
+ * conversion of a complex number to a real dtype takes the real part. float16, bfloat16 and float8 are converted by way of float32, as in PyTorch,
+ * and complex32 by way of complex64. Many other conversions have no loop of their own either, because two conversions one after the other give the
+ * same bits; see way(). */
 #include "kernel/cpu/elementwise.h"
 
 #include "kernel/cpu/half_lanes.h"
@@ -23,12 +23,12 @@ struct pair_complex128 {
 };
 
 #if GRD_IS_COMPLEX
-typedef R S; /* the type of the number that is converted to a real dtype; here a real part */
+typedef R S; /* S: type of the number that is converted to a real dtype. For a complex T it is the type of the real part. */
 #else
 typedef C S;
 #endif
 
-/* Returns x, or the real part of a complex x, in the type in which the dtype is computed. */
+/* Returns x, or the real part of a complex x, widened by load() to the type in which this file computes. */
 static inline S source(T x)
 {
 #if GRD_IS_COMPLEX
@@ -89,8 +89,7 @@ static inline bool to_bool(T x)
 
 /* ---- Kernels ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the dtype to which T is converted first if the conversion to the dtype `to` takes two steps, or `to` itself if one loop converts
- * directly. */
+/* Returns the dtype in between if the conversion from T to the dtype `to` takes two steps. Returns `to` if one loop converts directly. */
 GRD_INLINE grd_dtype way(grd_dtype to)
 {
     const bool small = to == GRD_FLOAT16 || to == GRD_BFLOAT16 || to == GRD_FLOAT8_E4M3FN || to == GRD_FLOAT8_E5M2;
@@ -110,8 +109,8 @@ GRD_INLINE grd_dtype way(grd_dtype to)
 extern grd_loop_kernel *const CAST_ROW(float32)[], *const CAST_ROW(float64)[];
 static grd_loop_kernel to_float32_loop, to_float64_loop, to_complex64_loop;
 
-/* Converts n contiguous elements at data[1] from complex32 to complex64, or from complex64 to complex32, and writes them to data[0]. They are
- * converted as 2 n real numbers between float16 and float32. */
+/* Converts n contiguous elements at data[1] and writes them to data[0]. If T is complex32, converts them to complex64, otherwise from complex64 to
+ * complex32. The real and imaginary parts are converted as 2 n numbers from float16 to float32 or back. */
 static __attribute__((unused)) void convert_parts(int64_t n, char *const *data, const void *params)
 {
     const bool widens = GRD_TAG == GRD_TAG_complex32;
@@ -138,7 +137,7 @@ GRD_INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const
         grd_map_twice(n, data, strides, to_float64_loop, sizeof(double), CAST_ROW(float64)[to]);
 }
 
-/* CAST_IF(dtype, function) is `function`, or COPY, a function that copies elements unchanged, if `dtype` is T itself. */
+/* CAST_IF(dtype, function): expands to COPY, which copies elements unchanged, if `dtype` is T itself, and otherwise to `function`. */
 enum { SIZE = sizeof(T) };
 #define COPY (SIZE == 1 ? grd_copy_1 : SIZE == 2 ? grd_copy_2 : SIZE == 4 ? grd_copy_4 : SIZE == 8 ? grd_copy_8 : grd_copy_16)
 #define CAST_IF(dtype, function) (GRD_TAG == GRD_TAG_##dtype ? COPY : (function))

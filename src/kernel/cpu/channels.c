@@ -16,9 +16,9 @@ typedef T lanes_unaligned __attribute__((vector_size(64), aligned(sizeof(T)), ma
 typedef double doubles __attribute__((vector_size(32)));
 typedef T few_lanes __attribute__((vector_size(sizeof(doubles) / sizeof(double) * sizeof(T)), may_alias));
 
-/* Selects the sums over the elements of a channel that the functions below compute. x is an element of the input and `grad` the gradient of the
- * output at its place. SUM adds x - center, with a center of 0. SQUARES adds (x - center)^2. PRODUCTS adds `grad` to a first sum and grad * (x -
- * center) to a second one. */
+/* Selects which sums the functions below compute over the elements of a channel. x is an element of the input, and `grad` is the gradient of the
+ * output at the same position. SUM adds x - center, with a center of 0. SQUARES adds (x - center)^2. PRODUCTS adds `grad` to a first sum and grad *
+ * (x - center) to a second one. */
 enum sums { SUM, SQUARES, PRODUCTS };
 
 /* Adds the terms of LANES elements of x to *first, lane by lane. *first is the first of the sums that `what` selects (see enum sums). If `what` is
@@ -76,8 +76,8 @@ GRD_INLINE struct segment next_segment(const struct grd_channels *x, struct segm
     return (struct segment){s.at + s.n + (x->channels - 1) * x->positions, grd_least(left, x->positions)};
 }
 
-/* Writes the sums that `what` selects over the elements [piece->first, piece->last) of one channel. The elements of the channel are contiguous within
- * a sample. *ret_second is 0 unless `what` is PRODUCTS. */
+/* Computes the sums that `what` selects (see enum sums) over the elements [piece->first, piece->last) of one channel. The first sum goes to
+ * *ret_first, and the second to *ret_second, which is 0 unless `what` is PRODUCTS. The elements of the channel are contiguous within a sample. */
 GRD_INLINE void sum_channel(enum sums what, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t channel,
                             const T *data, const T *grad, T center, T *ret_first, T *ret_second)
 {
@@ -102,8 +102,8 @@ GRD_INLINE void sum_channel(enum sums what, const struct grd_channels *x, const 
 
 /* ---- Innermost channels ------------------------------------------------------------------------------------------------------------ */
 
-/* Writes the sums that `what` selects for n * LANES neighbouring channels over `rows` positions. The tensor is channels_last, so a row holds all
- * channels of one position, and `step` is the number of elements from one row to the next. A `center` of NULL means 0 for all channels. */
+/* Computes the sums that `what` selects (see enum sums) for n * LANES neighbouring channels over `rows` positions. The tensor is channels_last, so
+ * a row holds all channels of one position, and rows are `step` elements apart. If `center` is NULL, it is 0 for all channels. */
 GRD_INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, const T *data, const T *grad, const T *center, T *ret_first,
                             T *ret_second)
 {
@@ -121,8 +121,8 @@ GRD_INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, c
     }
 }
 
-/* Writes the sums that `what` selects for one channel of a channels_last tensor over `rows` positions. `step` is the number of elements from one
- * position to the next. */
+/* Computes the sums that `what` selects (see enum sums) for one channel of a channels_last tensor over `rows` positions, which are `step` elements
+ * apart. *ret_second is written only if `what` is PRODUCTS. */
 GRD_INLINE void sum_column(enum sums what, int64_t rows, int64_t step, const T *data, const T *grad, T center, T *ret_first, T *ret_second)
 {
     double first = 0, second = 0;
@@ -203,7 +203,7 @@ static void products(const struct grd_channels *x, struct grd_channel_piece piec
 
 enum { COMBINED = 64 }; /* Number of channels that are combined at a time; add_pieces() writes their sums to an array on the stack. */
 
-/* Returns the number of elements of piece number `piece` of a channel. Each channel is divided into pieces of `length` elements; the last piece may
+/* Returns how many elements piece number `piece` of a channel has. Each channel is divided into pieces of `length` elements; the last piece may
  * be shorter. */
 static int64_t piece_length(const struct grd_channels *x, int64_t length, int64_t piece)
 {
@@ -215,9 +215,9 @@ static int64_t piece_count(const struct grd_channels *x, int64_t length)
     return (x->samples * x->positions + length - 1) / length;
 }
 
-/* All channels are divided into the same pieces of `length` elements; the last piece may be shorter. values[p * x->channels + c] is the value of
- * piece p of channel c. Writes to ret_sums[c], for c < n, the sum of the values of channel begin + c. If `weighted`, each value is multiplied by the
- * number of elements of its piece. */
+/* Adds up the values of all pieces of each of n channels. values[p * x->channels + begin + c] is the value of piece p of channel begin + c, and
+ * the sum for this channel goes to ret_sums[c]. A piece is `length` elements of a channel; the last piece may be shorter. If `weighted`, each
+ * value is multiplied by the number of elements of its piece. */
 static void add_pieces(const struct grd_channels *x, int64_t length, int64_t begin, int64_t n, const T *values, bool weighted,
                        double *ret_sums)
 {
@@ -229,9 +229,8 @@ static void add_pieces(const struct grd_channels *x, int64_t length, int64_t beg
     }
 }
 
-/* Computes the mean and the variance of channels [begin, end) from the mean and the sum of squared deviations of each of their pieces. A piece is
- * `length` elements of a channel. Let m be the mean of a channel and p the mean of one of its pieces. The sum of the squared deviations of the
- * elements of the piece from m is the sum of their squared deviations from p, plus length * (p - m)^2. */
+/* Computes the mean and the variance of the channels [begin, end) from the mean and the sum of squared deviations of each of their pieces. A piece
+ * is `length` elements of a channel. A piece with the mean p and the sum s adds s + length * (p - m)^2 to the sum of a channel with the mean m. */
 static void combine(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *means, const void *squares,
                     void *ret_mean, void *ret_variance)
 {
@@ -281,9 +280,9 @@ static void scales(int64_t begin, int64_t end, const void *variance, double eps,
         ((T *)ret_scale)[c] = (T)((weights == NULL ? 1 : (double)weights[c]) / sqrt((double)of[c] + eps));
 }
 
-/* Writes for each of the channels [begin, end) the gradient of the weight, and the coefficients of the gradient of the input, grad * scale - share -
- * (data - mean) * slope. `sum` and `product` are the sums of grad and of grad * (data - mean) over the channel. `count` is the number of elements of
- * a channel, or 0 if mean and variance are constants, which makes share and slope 0. */
+/* Writes the numbers `share` and `slope` and the gradient of the weight for each of the channels [begin, end). With these numbers, the gradient of
+ * the input is grad * scale - share - (data - mean) * slope. `sum` and `product` are the sums of grad and of grad * (data - mean) over the channel.
+ * `count` is the number of elements of a channel, or 0 if mean and variance do not depend on the data; then share and slope are 0. */
 static void slopes(int64_t begin, int64_t end, double count, const void *variance, double eps, const void *scale, const void *sum,
                    const void *product, void *ret_share, void *ret_slope, void *ret_weight)
 {
@@ -298,15 +297,15 @@ static void slopes(int64_t begin, int64_t end, double count, const void *varianc
 
 /* ---- Of groups ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the weight of a channel, or 1 if there are no weights. `channel` counts the channels of all samples. The weights are an array with one
- * element for each channel of a sample, which is used for all samples. */
+/* Returns the weight of a channel, or 1 if there are no weights. `channel` is numbered over all samples. All samples use the same weights, one per
+ * channel of a sample. */
 static double weight_of(const struct grd_channel_groups *x, int64_t channel)
 {
     return x->weight == NULL ? 1 : (double)((const T *)x->weight)[channel % (x->groups * x->width)];
 }
 
-/* Writes for each channel of the groups [begin, end) the mean of its group, the scale weight / sqrt(variance + eps) with the variance of its group,
- * and its bias as the shift (0 if there are no biases). */
+/* Writes three numbers for each channel of the groups [begin, end): the mean of its group; the scale, weight / sqrt(variance + eps) with the variance
+ * of its group; and the shift, which is the bias of the channel, or 0 if there are no biases. */
 static void spread(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *mean, const void *variance, void *ret_mean,
                    void *ret_scale, void *ret_shift)
 {
@@ -319,8 +318,8 @@ static void spread(const struct grd_channel_groups *x, int64_t begin, int64_t en
 }
 
 /* Writes share = rstd * mean(u) and slope = rstd^3 * mean(u * (data - mean)) for each channel of the groups [begin, end), where u = grad * weight and
- * rstd = 1 / sqrt(variance + eps). Both means are taken over the group of the channel. `product` holds the sum of grad * (data - mean) of each
- * channel. It is multiplied by rstd, which makes it the channel's contribution to the gradient of the weight. */
+ * rstd = 1 / sqrt(variance + eps). Both means are taken over the group of the channel. On entry `product` holds the sum of grad * (data - mean)
+ * of each channel. On return it holds rstd times this sum, which is the channel's contribution to the gradient of the weight. */
 static void group_slopes(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *variance, const void *sum,
                          void *product, void *ret_share, void *ret_slope)
 {

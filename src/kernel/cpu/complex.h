@@ -1,6 +1,6 @@
-/* Defines arithmetic of complex numbers, which have the type C, a struct of typed.h. Also defines conversions to and from E, the complex type of the
- * C language, which the functions of libm take. Only files compiled for complex dtypes include this header. Files compiled for real dtypes include
- * real.h, which defines functions of the same names. */
+/* Defines arithmetic of complex numbers of the type C, a struct of typed.h. Also defines conversions to and from E, the C language's own complex
+ * type. The functions of libm take numbers of type E. Only files compiled for complex dtypes include this header. Files compiled for real dtypes
+ * include real.h, which defines functions of the same names. */
 #ifndef GRD_KERNEL_COMPLEX_H
 #define GRD_KERNEL_COMPLEX_H
 
@@ -23,7 +23,7 @@ static inline C of_libm(E z)
     return x;
 }
 
-/* Expands to the result for x of a function of libm that takes one complex number and returns one. */
+/* The value of function(x) as a C, where `function` is a function of libm that takes one complex number and returns one. */
 #define LIBM(function, x) of_libm(function(to_libm(x)))
 
 static inline C number(R re, R im)
@@ -78,7 +78,8 @@ static inline C quotient(C x, C y)
     const R large = real_larger ? y.re : y.im, small = real_larger ? y.im : y.re;
     const R ratio = large == 0 ? 0 : small / large;
     const R scale = 1 / (large + small * ratio);
-    const R minus = -x.re; /* the formulas below add `minus`, because GCC 12 would fuse a difference */
+    /* the formulas add `minus` instead of subtracting x.re, because GCC 12 would turn a difference into a fused multiply-add */
+    const R minus = -x.re;
     const R re = real_larger ? x.re + x.im * ratio : x.re * ratio + x.im;
     const R im = real_larger ? x.im + minus * ratio : x.im * ratio + minus;
     const R re_infinity = copysign((R)INFINITY, y.re), im_infinity = copysign((R)INFINITY, y.im);

@@ -1,10 +1,10 @@
 /* Computes convolutions and their gradients; kernel/conv.h states the sums that each function computes. The build compiles this file once for float32
- * and once for float64. As in matrix products (gemm.c), the sums of a tile of some rows by some vectors of columns are held in registers. Here a row
- * is an output position of the convolution and a column is an output channel. The elements of a row are not packed as in gemm.c. Each is loaded from
- * the input, at an offset that is read from a list, and multiplied with all vectors of columns. A tap is one element of the filter window; the list
- * holds the offset of each tap.
+ * and once for float64. As in matrix products (gemm.c), a tile of sums is held in registers. A tile has several rows, and its columns fill several vectors.
+ * A row is an output position of the convolution, and a column is an output channel. Unlike gemm.c, this file does not pack the elements of a row. It
+ * loads each element from the input and multiplies it with all vectors of the tile. A tap is one element of the filter window. A list holds the
+ * offset of the loaded element for each tap.
  *
- * Invariant: the bits of a sum depend only on its row, its column and the order of its terms k. The terms are divided into blocks, and the terms of a
+ * Invariant: the bits of a sum depend only on its row, its column and the order of its terms. The terms are divided into blocks, and the terms of a
  * block are summed by themselves before they are added to the sum of the blocks before it. So the rounding error grows with the length of a block
  * plus the number of blocks, and not with the product of the two. */
 #include "kernel/cpu/gemm_lanes.h"
@@ -18,16 +18,16 @@ enum { MOST_VECTORS = 3, TILE_SUMS = 12 };
 #endif
 enum { MOST_TILE_ROWS = 12 };
 
-/* Returns the number of rows of a tile, which are output positions, if the tile is `vectors` vectors of columns wide. The number is limited by the
- * registers for the sums and for the addresses of the rows. */
+/* Returns the number of rows (output positions) of a tile whose columns fill `vectors` vectors. The number is limited by the registers for the
+ * sums and for the addresses of the rows. */
 GRD_INLINE int rows_beside(int vectors)
 {
     return TILE_SUMS / vectors < MOST_TILE_ROWS ? TILE_SUMS / vectors : MOST_TILE_ROWS;
 }
 
-/* Computes the sums of the output positions [first, first + n) of b for `vectors` vectors of output channels, as a tile with `rows` rows. A row is an
- * output position. If n is less than `rows`, the last row is computed again for each missing row and not stored, so that all loops have constant
- * bounds. */
+/* Computes the sums of the output positions [first, first + n) of block b for `vectors` vectors of output channels. A tile has `rows` rows, one
+ * for each output position. If n is less than `rows`, the surplus rows repeat the last position and are not stored, so that all loops have
+ * constant bounds. */
 GRD_INLINE void tile(int rows, int vectors, const struct grd_conv_block *b, int64_t first, int64_t n)
 {
     const lane *row[MOST_TILE_ROWS], *panel = (const lane *)b->panel;
@@ -104,7 +104,8 @@ static void multiply(const struct grd_conv_block *b)
 }
 
 /* Transposes the sums of n output positions r and `columns` channels j, so that to[j * to_column + r] = sums[r][j]. Rows of `sums` are `width`
- * elements apart. The outer loop is over the channels, because the channels of a result are often several memory pages apart. */
+ * elements apart. The channels of a result are often memory pages apart, so the outer loop is over channels, and the inner loop writes to few
+ * pages. */
 static void turn(int64_t n, int64_t columns, int64_t width, const char *sums, char *to, int64_t to_column)
 {
     const lane *from = (const lane *)sums;
@@ -138,15 +139,13 @@ GRD_INLINE void copy_every(int64_t step, int64_t n, const lane *from, lane *to)
         to[i] = from[i * step];
 }
 
-/* Masks for copying the last two vectors of a row of an image, of which only the first n elements are used. `low` and `high` are the used lanes of
- * the first and of the second vector. `even` and `odd` are the used lanes of the two vectors that hold the elements with even and with odd
- * indices. */
+/* Masks for copying the last elements of a row, which fill less than two vectors. `low` and `high` select the elements in the first and in the second
+ * vector. When the row is split into elements with even and with odd indices, `even` and `odd` select the lanes that each half fills. */
 struct pair_masks {
     lane_mask low, high, even, odd;
 };
 
-/* Returns the masks for copying the last two vectors of a row of an image, of which only the first n elements are used. The mask `low` is for the
- * first vector, `high` for the second, `even` and `odd` for the elements with even and with odd indices. */
+/* Returns the masks for copying the last n elements of a row, where n is less than two vectors. */
 GRD_INLINE struct pair_masks masks_of_pair(int64_t n)
 {
     return (struct pair_masks){first_lanes(n < LANES ? n : LANES), first_lanes(n < LANES ? 0 : n - LANES), first_lanes((n + 1) / 2),
@@ -199,8 +198,8 @@ GRD_INLINE void copy_apart(const struct grd_conv_places *columns, const lane *fr
     }
 }
 
-/* Copies all rows of the image that `c` describes. `split` is c->columns.split, the stride of the convolution along a row, as a constant if it is 1
- * or 2, for which there are faster loops. Otherwise `split` is 0. */
+/* Copies all rows of the image that `c` describes. `split` is the stride c->columns.split of the convolution along a row, passed as a constant if
+ * it is 1 or 2, because these have faster loops. For other strides `split` is 0. */
 GRD_INLINE void copy_rows(int split, const struct grd_conv_copy *c)
 {
     const struct grd_conv_places rows = c->rows, columns = c->columns;
@@ -240,8 +239,8 @@ static void copy(const struct grd_conv_copy *c)
 /* ---- Places in lanes ------------------------------------------------------------------------------------------------------------------ */
 
 enum { LINE_SUMS = VECTOR_BYTES == 64 ? 24 : 10, MOST_LINE_VECTORS = 8 };
-/* LINE_DEPTH: most products that are summed by themselves before they are added to the sum of all products before them. Longer sums would have larger
- * rounding errors. LINE_CHAINS: the corresponding limit as a number of chains. A chain is up to three filter taps that share loaded vectors. */
+/* LINE_DEPTH: most products in a partial sum. Partial sums are added to one total, because a single long sum would have larger rounding errors.
+ * LINE_CHAINS: the corresponding limit as a number of chains. A chain is up to three filter taps that share loaded vectors. */
 enum { LINE_DEPTH = 64, LINE_CHAINS = 48 };
 
 /* Returns how many vectors of a line are computed at a time for `rows` output channels, so that all sums stay in registers. A line is a row of
@@ -253,8 +252,8 @@ GRD_INLINE int vectors_beside(int rows)
 
 _Static_assert((int)GRD_CONV_KEPT_BYTES >= (int)GRD_CONV_LINE_ROWS * MOST_LINE_VECTORS * VECTOR_BYTES, "room for a tile");
 
-/* Adds the sums in registers, sum[r][v] for r < rows and v < vectors, to the partial sums at `kept`, or overwrites the partial sums if `added` is
- * false. Then sets the sums in registers to 0. */
+/* Adds the sums in registers, sum[r][v] for r < rows and v < vectors, to the partial sums at `kept`. If `added` is false, copies them to `kept`
+ * instead. Then sets the sums in registers to 0. */
 GRD_INLINE void keep_sums(int rows, int vectors, bool added, vector sum[GRD_CONV_LINE_ROWS][MOST_LINE_VECTORS], lane *kept)
 {
 #pragma GCC unroll 8
@@ -276,9 +275,9 @@ GRD_INLINE void add_kept_sums(int rows, int vectors, const lane *kept, vector su
             sum[r][v] += load_vector(kept);
 }
 
-/* For each of `rows` output channels, computes `vectors` vectors of neighbouring output positions. The first is position `first` of line number
- * `line` of l, where a line is a row of neighbouring output positions. If `whole` is false, `vectors` is 1 and only the first n lanes are read and
- * written. */
+/* Computes `vectors` vectors of neighbouring output positions for each of `rows` output channels. The vectors begin at position `first` of line
+ * number `line`, where a line is a row of neighbouring output positions. If `whole` is false, `vectors` is 1, and only the first n lanes are read
+ * and written. */
 GRD_INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_conv_line *l, int64_t line, int64_t first, int64_t n)
 {
     const lane *const seen = (const lane *)l->seen + line * l->seen_line + first, *weights = (const lane *)l->weights;
@@ -325,9 +324,9 @@ GRD_INLINE void line_tile(int rows, int vectors, bool whole, const struct grd_co
                 store_lanes(sums + r * l->sums_row, mask, sum[r][v]);
 }
 
-/* Computes output line number `line` (a row of neighbouring output positions), from position `first` on, for `rows` output channels, `vectors`
- * vectors at a time. If the positions that remain fill more than half of `vectors` vectors, computes the last `vectors` vectors of the line, of which
- * some have been computed before. Returns the first position that is not computed. */
+/* Computes output line number `line` (a row of neighbouring output positions), from position `first` on, for `rows` output channels. A tile of the
+ * line is `vectors` vectors long. If more than half a tile remains at the end, the last tile begins earlier, so that it ends with the line, and some
+ * positions are computed twice. A line shorter than a tile is not computed. Returns the first position that is not computed. */
 GRD_INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line *l, int64_t line, int64_t first)
 {
     for (; first + vectors * LANES <= l->n; first += vectors * LANES)
@@ -338,8 +337,8 @@ GRD_INLINE int64_t line_tiles(int rows, int vectors, const struct grd_conv_line 
     return l->n;
 }
 
-/* Computes all lines (rows of neighbouring output positions) for `rows` output channels, one line after the other. What is left of a line is computed
- * with fewer vectors at a time. */
+/* Computes all lines of `rows` output channels, one line after the other. A line is a row of neighbouring output positions. If less than a full tile
+ * remains at the end of a line, the rest is computed with fewer vectors at a time. */
 GRD_INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
 {
     const int vectors = vectors_beside(rows);
@@ -354,10 +353,9 @@ GRD_INLINE void lines_of_rows(int rows, const struct grd_conv_line *l)
     }
 }
 
-/* Adds the products of a chain of `count` filter taps to the sums of `lines` successive output lines, each of which is `vectors` vectors of output
- * positions. The taps form a chain if, for output line i, tap k reads the elements that tap 0 reads for output line i + k. So each input vector is
- * loaded once and multiplied with the weight of every tap that needs it. `last` is the offset of the last vector in a line. If `vectors` is 1, only
- * the lanes in `mask` are loaded. */
+/* Adds the products of a chain of `count` filter taps to the sums of `lines` output lines of `vectors` vectors each. In a chain, tap k reads for
+ * output line i what tap 0 reads for output line i + k. So each input vector is loaded once for all taps. `last` is the offset of the last vector
+ * in a line. If `vectors` is 1, only the lanes in `mask` are loaded. */
 GRD_INLINE void add_chain(int count, int lines, int vectors, const struct grd_conv_line *l, const struct grd_conv_chain *chain,
                           const lane *seen, int64_t last, lane_mask mask, vector sum[MOST_LINE_VECTORS][MOST_LINE_VECTORS])
 {
@@ -504,7 +502,8 @@ GRD_INLINE void put_apart(int64_t n, const lane *from, lane *to)
 }
 
 /* Copies the matrix of sums that *p describes to the result. Column j of the sums is in block j % p->parts, and neighbouring columns of the result
- * are p->step elements apart. `parts` and `step` are these two members as constants if there is a faster loop for them, and otherwise both are 0. */
+ * are p->step elements apart. `parts` and `step` are p->parts and p->step, passed as constants, if there is a faster loop for them. Otherwise both
+ * are 0. */
 GRD_INLINE void put_rows(int parts, int step, const struct grd_conv_put *p)
 {
     const lane *from = (const lane *)p->sums;
@@ -591,7 +590,8 @@ GRD_INLINE int64_t dot_tiles(int rows, int taps, const struct grd_conv_dots *d, 
     return first;
 }
 
-/* Adds the products of gradient and input at all output positions to the sums of the output channels [row, row + rows) and of all filter taps. */
+/* For each output channel in [row, row + rows) and each filter tap, adds the products of gradient and input at all output positions to the sum of
+ * this channel and tap. */
 GRD_INLINE void dot_rows_from(int rows, const struct grd_conv_dots *d, int64_t row)
 {
     int64_t first = dot_tiles(rows, rows == 1 ? ONE_ROW_TAPS : DOT_ROWS_TAPS, d, row, 0);

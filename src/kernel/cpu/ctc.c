@@ -36,14 +36,15 @@ static inline int64_t label_of(const struct grd_ctc *x, int64_t state)
     return state % 2 == 0 ? x->blank : x->target[state / 2];
 }
 
-/* True if a path may go from `state` - 2 directly to `state`. That passes over the blank between two labels of the target, which must differ. */
+/* True if a path may go from `state` - 2 directly to `state`, skipping the blank between two labels of the target. The two labels must differ,
+ * because without a blank two equal labels would be read as one. */
 static inline bool may_pass(const struct grd_ctc *x, int64_t state)
 {
     return state % 2 == 1 && state > 1 && x->target[state / 2] != x->target[state / 2 - 1];
 }
 
-/* Computes x->alpha from the first time step to the last, and from its last row the loss. alpha[t][s] is the logarithm of the probability of all
- * beginnings of paths that are in state s at time step t. */
+/* Computes x->alpha from the first time step to the last, and writes the loss, which follows from the last row of x->alpha, to ret_loss.
+ * alpha[t][s] is the logarithm of the summed probability of all partial paths that are in state s at time step t. */
 static void forward(const struct grd_ctc *x, void *ret_loss)
 {
     const int64_t states = 2 * x->labels + 1;
@@ -67,9 +68,9 @@ static void forward(const struct grd_ctc *x, void *ret_loss)
     *loss = -log_sum(alpha[states - 1], states > 1 ? alpha[states - 2] : (T)-INFINITY, (T)-INFINITY);
 }
 
-/* Computes `beta` for one time step from `after`, which is beta for the next time step, or NULL if this is the last one. beta[s] is the logarithm of
- * the probability of all ends of paths that are in state s at this time step. log_probs holds the logarithms of the probabilities of the classes at
- * this time step. */
+/* Computes `beta` for one time step. beta[s] is the logarithm of the total probability of all paths that start in state s at this time step and reach
+ * the end. `after` is beta of the next time step, or NULL at the last time step. log_probs holds the log-probabilities of the classes at this time
+ * step. */
 static void step_back(const struct grd_ctc *x, const T *log_probs, const T *restrict after, T *restrict beta)
 {
     const int64_t states = 2 * x->labels + 1;
@@ -85,9 +86,8 @@ static void step_back(const struct grd_ctc *x, const T *log_probs, const T *rest
     }
 }
 
-/* Computes beta from the last time step to the first, and writes the gradient of the log-probabilities of each time step. beta[s] is the logarithm of
- * the probability of all ends of paths that are in state s at a time step. If zero_infinity and the loss is infinite, the gradient is 0. The memory
- * at `beta` holds two rows, one for the current time step and one for the time step after it, which are used in turns. */
+/* Writes to ret_gradient the gradient of the log-probabilities of each time step, from the last to the first. The gradient is 0 if the loss is
+ * infinite and zero_infinity is true. `beta` is scratch memory for two rows, for the current time step and the one after it; see step_back(). */
 static void backward(const struct grd_ctc *x, const void *loss, const void *grad, bool zero_infinity, void *beta, void *ret_gradient)
 {
     const int64_t states = 2 * x->labels + 1;
@@ -102,7 +102,8 @@ static void backward(const struct grd_ctc *x, const void *loss, const void *grad
         if (nothing)
             continue;
         step_back(x, log_probs, after, now);
-        for (int64_t s = states; s-- > 0;) { /* out[c] becomes the logarithm of a sum over all paths that emit class c at step t */
+        /* out[c] becomes the logarithm of the sum of exp(alpha[s] + now[s]) over all states s that emit class c. */
+        for (int64_t s = states; s-- > 0;) {
             T *paths = &out[label_of(x, s)];
             *paths = log_sum(*paths, alpha[s] + now[s], (T)-INFINITY);
         }

@@ -67,8 +67,9 @@ GRD_INLINE void subtract_columns(int abreast, int64_t n, int64_t j, int64_t row,
     UNROLLED for (int c = 0; c < abreast; c++) a[row + c + j * n] = rest[c];
 }
 
-/* Computes the Cholesky factor of the n x n matrix in each lane, with the same bits as factor(). Returns for each lane 0, or the order of the first
- * leading minor that is not positive. In such a lane the columns from there on are not finished. */
+/* Overwrites the n x n matrix in each lane with its Cholesky factor. The factor has the same bits as the result of factor(). Returns for each lane 0,
+ * or the order of the first leading minor that is not positive. In the second case, the last column of this minor and all later columns are not
+ * finished. */
 static vector factor_lanes(int64_t n, vector *a)
 {
     vector info = everywhere(0);
@@ -108,7 +109,7 @@ static void cholesky_many(int64_t count, int64_t n, bool by_rows, bool upper, co
     }
 }
 
-/* Loads n x n matrices that are row-major in memory into lanes, one matrix in each lane, in column-major order. */
+/* Loads row-major n x n matrices into lanes. `to` receives one matrix in each lane, in column-major order. */
 static NOT_INLINE void gather_rows(int64_t n, const T *const *from, lanes *to)
 {
     int32_t turned[GRD_SMALL_MATRIX_SIZE];
@@ -158,7 +159,7 @@ static C reflect_column(int64_t n, T *x)
 }
 
 #if GRD_TAG == GRD_TAG_complex64
-/* Returns tau v^H x, where v[0] is taken as 1. Sums are in double, in which products of floats are exact. This makes the error of a product of six
+/* Returns tau * v^H x, where v[0] is taken as 1. Sums are in double, in which products of floats are exact. This makes the error of a product of six
  * reflections a third smaller. `along` sums the products of two real or two imaginary parts, `across` sums the products of a real and an imaginary
  * part. */
 GRD_INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
@@ -183,18 +184,18 @@ GRD_INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
         re += along[l] + along[l + 1];
         im += across[l] - across[l + 1];
     }
-    const double minus = -im; /* the formula below adds `minus`, because GCC 12 would fuse a difference */
+    const double minus = -im; /* the formula adds `minus` instead of subtracting, because GCC 12 would make a fused multiply-add */
     return number((float)(tau.re * re + tau.im * minus), (float)(tau.re * im + tau.im * re));
 }
 #else
-/* Returns tau v^H x, where v[0] is taken as 1. */
+/* Returns tau * v^H x, where v[0] is taken as 1. */
 GRD_INLINE C reflection_factor(int64_t n, C tau, const T *v, const T *x)
 {
     return product(tau, sum(x[0], inner_product(n - 1, v + 1, x + 1)));
 }
 #endif
 
-/* Subtracts tau v (v^H x) from x, where v[0] is taken as 1. */
+/* Subtracts tau * v * (v^H x) from x, where v[0] is taken as 1. */
 GRD_INLINE void apply_reflection(int64_t n, C tau, const T *v, T *x)
 {
     const C factor = reflection_factor(n, tau, v, x);
@@ -250,14 +251,16 @@ static void apply_reflections(int64_t m, int64_t k, int64_t columns, bool adjoin
 }
 
 #if !GRD_IS_COMPLEX
-/* Writes for each lane the power of two that, multiplied with the number in `largest`, gives nearly 1, so that squares of scaled numbers neither
- * overflow nor underflow. If the number is 0 or subnormal, writes the largest scale. */
+/* Writes for each lane the power of two whose product with the number in `largest` is nearly 1. Squares of numbers multiplied by this scale
+ * neither overflow nor underflow. If the number in `largest` is 0 or subnormal, writes the largest scale. */
 GRD_INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
 {
     enum {
         DIGITS = sizeof(T) == 4 ? 23 : 52,
         MOST = sizeof(T) == 4 ? 252 : 2044
-    }; /* DIGITS: stored bits of a significand. MOST: the largest biased exponent whose scale is a normal number. */
+    }; /* DIGITS: stored bits of a significand. MOST: the largest biased exponent for which the scale is normal. */
+
+    /* A number with the biased exponent e gets a scale with the biased exponent MOST + 1 - e. An e above MOST is replaced by MOST. */
     const B exponents = ((B)(MOST + 3)) << DIGITS, most = (B)MOST << DIGITS;
     LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
     {
@@ -266,8 +269,8 @@ GRD_INLINE void scales_of(const lanes *largest, lanes *restrict ret_scales)
     }
 }
 
-/* Finds the Householder reflection that maps the column x in each lane to a multiple beta of the first unit vector. Overwrites x[0] with beta and the
- * other elements of x with those of the reflection's vector v, where v[0] is 1. Writes the factor tau of the reflection to *ret_tau. */
+/* Finds, for each lane, the Householder reflection that maps the column x to beta times the first unit vector. Overwrites x[0] with beta, and x[i]
+ * for i > 0 with v[i]. v is the vector of the reflection, and v[0] is 1. Writes the factor tau of the reflection to *ret_tau. */
 GRD_INLINE void reflect_column_in_lanes(int64_t n, lanes *x, lanes *restrict ret_tau)
 {
     lanes largest, scales, tail = {0}, factor;
@@ -294,7 +297,7 @@ GRD_INLINE void reflect_column_in_lanes(int64_t n, lanes *x, lanes *restrict ret
         LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) x[i].x[l] *= factor.x[l];
 }
 
-/* Subtracts tau v (v^T x) from the column x in each lane, where v[0] is taken as 1. */
+/* Subtracts tau * v * (v^T x) from the column x in each lane, where v[0] is taken as 1. */
 GRD_INLINE void apply_reflection_in_lanes(int64_t n, const lanes *restrict tau, const lanes *restrict v, lanes *restrict x)
 {
     lanes factor = x[0];
@@ -347,8 +350,8 @@ static void qr_many(const struct grd_small_qr *s)
 
 /* ---- Triangles ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Overwrites each of the k columns of x with the solution y of a y = x, where `a` is the triangle t->a. As soon as y[j] is known, y[j] times column j
- * of `a` is subtracted from the column of x. Columns of x are `leading` elements apart. */
+/* Overwrites each of the k columns of x with the solution y of a * y = x, where `a` is the triangle t->a. As soon as y[j] is known, y[j] times column
+ * j of `a` is subtracted from the column of x. Columns of x are `leading` elements apart. */
 static void solve_left(const struct grd_triangle *t, int64_t k, int64_t leading, T *x)
 {
     const int64_t n = t->n;
@@ -361,9 +364,9 @@ static void solve_left(const struct grd_triangle *t, int64_t k, int64_t leading,
         }
 }
 
-/* Overwrites x, which has k rows, with the solution y of y a = x, where `a` is the triangle t->a. Columns of x are `leading` elements apart. From
- * each column of x the function subtracts multiples of the columns of y that are known. Columns are solved from first to last if `a` is an upper
- * triangle, otherwise from last to first. */
+/* Overwrites x, which has k rows, with the solution y of y * a = x, where `a` is the triangle t->a. Columns of x are `leading` elements apart. From
+ * each column of x the function subtracts multiples of the columns of y that it has found before. Columns are solved from first to last if `a` is an
+ * upper triangle, otherwise from last to first. */
 static void solve_right(const struct grd_triangle *t, int64_t k, int64_t leading, T *x)
 {
     const int64_t n = t->n;

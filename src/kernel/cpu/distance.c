@@ -39,8 +39,8 @@ typedef int32_t ORDERED;
 typedef int64_t ORDERED;
 #endif
 
-/* Returns the bits of a number that is not negative as an integer. Such integers are ordered like the numbers, with NaN above all of them, so a
- * maximum over integers propagates NaN. */
+/* Returns the bits of `size`, which must not be negative, as an integer. These integers are ordered like the numbers, with NaN above all others,
+ * so a maximum over the integers propagates NaN. */
 GRD_INLINE ORDERED bits_of(T size)
 {
     ORDERED bits;
@@ -48,7 +48,8 @@ GRD_INLINE ORDERED bits_of(T size)
     return bits;
 }
 
-/* Returns the sum over i < n of the terms that `step` computes from |a[i] - b[i]|, or, if b is NULL, from a[i], which must not be negative. */
+/* Returns the sum over i < n of the terms that `step` computes from |a[i] - b[i]|. If b is NULL, `step` computes them from a[i], which must not be
+ * negative. */
 GRD_INLINE double sum_of(int64_t n, const T *a, const T *b, step_function *step)
 {
     double lanes[LANES] = {0};
@@ -94,7 +95,7 @@ static T largest_of(int64_t n, const T *a, const T *b)
     return largest;
 }
 
-/* Writes for each pair of a row of x1 and a row of x2 the largest absolute value in their difference, for p = infinity. */
+/* Writes the distances of all pairs of rows for p = infinity. The distance of two rows is the largest absolute value in their difference. */
 static void all_largest(const struct grd_distance_block *x)
 {
     const T *a = x->x1;

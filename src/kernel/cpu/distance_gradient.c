@@ -13,13 +13,13 @@
 enum {
     PIECE = 64, /* most rows of x2 in a struct tile */
     TILE = 128, /* columns of the gradient that are computed at a time */
-    COLUMNS = 4 /* columns of the gradient whose sums are held in registers */
+    COLUMNS = 4 /* most columns in a call of add_columns(), which holds their sums in registers */
 };
 
 /* Selects how an element d of the difference of a row of x1 and a row of x2 contributes to the gradient of x1. It contributes weight * factor. The
  * weight is the incoming gradient of the distance of the two rows, and the factor is one of the following. */
 enum slope {
-    DIFFERENCE, /* the factor is d; the weight has been divided by the distance before */
+    DIFFERENCE, /* the factor is d; for this kind, the weight is already divided by the distance */
     SIGN,       /* the factor is the sign of d */
     QUOTIENT,   /* the factor is d / distance */
     LARGEST,    /* the factor is the sign of d if |d| equals the distance, otherwise 0 */
@@ -39,8 +39,7 @@ GRD_INLINE vector sign_of(vector d, lane_bits counts)
     return (vector)(((((lane_bits)d & sign) | one) & counts) | (d != d));
 }
 
-/* Returns the factor that enum slope defines for the kind `slope`, for the differences d and the distances `far`. For POWER it returns only the sign
- * of d. */
+/* Returns the factor of the kind `slope`, see enum slope. d holds the differences and `far` the distances. For POWER, returns only the sign of d. */
 GRD_INLINE vector slope_of(enum slope slope, vector d, vector far)
 {
     if (slope == DIFFERENCE)
@@ -58,8 +57,9 @@ struct tile {
     vector weight[PIECE], far[PIECE]; /* incoming gradients and distances, with a vector for each row of x2 and a lane for each row of x1 */
 };
 
-/* Adds the contributions of t->others rows of x2 to `columns` neighbouring columns of the gradient of x1. a[c] and sums[c] hold column c of these
- * columns of x1 and of the gradient, with one row in each lane. b points to the first of these columns in the first row of x2. */
+/* Adds the contributions of t->others rows of x2 to `columns` neighbouring columns of the gradient of x1. For c < `columns`, a[c] holds a column
+ * of x1, and sums[c] holds the same column of the gradient. Each lane belongs to one row of x1. b points to the first of these columns in the first
+ * row of x2. */
 GRD_INLINE void add_columns(const struct tile *t, int columns, enum slope slope, const T *b, const vector *a, vector *sums)
 {
     vector piece[COLUMNS] = {{0}};

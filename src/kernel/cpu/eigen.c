@@ -11,7 +11,7 @@
 
 #include "kernel/cpu/typed.h"
 
-enum { STEPS = 60 /* most QR steps per eigenvalue */, STEPS_STUCK = 10 /* every tenth shift is exceptional, because steps may cycle */ };
+enum { STEPS = 60 /* most QR steps per eigenvalue */, STEPS_STUCK = 10 /* every tenth step uses another shift, to end a cycle */ };
 
 #if GRD_TAG == GRD_TAG_complex64
 static const R epsilon = FLT_EPSILON, least = FLT_MIN;
@@ -101,8 +101,8 @@ static void rotate(int64_t n, int64_t step, R c, E s, E *x, E *y)
     }
 }
 
-/* Carries out a QR step on rows and columns [first, last] of the Hessenberg matrix A in `a`. A - shift I is decomposed into Q R, A becomes R Q +
- * shift I, and `z` is multiplied by Q from the right. */
+/* Carries out a QR step on rows and columns [first, last] of the Hessenberg matrix A in `a`. The step decomposes A - shift * I into Q * R and sets A
+ * to R * Q + shift * I. It multiplies `z` by Q from the right. */
 static void step(int64_t n, int64_t first, int64_t last, E shift, E *a, E *z)
 {
     E x = a[first + first * n] - shift;
@@ -169,8 +169,8 @@ static void normalize(int64_t n, E *v)
     v[largest] = creal(v[largest]);
 }
 
-/* Finds the eigenvectors of the triangular matrix t, multiplies them by z and writes the products, scaled to length 1, to the columns of ret_v. `y`
- * is scratch memory for one column. */
+/* Finds the eigenvectors y of the triangular matrix t, and writes the products z y, scaled to length 1, to the columns of ret_v. `y` is scratch
+ * memory for one column. */
 static void substitute(int64_t n, const E *t, const E *z, E *y, E *ret_v)
 {
     R norm = least;

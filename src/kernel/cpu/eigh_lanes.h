@@ -3,7 +3,7 @@
  * work on different rows of their matrices. See G. Golub and C. Van Loan, Matrix Computations, chapter 8. Included by jacobi.c only. */
 #include "kernel/cpu/spectral_lanes.h"
 
-enum { QL_STEPS = 30 /* most steps per eigenvalue, as in LAPACK; about 1.7 are needed on average */ };
+enum { QL_STEPS = 30 /* maximum number of steps per eigenvalue, as in LAPACK; the average is about 1.7 */ };
 
 /* The state of a QL step on rows and columns [first, last] of the matrix in each lane. c and s are the cosine and the sine of the last rotation, and
  * the next rotation is computed from g and p. */
@@ -15,7 +15,7 @@ struct ql_step {
 struct ql {
     vector d[GRD_LANES_SIDE], e[GRD_LANES_SIDE], *v; /* v is NULL if only eigenvalues are computed */
     struct ql_step step;
-    struct turns turns; /* the rotations of the current step; rotation i, in [first, end), turns rows i and i + 1 */
+    struct turns turns; /* rotations of the current step: rotation i turns rows i and i + 1, for `first` <= i < `end` */
     int64_t first, end;
 };
 
@@ -91,8 +91,8 @@ static void reduce_complex(int64_t n, bool vectors, vector *a, struct ql *q)
     reduce_lanes(n, n, vectors, a, q);
 }
 
-/* Finds in the matrix of each lane the first block of rows, from row `least` on, that is not diagonal yet, and begins a QL step on this block. Then
- * sets q->first and q->end, so that the blocks of all lanes lie in rows q->first to q->end. */
+/* Begins a QL step in each lane. The step works on the first block of rows, from row `least` on, in which the matrix of the lane is not diagonal
+ * yet. Sets q->first and q->end to the first and the last row of all these blocks together, or to n and 0 if all matrices are diagonal. */
 static void begin_step(int64_t n, int64_t least, struct ql *q)
 {
     const vector one = everywhere(1);

@@ -93,20 +93,21 @@ GRD_INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
 
 /* ---- Light kernels: map_1, map_2 and map_3, or line by line ---------------------------------------------------------------------------- */
 
-/* OF_LINE is the number of elements in a cache line. LIGHT is true if light_1(), light_2() and light_3(), which apply operators so cheap that memory
- * limits their speed, may choose among several loops. For complex dtypes they may not. Compilers contract complex products as they vectorise, so two
- * loops may round the same product differently. */
+/* OF_LINE: number of elements in a cache line. LIGHT: true if light_1(), light_2() and light_3() may choose among several loops. These functions
+ * apply operators so cheap that memory limits their speed. For complex dtypes LIGHT is false, because compilers contract complex products differently
+ * in different loops, which changes the rounding. */
 enum { LIGHT = !GRD_IS_COMPLEX, OF_LINE = GRD_LINE_BYTES / sizeof(T) };
 
 /* An operand that is read one cache line at a time. If it is a single element, `data` is one cache line filled with copies of the element, and each
  * read takes this line. So one loop serves arrays and single elements. */
 struct line_source {
     const T *data;
-    int64_t places; /* mask for the index of an element; it is -1, or 0 if the operand is a single element, so that each index becomes 0 */
+    int64_t places; /* mask for an index: -1 for an array; 0 for a single element, which turns each index into 0 */
 };
 
-/* Returns the description of the operand at `data`. If `element` is not NULL, first fills the cache line at `data` with copies of *element. This loop
- * vectorises, so the copies are stored in pieces as wide as the later loads. Narrower stores would stall store forwarding. */
+/* Returns a struct line_source for an operand. If `element` is NULL, `data` is the operand's array. Otherwise the operand is the number *element, and
+ * the cache line at `data`, which is scratch memory, is first filled with copies of it. The loop that fills it vectorises, so its stores are as wide
+ * as the later loads. After narrower stores these loads would stall. */
 GRD_INLINE struct line_source source_of(char *data, const char *element)
 {
     T *x = (T *)data;
@@ -160,9 +161,8 @@ GRD_INLINE void lines_1(int64_t n, T *made, struct line_source x, const int roun
         settle();
 }
 
-/* Sets result[i] = body(x[i]) for n elements, where data[0] is the result and data[1] is x. If `call` is NULL, these are arrays, and map_1() computes
- * the result. Otherwise lines_1() computes it; the n elements then fill whole cache lines, x may be a single element, and *call says how the result
- * is stored. */
+/* Sets data[0][i] = body(x[i]) for i < n, where x is data[1]. If `call` is NULL, x is an array. Otherwise the n elements fill whole cache lines, x
+ * may be a single element, and *call says how the result is stored. */
 GRD_INLINE void light_1(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C))
 {
     if (!LIGHT || call == NULL) {
@@ -199,9 +199,8 @@ GRD_INLINE void lines_2(int64_t n, T *made, struct line_source x, struct line_so
         settle();
 }
 
-/* Sets result[i] = body(x[i], y[i]) for n elements, where data[0] is the result, data[1] is x and data[2] is y. If `call` is NULL, these are arrays,
- * and map_2() computes the result. Otherwise lines_2() computes it; the n elements then fill whole cache lines, x or y may be a single element, and
- * *call says how the result is stored. */
+/* Sets data[0][i] = body(x[i], y[i]) for i < n, where x is data[1] and y is data[2]. If `call` is NULL, x and y are arrays. Otherwise the n
+ * elements fill whole cache lines, x or y may be a single element, and *call says how the result is stored. */
 GRD_INLINE void light_2(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C))
 {
     if (!LIGHT || call == NULL) {
@@ -242,9 +241,8 @@ GRD_INLINE void lines_3(int64_t n, T *made, const struct line_source *x, const C
         settle();
 }
 
-/* Sets result[i] = body(x[i], y[i], z[i]) for n elements, where data[0] is the result and data[1] to data[3] are x, y and z. If `call` is NULL, these
- * are arrays, and map_3() computes the result. Otherwise lines_3() computes it; the n elements then fill whole cache lines, each input may be a
- * single element, and *call says how the result is stored. */
+/* Sets data[0][i] = body(x[i], y[i], z[i]) for i < n, where x, y and z are data[1] to data[3]. If `call` is NULL, x, y and z are arrays. Otherwise
+ * the n elements fill whole cache lines, each input may be a single element, and *call says how the result is stored. */
 GRD_INLINE void light_3(int64_t n, char *const *data, const struct grd_light_call *call, C (*body)(C, C, C))
 {
     if (!LIGHT || call == NULL) {
@@ -256,7 +254,8 @@ GRD_INLINE void light_3(int64_t n, char *const *data, const struct grd_light_cal
                                     source_of(data[3], call->element[2])};
     const C numbers[] = {load(x[1].data[0]), load(x[2].data[0])};
     const bool past = call->stores == GRD_STORES_PAST, are_numbers = equal(numbers[0], numbers[0]) && equal(numbers[1], numbers[1]);
-    if (x[1].places != 0 || x[2].places != 0 || !are_numbers) /* NaN also comes here, so that the loops below need no tests for it */
+    /* a NaN takes this branch, so that the loops for two numbers need no test for NaN */
+    if (x[1].places != 0 || x[2].places != 0 || !are_numbers)
         lines_3(n, made, x, NULL, FAR_PART, past, body);
     else if (past)
         lines_3(n, made, x, numbers, FAR_PART, true, body);
@@ -266,8 +265,8 @@ GRD_INLINE void light_3(int64_t n, char *const *data, const struct grd_light_cal
         lines_3(n, made, x, numbers, FAR_PART, false, body);
 }
 
-/* Returns scalar argument number `index` of the operator, converted to the type C. It is not inlined, because that would make every one of the many
- * loops longer, and one call per argument and array costs little. */
+/* Returns scalar argument number `index` of the operator, converted to the type C. The function is not inlined, so that the many loops that call it
+ * stay short. A loop calls it once for each argument before it starts, which costs little. */
 static __attribute__((noinline, unused)) C param(const void *params, int index)
 {
     const grd_scalar s = ((const grd_scalar *)params)[index];

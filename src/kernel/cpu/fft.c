@@ -86,9 +86,9 @@ GRD_INLINE bool are_interleaved(const struct grd_fft_lines *lines, bool *ret_is_
     return im != NULL && (re + 1 == im || im + 1 == re);
 }
 
-/* Loads LANES lines of n contiguous real numbers each, one line into each lane. Number k of all lines goes to the vector at to + k * step. The
- * numbers of a complex line are real and imaginary parts in turns. If `is_exchanged`, imaginary parts come first in memory, and the two vectors of
- * each element are exchanged. */
+/* Loads LANES lines into lanes, one line into each lane. A line is the elements along the transformed dimension, here n contiguous real numbers.
+ * Number k of each line goes to the vector at to + k * step. In a complex line, real and imaginary parts alternate. If `is_exchanged`, imaginary
+ * parts come first in memory, but real parts come first in the vectors. */
 static void take_turned(const struct grd_fft_lines *from, const lane *data, int64_t n, int64_t step, bool is_exchanged, lane *to)
 {
     const int64_t swap = is_exchanged ? step : 0;
@@ -99,7 +99,8 @@ static void take_turned(const struct grd_fft_lines *from, const lane *data, int6
         return;
     }
     for (int64_t k = 0; k < n; k += LANES) {
-        const int64_t first = grd_least(k, n - LANES); /* the last LANES numbers may overlap the LANES numbers before */
+        /* the last block of LANES numbers ends at n, so it may overlap the block before it */
+        const int64_t first = grd_least(k, n - LANES);
         lane *row = to + first * step;
         vector v[LANES];
         UNROLLED for (int l = 0; l < LANES; l++) v[l] = load_vector(data + from->offsets[l] + first);
@@ -108,8 +109,8 @@ static void take_turned(const struct grd_fft_lines *from, const lane *data, int6
     }
 }
 
-/* Loads n complex elements of `count` lines, at most LANES, into lanes, where a line is the elements along the transformed dimension. Elements with
- * the same index in neighbouring lines are neighbours in memory, and so are the real and the imaginary part of an element. `element` is the number of
+/* Loads n complex elements of each of `count` <= LANES lines into lanes. A line is the elements along the transformed dimension. Elements with the
+ * same index in neighbouring lines are neighbours in memory, and so are the real and the imaginary part of an element. `element` is the number of
  * real numbers from one index to the next. If `is_exchanged`, the imaginary part comes first in memory. */
 GRD_INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, int64_t count, bool is_exchanged, lane *to)
 {
@@ -129,8 +130,9 @@ GRD_INLINE void take_interleaved(int64_t n, const lane *data, int64_t element, i
     }
 }
 
-/* Loads n elements of `count` lines into lanes, from separate arrays of real and imaginary parts. `im` is NULL if the elements are real. Elements
- * with the same index in all lines are neighbours. `element` is the distance in memory from one index to the next. */
+/* Loads n elements of `count` lines into lanes, from separate arrays of real and imaginary parts. A line is the elements along the transformed
+ * dimension. `im` is NULL if the elements are real. Elements with the same index in neighbouring lines are neighbours in memory. `element` is the
+ * distance from one index to the next. */
 static void take_parts(int64_t n, const lane *re, const lane *im, int64_t element, int64_t count, lane *to)
 {
     const lane_mask all = first_lanes(count);
@@ -141,8 +143,8 @@ static void take_parts(int64_t n, const lane *re, const lane *im, int64_t elemen
     }
 }
 
-/* Loads the first n elements of up to LANES lines into the lanes at `data`, one line into each lane, with a loop for the layout of the lines in
- * memory. A line is the elements along the transformed dimension. Lanes without a line are 0 or hold another line again. */
+/* Loads the first n elements of up to LANES lines into the lanes at `data`, one line into each lane. A line is the elements along the transformed
+ * dimension. How lines lie in memory decides which loop is used. Lanes without a line are 0 or hold a copy of another line. */
 static void take(const struct grd_fft_lines *from, int64_t n, char *data)
 {
     lane *const to = (lane *)data, *const re = (lane *)from->re, *const im = (lane *)from->im, *parts;
@@ -172,8 +174,9 @@ static void take(const struct grd_fft_lines *from, int64_t n, char *data)
     }
 }
 
-/* Multiplies the numbers in each lane by `scale` and stores them contiguously to the line of this lane. Number k of all lines is in the vector at
- * from + k * step. If `is_exchanged`, imaginary parts come first in memory, and the two vectors of each element are exchanged. */
+/* Multiplies the n numbers in each lane by `scale` and stores them contiguously to one line per lane. A line is the elements along the transformed
+ * dimension. Number k of each line is in the vector at from + k * step. In a complex line, real and imaginary parts alternate. If `is_exchanged`,
+ * imaginary parts come first in memory, but real parts come first in the vectors. */
 static void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchanged, lane scale, lane *data, const struct grd_fft_lines *to)
 {
     const int64_t swap = is_exchanged ? step : 0;
@@ -193,8 +196,9 @@ static void put_turned(const lane *from, int64_t n, int64_t step, bool is_exchan
     }
 }
 
-/* Multiplies n complex elements in each of `count` lanes by `scale` and stores them. Elements of the same index go to neighbouring places in memory,
- * each as a real and an imaginary part, which comes first if `is_exchanged`. `element` is the number of real numbers from one index to the next. */
+/* Multiplies n complex elements in each of `count` lanes by `scale` and stores them interleaved. Elements with the same index in neighbouring
+ * lanes become neighbours in memory. The real part comes first, or the imaginary part if `is_exchanged`. `element` is the number of real numbers
+ * from one index to the next. */
 GRD_INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t element, int64_t count, bool is_exchanged, lane *data)
 {
     const lane_mask low = first_lanes(grd_least(2 * count, LANES)), high = first_lanes(2 * count - grd_least(2 * count, LANES));
@@ -212,8 +216,8 @@ GRD_INLINE void put_interleaved(const lane *from, int64_t n, lane scale, int64_t
     }
 }
 
-/* Multiplies n elements in each of `count` lanes by `scale` and stores the real parts to `re` and the imaginary parts to `im`, unless `im` is NULL.
- * Elements of the same index go to neighbouring places. `element` is the distance in memory from one index to the next. */
+/* Multiplies n elements in each of `count` lanes by `scale` and stores the real parts to `re` and, unless `im` is NULL, the imaginary parts to
+ * `im`. Elements with the same index in neighbouring lanes become neighbours in memory. `element` is the distance from one index to the next. */
 static void put_parts(const lane *from, int64_t n, lane scale, int64_t element, int64_t count, lane *re, lane *im)
 {
     const lane_mask all = first_lanes(count);
@@ -224,8 +228,8 @@ static void put_parts(const lane *from, int64_t n, lane scale, int64_t element, 
     }
 }
 
-/* Multiplies n elements of each lane by `factor` and stores them to the line of this lane, which *to describes. A line is the elements along the
- * transformed dimension. This is the inverse of take(). */
+/* Multiplies n elements of each lane by `factor` and stores them to one line per lane; *to says where the lines are in memory. A line is the
+ * elements along the transformed dimension. This is the inverse of take(). */
 static void put(const char *data, int64_t n, double factor, const struct grd_fft_lines *to)
 {
     const lane *const from = (const lane *)data, scale = (lane)factor;
@@ -344,8 +348,8 @@ GRD_INLINE void transform_7(pair *x)
     transform_odd(7, roots_7, x);
 }
 
-/* Computes one of the m * s transforms of length `radix` that make up a pass of the FFT, the one with the numbers p < m and q < s. Multiplies all
- * results but the first by the twiddle factors `w`, unless `w` is NULL. */
+/* Computes the transform (p, q), one of the m * s transforms of length `radix` that make up a pass of the FFT. p is less than m, and q is less than
+ * s. Multiplies all results but the first by the twiddle factors `w`, unless `w` is NULL. */
 GRD_INLINE void butterfly(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, int64_t p, int64_t q, const lane *w,
                           const lane *from, lane *to)
 {
@@ -358,15 +362,16 @@ GRD_INLINE void butterfly(const int radix, void (*transform)(pair *), const stru
         store_pair(to + 2 * LANES * (q + s * (radix * p + k)), w == NULL ? x[k] : product(x[k], root_at(w + 2 * (k - 1), 1)));
 }
 
-/* Returns where in the table pass->factors the factors begin by which the results of the transforms with number p are multiplied. The table has one
- * column for each p. It is divided into blocks of LANES columns, with one column in each lane, because turn() reads it as well. */
+/* Returns the address of the factors by which the results of the transforms with number p are multiplied. They are in the table pass->factors, which
+ * has one column for each p. The table consists of blocks of LANES columns, with one column in each lane, which is the layout that turn() reads. */
 GRD_INLINE const lane *factors_of(const struct grd_fft_pass *pass, int64_t p)
 {
     const int64_t rows = (pass->radix * pass->s + LANES - 1) / LANES * LANES;
     return (const lane *)pass->factors + p / LANES * rows * 2 * LANES + p % LANES;
 }
 
-/* Computes one pass of a Fourier transform, which consists of m * s transforms of length `radix`. All results are multiplied by pass->factors. */
+/* Computes one pass of a Fourier transform, which consists of m * s transforms of length `radix`. All results are multiplied by factors from the
+ * table pass->factors. */
 GRD_INLINE void pass_with_factors(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const lane *from, lane *to)
 {
     const int64_t m = pass->m, s = pass->s;
@@ -382,8 +387,8 @@ GRD_INLINE void pass_with_factors(const int radix, void (*transform)(pair *), co
     }
 }
 
-/* Computes one pass of a Fourier transform, which consists of m * s transforms of length `radix` with the numbers p < m and q < s. `transform`
- * computes one of them. The twiddle factors of those with p < pass->repeats are 1, so their results are not multiplied. */
+/* Computes one pass of a Fourier transform, which consists of m * s transforms of length `radix`. A transform has two numbers, p < m and q < s.
+ * `transform` computes one transform. If p is less than pass->repeats, all its twiddle factors are 1, so the results are not multiplied. */
 GRD_INLINE void pass_of(const int radix, void (*transform)(pair *), const struct grd_fft_pass *pass, const char *from, char *to)
 {
     const int64_t alike = pass->repeats;
@@ -466,8 +471,8 @@ static void pass(const struct grd_fft_pass *pass, const char *from, char *to)
 
 /* ---- Elements in lanes -------------------------------------------------------------------------------------------------------------- */
 
-/* Multiplies n elements of each of LANES columns of a matrix by their factors and transposes the products. In `from`, each lane holds one column. In
- * `to`, each vector holds LANES neighbouring elements of one column. Each group of LANES elements begins to_block bytes after the one before it. */
+/* Multiplies n elements of each of LANES columns of a matrix by their factors and transposes the products. In `from`, each lane holds one column.
+ * In `to`, each vector holds LANES neighbouring elements of one column. The next LANES elements of the columns go to_block bytes further on. */
 static void turn(int64_t n, const char *from, const char *factors, char *to, int64_t to_block)
 {
     for (int64_t first = 0; first < n; first += LANES) {
@@ -498,9 +503,9 @@ GRD_INLINE pair scaled(pair x, lane factor)
     return (pair){x.re * factor, x.im * factor};
 }
 
-/* Overwrites the elements *z = z[k] and *back = z[h - k] of the transform of h complex numbers with the elements x[k] and x[h - k] of the transform
- * of 2 h real numbers. w is the root exp(-2 pi i k / (2 h)). Let e and o be element k of the transforms of the real numbers with even and with odd
- * indices. Then z[k] = e + i o, x[k] = e + w o and conj(x[h - k]) = e - w o. */
+/* Let Z be the transform of h complex numbers. Let X be the transform of 2 h real numbers, which are the parts re, im, re, im, ... of these numbers.
+ * Replaces Z[k] in *z by X[k], and Z[h - k] in *back by X[h - k]. w is the root exp(-2 pi i k / (2 h)). The formulas are Z[k] = e + i o,
+ * X[k] = e + w o and conj(X[h - k]) = e - w o. Here e and o are element k of the transform of the real parts and of that of the imaginary parts. */
 GRD_INLINE void unfold_two(pair *z, pair *back, pair w)
 {
     const pair opposite = conjugate(*back), even = plus(*z, opposite), odd = product(turned_back(minus(*z, opposite)), w);
@@ -508,9 +513,9 @@ GRD_INLINE void unfold_two(pair *z, pair *back, pair w)
     *back = scaled(conjugate(minus(even, odd)), (lane)0.5);
 }
 
-/* Overwrites *x = x[k] and *back = x[h - k] with z[k] and z[h - k]. x is the transform of 2 h real numbers, w is the root exp(-2 pi i k / (2 h)), and
- * z[k] = (x[k] + conj(x[h - k])) + i (x[k] - conj(x[h - k])) / w. Exchanges the real and the imaginary part of both results, because the inverse
- * transform of z is computed as a transform of exchanged parts. */
+/* Let X be the transform of 2 h real numbers, and Z[k] = (X[k] + conj(X[h - k])) + i (X[k] - conj(X[h - k])) / w, where w is exp(-2 pi i k / (2 h)).
+ * Replaces X[k] in *x by Z[k] and X[h - k] in *back by Z[h - k]. In both, the real and the imaginary part are exchanged. A forward transform of such
+ * numbers gives the inverse transform of Z, again with exchanged parts. */
 GRD_INLINE void fold_two(pair *x, pair *back, pair w)
 {
     const pair opposite = conjugate(*back), even = plus(*x, opposite), odd = turned_back(product(conjugate(minus(*x, opposite)), w));
@@ -519,8 +524,8 @@ GRD_INLINE void fold_two(pair *x, pair *back, pair w)
     *back = (pair){y.im, y.re};
 }
 
-/* Computes elements 0 to h of the transform of 2 h real numbers and writes them to `to`. roots[k] is exp(-2 pi i k / (2 h)). `from` holds the
- * transform of the h complex numbers whose real and imaginary parts are the real numbers with even and with odd indices. */
+/* Writes elements 0 to h of the transform of 2 h real numbers to `to`. roots[k] is exp(-2 pi i k / (2 h)). `from` holds the transform of h complex
+ * numbers, whose real parts are the real numbers with even indices and whose imaginary parts are those with odd indices. */
 static void unfold(int64_t h, const char *from, const char *roots, char *to)
 {
     for (int64_t k = 0; k <= h / 2; k++) {
@@ -531,9 +536,9 @@ static void unfold(int64_t h, const char *from, const char *roots, char *to)
     }
 }
 
-/* Inverts unfold(). `from` holds elements 0 to h of the transform of 2 h real numbers. Writes the transform of the h complex numbers whose real and
- * imaginary parts are the real numbers with even and with odd indices. It is multiplied by 2, and its real and imaginary parts are exchanged, because
- * the inverse transform is computed as a transform of exchanged parts. */
+/* Inverts unfold(). `from` holds elements 0 to h of the transform of 2 h real numbers. Let z be h complex numbers, whose real parts are the real
+ * numbers with even indices, and whose imaginary parts are those with odd indices. Writes 2 times the transform of z, with the real and the imaginary
+ * part of each element exchanged. A forward transform of these elements gives z times 2 h, again with exchanged parts. */
 static void fold(int64_t h, const char *from, const char *roots, char *to)
 {
     for (int64_t k = 0; k <= h / 2; k++) {
@@ -546,8 +551,8 @@ static void fold(int64_t h, const char *from, const char *roots, char *to)
     }
 }
 
-/* Completes and conjugates the transform of n real numbers, of which `data` holds elements 0 to n / 2. Element n - k of such a transform is the
- * conjugate of element k. */
+/* Writes the conjugates of all n elements of the transform of n real numbers to `data`, which holds elements 0 to n / 2 on entry. Element n - k of
+ * the transform is the conjugate of element k. Element 0 is real, so its imaginary part is set to 0. */
 static void mirror(int64_t n, char *data)
 {
     lane *const x = (lane *)data;
@@ -605,7 +610,7 @@ GRD_INLINE void scatter(pair x, const struct grd_fft_line *line, int64_t first, 
     }
 }
 
-/* Returns the description of an array of contiguous complex numbers that begins at `data`, as the struct that gather() and scatter() take. */
+/* Returns a struct grd_fft_line for the contiguous complex numbers that begin at `data`. gather() and scatter() take such a struct. */
 GRD_INLINE struct grd_fft_line line_at(const char *data)
 {
     return (struct grd_fft_line){(char *)(uintptr_t)data, (char *)(uintptr_t)(data + sizeof(lane)), 2};
@@ -668,7 +673,7 @@ typedef struct {
     lane re, im;
 } one;
 
-/* Returns exp(-2 pi i e / n), the root of order n with the exponent e, as the product of two numbers from the tables of `roots`. */
+/* Returns exp(-2 pi i e / n), the root of unity of order n with the exponent e, as the product of two numbers from the tables of `roots`. */
 GRD_INLINE one root_of(const struct grd_fft_roots *roots, int64_t e)
 {
     const long double *const low = roots->low + 2 * (e % roots->step), *const high = roots->high + 2 * (e / roots->step);

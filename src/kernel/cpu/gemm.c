@@ -1,11 +1,11 @@
 /* Computes matrix products c = alpha * a b + beta * c. The build compiles this file once for each pair of a dtype and an instruction-set level. The
  * loops are:
  *
- *   for each panel of up to 3 vectors of columns of b
+ *   for each panel, a group of columns of b whose rows fill up to 3 vectors
  *     for each strip of up to ROWS rows of a
  *       micro(): strip x panel in registers, then added to c
  *
- * packed() takes operands that the caller has packed. direct() reads `a` from its own memory, and b as well if its rows are contiguous; otherwise it
+ * packed() takes operands that the caller has packed. direct() reads `a` unpacked, and b as well if the rows of b are contiguous. Otherwise direct()
  * packs panels of b itself. Signed integers use the kernels of unsigned ones, since their products are the same modulo 2^bits. A packed row of a
  * complex operand holds the real parts and then the imaginary parts, so that no operation mixes lanes.
  * Invariant: an element of c that packed() computes depends only on its row of `a`, its column of b, alpha, beta and its old value, not on its
@@ -16,26 +16,26 @@
 #include "kernel/gemm.h"
 
 enum {
-    /* Bytes of a panel, which is a few columns of b that direct() packs. It fits the second-level cache. With smaller panels, c would be read and
-     * written more often. */
+    /* Size in bytes of a panel, the few columns of b that direct() packs at a time. A panel fits the second-level cache. With smaller panels, c
+     * would be read and written more often. */
     PANEL_BYTES = 72 << 10,
     DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS), /* rows of b in a panel that direct() packs */
-    /* Rows of b in a panel for packed(). With vectors of 512 bits the panel is read from the second-level cache. Shorter vectors need more loads per
-     * multiplication, so their panel fits the first-level cache. */
+    /* Rows of b in a panel for packed(). With vectors of 512 bits the panel is read from the second-level cache. With shorter vectors the kernel
+     * loads more often per multiplication, so the panel has half as many rows, which fit the first-level cache. */
     PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
     /* Largest side of square matrices for which direct() takes less time than packing the operands and calling packed(). It is larger for vectors of
      * 512 bits, with which less is loaded from the second-level cache. */
     DIRECT_SIDE = PARTS == 2 ? 80 : (VECTOR_BYTES == 64 ? 256 : 128),
-    ROW_VECTORS = 8, /* vectors of columns whose sums are held in registers if `a` has one row */
+    ROW_VECTORS = 8, /* if `a` has one row: maximum width, in vectors, of the part of c that is computed at a time */
     RUN =
-        8 /* complex products that are summed by themselves before they join the total; their terms cancel, so one long sum would lose more digits */
+        8 /* maximum number of complex products in a partial sum, which is added to the total; one sum would lose digits as terms cancel */
 };
 
 /* ---- Where a product goes ---------------------------------------------------------------------------------------------------------- */
 
-/* Says how the sums a b are written to c, which becomes alpha * a b + beta * c. `row` and `column` are the strides of c in lanes. `overwrites` is
- * true if beta is 0. `takes_vectors` is true if rows of c are contiguous, alpha is 1 and beta is 0 or 1, so that vectors of sums can be stored or
- * added without a multiplication. */
+/* Describes the result c of a product, which becomes alpha * a b + beta * c. `row` and `column` are the strides of c in lanes. `overwrites` is true
+ * if beta is 0. `takes_vectors` is true if rows of c are contiguous, alpha is 1 and beta is 0 or 1, so that vectors of sums can be stored or added
+ * without a multiplication. */
 struct target {
     int64_t row, column;
     lane alpha[2], beta[2];
@@ -50,14 +50,15 @@ static void scalar_parts(grd_scalar s, lane *ret_parts)
     ret_parts[1] = s.kind == GRD_SCALAR_COMPLEX ? (lane)s.v.c.im : 0;
 }
 
-/* Returns a copy of `to` in which takes_vectors says whether vectors of sums can be stored or added to c without a multiplication. */
+/* Returns a copy of `to` with the right value of takes_vectors, which is true if vectors of sums can be stored or added to c without a
+ * multiplication. */
 static struct target with_takes_vectors(struct target to)
 {
     to.takes_vectors = PARTS == 1 && to.column == 1 && to.alpha[0] == 1 && (to.overwrites || to.beta[0] == 1);
     return to;
 }
 
-/* Returns the description of how the sums of the product g are written to g->c. */
+/* Returns a struct target, which says how the sums of the product g are written to g->c. */
 static struct target target_of(const struct grd_gemm *g)
 {
     struct target to = {.row = g->c_row * PARTS, .column = g->c_col * PARTS};
@@ -125,19 +126,19 @@ static __attribute__((noinline)) void write_tile(const lane *tile, int64_t m, in
 
 /* ---- One tile in registers ---------------------------------------------------------------------------------------------------------- */
 
-/* Strides of the left operand `a` in lanes. `row` is between two rows, `part` from the real to the imaginary part of an element, and `column` between
- * two columns. */
+/* Strides of the left operand `a` in lanes: `row` between two rows, `column` between two columns, and `part` from the real to the imaginary part
+ * of an element. */
 struct left {
     int64_t row, part, column;
 };
 
-/* A panel, which is a few columns of b. `row` and `part` are its strides in lanes between two rows and from a real to an imaginary part, and
- * `columns` is its number of columns. */
+/* A panel, which is a few columns of b; `columns` is their number. `row` is the distance in lanes between two rows of the panel, and `part` the
+ * distance from the real to the imaginary part of an element. */
 struct right {
     int64_t row, part, columns;
     lane_mask last;   /* the lanes of the last vector of a row that hold columns of b */
     bool full;        /* true if all lanes of the last vector may be read, so that no mask is needed */
-    const char *soon; /* memory that will be needed next, if b is packed; `soon_step` bytes of it are prefetched with each row of b */
+    const char *soon; /* if b is packed: address in the next panel to prefetch from; it advances by soon_step bytes per row of b */
     int64_t soon_step;
 };
 
@@ -167,8 +168,8 @@ GRD_INLINE void move_to_tile(int rows, int vectors, vector sum[ROWS][PARTS][VECT
             }
 }
 
-/* Computes one tile of c, which is the sums over p < k of a[r][p] * b[p][column] for `rows` rows and `vectors` vectors of columns. Only the first
- * `valid` rows are written. `is_packed`, `rows` and `vectors` are constants where this is inlined. */
+/* Computes one tile of c, which has `rows` rows and is `vectors` vectors wide. An element is the sum over p < k of a[r][p] * b[p][column]. Only the
+ * first `valid` rows are written. `is_packed`, `rows` and `vectors` are constants where this is inlined. */
 GRD_INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right,
                       int64_t valid, lane *c, const struct target *to)
 {
@@ -263,8 +264,8 @@ GRD_INLINE int64_t columns_of_panel(int64_t left)
     return left < WIDTH ? left : WIDTH;
 }
 
-/* Returns the description of a panel of `columns` columns of b, with the strides `row` and `part`. `full` is true if all lanes of its last vector may
- * be read. */
+/* Returns a struct right for a panel of `columns` columns of b, with the strides `row` and `part` in lanes. `full` is true if all lanes of the
+ * last vector of a row may be read. */
 GRD_INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool full)
 {
     const lane_mask last = first_lanes(columns - (vectors_of(columns) - 1) * LANES);
@@ -304,7 +305,8 @@ static void packed(const struct grd_gemm *g)
         const int64_t columns = columns_of_panel(g->n - j), vectors = vectors_of(columns);
         lane *c = (lane *)g->c + j * to.column;
         const lane *panel = b + j * g->k * PARTS;
-        const lane *next = j + WIDTH < g->n ? panel + WIDTH * g->k * PARTS : b; /* after the last panel the first one, for the next call */
+        /* the panel to prefetch; after the last panel this is the first one, for the next call */
+        const lane *next = j + WIDTH < g->n ? panel + WIDTH * g->k * PARTS : b;
         if (vectors == 3)
             packed_panel(3, g->m, columns, g->k, a, panel, next, c, &to);
         else if (vectors == 2)
@@ -405,7 +407,7 @@ static void dots(const struct operands *o, const struct target *to)
 #if !GRD_IS_COMPLEX
     for (; j + DOTS <= o->n; j += DOTS)
         for (int64_t i = 0; i < o->m; i++) {
-            vector sums[DOTS]; /* only the first DOTS lanes of this array are used */
+            vector sums[DOTS]; /* dot_rows() writes DOTS sums to the first DOTS lanes */
             dot_rows(DOTS, o->k, o->a + i * o->a_row, o->b + j * o->b_col, o->b_col, sums);
             write_row((const lane *)sums, DOTS, o->c + i * to->row + j * to->column, to);
         }
@@ -421,8 +423,8 @@ static void dots(const struct operands *o, const struct target *to)
 }
 
 #if !GRD_IS_COMPLEX
-/* Computes `vectors` vectors of the single row of c, beginning with column j. Each element is the sum over p of a[p] * b[p][j]. Unless `full`,
- * `vectors` is 1 and only the lanes in `last` are loaded. */
+/* Computes `vectors` vectors of the single row of c, beginning with column j. Each element is the sum over p of a[p] * b[p][j]. If `full` is
+ * false, `vectors` is 1 and only the lanes in `last` are loaded. */
 GRD_INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane_mask last, bool full, const struct target *to)
 {
     vector sum[ROW_VECTORS];
@@ -481,8 +483,8 @@ GRD_INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct 
         micro(false, 1, vectors, k, a + i * left.row, left, b, right, 1, c + i * to->row, to);
 }
 
-/* Returns how many columns of b are multiplied next if `left` columns remain. Four vectors of columns are taken as two and two instead of three and
- * one. With one vector there are too few independent sums, so the computation would wait for its loads. */
+/* Returns how many columns of b are multiplied next if `left` columns remain. If rows of the remaining columns fill four vectors, takes two vectors
+ * now and two next time, not three and one. With one vector there are too few independent sums, so the computation would wait for its loads. */
 GRD_INLINE int64_t next_columns(int64_t left)
 {
     return vectors_of(left) == 4 ? 2 * LANES : columns_of_panel(left);
@@ -502,8 +504,8 @@ static void direct(const struct grd_gemm *g)
                          g->b_row * PARTS,
                          g->b_col * PARTS};
     lane panel[PANEL_BYTES / sizeof(lane)] __attribute__((aligned(64)));
-    /* A product with few rows of a (or, transposed, few columns of b) is computed by dot products if b is contiguous along k, and `a` is, too, or is
-     * small enough to be copied. */
+    /* A product with few rows of `a` is computed by dot products. This requires that b is contiguous along k, and that `a` is contiguous along k
+     * or small enough to be copied. A product with few columns of b is first replaced by its transpose. */
     const bool copied = PARTS == 1 && o.k >= LANES && o.k <= PANEL_BYTES / (DOT_ROWS * (int64_t)sizeof(lane));
     if (o.n < o.m && (o.n == 1 || (o.n <= DOT_ROWS && o.a_col == PARTS && (o.b_row == PARTS || copied))))
         transpose(&o, &to);
@@ -517,7 +519,8 @@ static void direct(const struct grd_gemm *g)
         dots(&o, &to);
         return;
     }
-    /* Transposes the product if after that no operand has to be packed, or only the smaller one has to be. */
+    /* Transposing exchanges the operands, and only the right one is packed. The product is transposed if `a` needs no packing or is smaller than
+     * b. */
     if (PARTS == 1 && o.m > 1 && o.b_col != 1 && (o.a_row == 1 || o.m < o.n))
         transpose(&o, &to);
 #if !GRD_IS_COMPLEX

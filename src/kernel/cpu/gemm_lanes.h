@@ -26,7 +26,7 @@ enum { ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
 #endif
 
 enum {
-    VECTORS = 3, /* most vectors of columns of b that are multiplied at a time */
+    VECTORS = 3, /* largest width, in vectors, of the columns of b that are multiplied at a time */
     WIDTH = VECTORS * LANES,
     AHEAD = 8, /* how many rows ahead of its loads a loop prefetches */
 };
@@ -70,8 +70,8 @@ GRD_INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64
         memcpy(panel + i * panel_row, &rows[i], sizeof rows[i]);
 }
 
-/* Copies a matrix of k rows and `columns` columns, with the strides `row` and `column` in lanes, to `panel`, whose rows are to_row lanes apart. The
- * imaginary part of a complex element is written `width` lanes after its real part. */
+/* Copies a matrix of k rows and `columns` columns from `from` to `panel`. The strides of the matrix are `row` and `column`, in lanes. Rows of `panel`
+ * are to_row lanes apart. The imaginary part of a complex element is written `width` lanes after its real part. */
 GRD_INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel,
                            int64_t to_row)
 {
@@ -104,8 +104,8 @@ GRD_INLINE void copy_lanes(int64_t k, int64_t columns, int64_t width, const lane
                 panel[p * to_row + q * width + c] = from[p * row + c * column + q];
 }
 
-/* Copies a matrix of k rows and `columns` columns, with the strides `row` and `column` in lanes, to contiguous memory at `panel`, whose rows have
- * `width` columns. Missing columns are filled with zeros. */
+/* Copies a matrix of k rows and `columns` columns from `from` to contiguous memory at `panel`. The strides of the matrix are `row` and `column`, in
+ * lanes. Rows of `panel` have `width` columns, of which the last ones are filled with zeros if `width` is larger than `columns`. */
 GRD_INLINE void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
 {
     const int64_t to_row = width * PARTS;

@@ -1,11 +1,11 @@
 /* Computes small matrix products of one real dtype at one instruction-set level. These products have kernels of their own, because the work that
  * gemm.c does once per product would take as long as their multiplications. The loops are:
  *
- *   for each panel of a few vectors of columns of b
+ *   for each panel, a group of columns of b whose rows fill a few vectors
  *     for each strip of rows of a
  *       tile(): strip x panel in registers, then written to c
  *
- * b is read from its own memory if its rows are contiguous; otherwise each panel is copied first. If `a` has few rows and b has contiguous columns,
+ * If the rows of b are contiguous, b is read without copying; otherwise each panel is copied first. If `a` has few rows and b has contiguous columns,
  * the product is computed by dot products. If c is a single column, the transpose of the product is computed.
  * Invariant: an element of c depends only on its row of `a`, its column of b, and the shapes and strides of the call. */
 #include "kernel/cpu/gemm_lanes.h"
@@ -13,7 +13,7 @@
 #include "kernel/cpu/gemm_dots.h"
 #include "kernel/gemm.h"
 
-/* A panel is the columns of b that are multiplied at a time. It has at most MOST_VECTORS vectors of columns, or ROW_VECTORS if `a` has a single row.
+/* A panel is the columns of b that are multiplied at a time. Its rows fill at most MOST_VECTORS vectors, or ROW_VECTORS if `a` has a single row.
  * A tile, the part of c whose sums are held in registers, has at most ROWS_v rows if it is v vectors wide. */
 #if defined(__AVX512F__)
 enum { MOST_VECTORS = 4, ROWS_1 = 16, ROWS_2 = 12, ROWS_3 = 8, ROWS_4 = 6 };
@@ -30,10 +30,9 @@ GRD_INLINE const char *opaque(const char *address)
     return address;
 }
 
-/* Adds to the sums the products of `rows` rows of `a` with `vectors` vectors of columns of b, over all k. `rows`, `vectors` and `full` are constants
- * where this is inlined. If `full` is false, only the lanes `last` of the last vector are loaded. Full vectors are loaded without a mask, which would
- * take the execution unit of a multiplication. The loop over k is not unrolled, because decoding the longer code would take more time than unrolling
- * saves. */
+/* Multiplies `rows` rows of `a` with as many columns of b as fill `vectors` vectors, and adds the results to `sum`. If `full` is false, only the
+ * lanes `last` of the last vector are loaded. A masked load occupies an execution unit that multiplications need, so full vectors are loaded without
+ * a mask. The loop over k is not unrolled, because decoding longer code would cost more than it saves. */
 GRD_INLINE void add_products(int rows, int vectors, bool full, const struct grd_small_gemm *g, lane_mask last,
                              vector sum[MOST_ROWS][ROW_VECTORS])
 {
@@ -61,7 +60,7 @@ GRD_INLINE void add_products(int rows, int vectors, bool full, const struct grd_
     }
 }
 
-/* Computes the whole product g, which has `rows` rows and at most `vectors` vectors of columns. `rows` and `vectors` are constants where this is
+/* Computes the whole product g, which has `rows` rows and is at most `vectors` vectors wide. `rows` and `vectors` are constants where this is
  * inlined. */
 GRD_INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
 {
@@ -97,7 +96,7 @@ GRD_INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
                 store_lanes(c + v * LANES, last, sum[r][v]);
 }
 
-/* Computes the product g, which has between 1 and `most` rows and `vectors` vectors of columns. Calls tile() with this number of rows as a constant.
+/* Computes the product g, which has between 1 and `most` rows and is `vectors` vectors wide. Calls tile() with this number of rows as a constant.
  * `most` and `vectors` are constants where this is inlined. */
 GRD_INLINE void rows_of(int most, int vectors, const struct grd_small_gemm *g)
 {
@@ -115,35 +114,35 @@ GRD_INLINE void rows_of(int most, int vectors, const struct grd_small_gemm *g)
     }
 }
 
-/* Computes a product of at most ROWS_1 rows and one vector of columns. This function and the three below are not inlined. A function into which all
- * four were inlined would save and restore, for every product, the registers that any of them needs. */
+/* Computes a product with at most ROWS_1 rows and a width of one vector. This function and the three after it are not inlined. Otherwise the caller
+ * would save and restore the registers of the largest of them for every product. */
 static __attribute__((noinline)) void strip_1(const struct grd_small_gemm *g)
 {
     rows_of(ROWS_1, 1, g);
 }
 
-/* Computes a product of at most ROWS_2 rows and two vectors of columns. */
+/* Computes a product with at most ROWS_2 rows and a width of two vectors. */
 static __attribute__((noinline)) void strip_2(const struct grd_small_gemm *g)
 {
     rows_of(ROWS_2, 2, g);
 }
 
-/* Computes a product of at most ROWS_3 rows and three vectors of columns. */
+/* Computes a product with at most ROWS_3 rows and a width of three vectors. */
 static __attribute__((noinline)) void strip_3(const struct grd_small_gemm *g)
 {
     rows_of(ROWS_3, 3, g);
 }
 
 #if defined(__AVX512F__)
-/* Computes a product of at most ROWS_4 rows and four vectors of columns. */
+/* Computes a product with at most ROWS_4 rows and a width of four vectors. */
 static __attribute__((noinline)) void strip_4(const struct grd_small_gemm *g)
 {
     rows_of(ROWS_4, 4, g);
 }
 #endif
 
-/* Multiplies all m rows of `a` with one panel of b, which is a few vectors of columns. Takes at most `most` rows at a time. The last two strips of
- * rows have about the same number of rows. */
+/* Multiplies all m rows of `a` with one panel of b, i.e. with as many columns as fill a few vector registers. Each call of strip_of() takes `most`
+ * rows. If more than `most` but fewer than 2 * `most` rows are left, the last two calls take half of them each. */
 GRD_INLINE void strips(int64_t most, void (*strip_of)(const struct grd_small_gemm *), struct grd_small_gemm *g, int64_t m)
 {
     for (int64_t left = m; left > 0; left -= g->m) {
@@ -156,8 +155,8 @@ GRD_INLINE void strips(int64_t most, void (*strip_of)(const struct grd_small_gem
     }
 }
 
-/* Returns how many vectors of columns of b are multiplied next if `left` vectors remain. This is a single vector only if b has a single one. With one
- * vector there are too few independent sums, so the computation would wait for its loads. */
+/* Returns the width of the next panel of b in vectors, where `left` is the width of all remaining columns in vectors. Never leaves just one vector
+ * for the next call. A panel of one vector has so few independent sums that the computation would wait for its loads. */
 GRD_INLINE int64_t next_vectors(int64_t left)
 {
     if (left <= 3)
@@ -165,7 +164,8 @@ GRD_INLINE int64_t next_vectors(int64_t left)
     return MOST_VECTORS == 4 ? (left % 3 == 0 || left == 5 ? 3 : 4) : (left == 4 ? 2 : 3);
 }
 
-/* Computes the product g panel by panel. A panel is a few vectors of columns of b. If `copied`, copies each panel to the memory at `panel` first. */
+/* Computes the product g panel by panel. A panel is a group of columns of b whose rows fill a few vectors. If `copied`, copies each panel to the
+ * memory at `panel` first. */
 GRD_INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
 {
     for (int64_t j = 0, columns; j < g->n; j += columns) {
@@ -195,8 +195,8 @@ GRD_INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
     }
 }
 
-/* Computes a product g in which the rows of b are contiguous. The product is divided into panels, which are a few vectors of columns of b, unless all
- * sums of the product fit in registers at once. */
+/* Computes a product g in which the rows of b are contiguous. If all sums of the product fit in registers at once, computes it in one step. Otherwise
+ * computes it panel by panel. A panel is a group of columns of b whose rows fill a few vectors. */
 static void panels_in_place(const struct grd_small_gemm *g)
 {
     const int64_t vectors = vectors_of(g->n);
@@ -208,7 +208,7 @@ static void panels_in_place(const struct grd_small_gemm *g)
         panels(false, g, NULL);
 }
 
-/* Computes a product in which `a` has a single row. Up to ROW_VECTORS vectors of columns of b are multiplied at a time, so that there are many
+/* Computes a product in which `a` has a single row. Takes as many columns of b at a time as fill ROW_VECTORS vectors, so that there are many
  * independent sums and no addition waits for another. */
 static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
 {
@@ -234,7 +234,8 @@ static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
     }
 }
 
-/* Computes a product in which the rows of b are not contiguous. A few vectors of columns of b at a time are copied to `panel` and then multiplied. */
+/* Computes a product in which the rows of b are not contiguous. Copies one group of columns of b at a time to `panel` and multiplies it. The rows of
+ * `panel` fill a few vectors. */
 static __attribute__((noinline)) void copied_panels(const struct grd_small_gemm *g)
 {
     lane panel[GRD_SMALL_GEMM_SIDE * MOST_VECTORS * LANES] __attribute__((aligned(64)));

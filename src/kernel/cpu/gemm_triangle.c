@@ -1,5 +1,5 @@
-/* Solves systems of equations with a small triangular matrix, for one real dtype at one instruction-set level. Each lane of a vector holds another
- * right side. The loops are:
+/* Solves systems of equations with a small triangular matrix, for one real dtype at one instruction-set level. Each lane of a vector holds a
+ * different right side. The loops are:
  *
  *   for each group of up to two vectors of right sides, copied so that the numbers that belong to one equation are contiguous
  *     for each block of ROWS equations, in the order in which they can be solved
@@ -12,8 +12,8 @@
 
 enum { SIDE = GRD_SMALL_TRIANGLE_SIDE, GROUP_VECTORS = 2, GROUP = GROUP_VECTORS * LANES };
 
-/* The coefficients of all blocks of ROWS equations, in the order in which the blocks are solved. A block has ROWS coefficients, one per equation,
- * for each unknown of the earlier blocks, and then for each of its own unknowns. */
+/* The coefficients of all blocks of ROWS equations, in the order in which the blocks are solved. For each block, the unknowns of the earlier blocks
+ * come first and its own unknowns last. Each unknown has ROWS coefficients, one per equation of the block. */
 struct coefficients {
     lane of_blocks[SIDE * (SIDE + ROWS) / 2];
     lane reciprocals[SIDE]; /* reciprocals of the diagonal elements of the triangular matrix */
@@ -26,8 +26,9 @@ static __attribute__((noinline)) void copy(int64_t rows, int64_t columns, const 
     copy_lanes(rows, columns, columns, from, row, column, to, to_row);
 }
 
-/* Packs the coefficients of a triangular matrix. If equation i has the unknowns from i on, equations and unknowns are taken in reverse order, so that
- * equation i always has the unknowns up to i. The equations that fill up the last block have coefficients of 0, which makes their unknowns 0. */
+/* Packs the coefficients of the triangular matrix t->a into *to. If equation i of the matrix has the unknowns from i on, equations and unknowns
+ * are taken in reverse order. So packed equation i always has the unknowns up to i. The last block is filled up with equations whose coefficients
+ * are 0. */
 static void pack_triangle(const struct grd_small_triangle *t, struct coefficients *to)
 {
     const int64_t equation = t->rises ? t->equation : -t->equation, unknown = t->rises ? t->unknown : -t->unknown;
@@ -46,8 +47,9 @@ static void pack_triangle(const struct grd_small_triangle *t, struct coefficient
     }
 }
 
-/* Solves a block of ROWS equations, whose right sides are in x. Subtracts from them the products of the coefficients with the `known` unknowns of
- * earlier blocks, which are in `solved`. Then overwrites x with the unknowns of the block. `vectors` is a constant where this is inlined. */
+/* Solves a block of ROWS equations. On entry x holds the right sides, on return the unknowns of the block. `solved` holds the unknowns of earlier
+ * blocks, and `known` is their number. Their products with the coefficients are subtracted from the right sides first. `vectors` is a constant where
+ * this is inlined. */
 GRD_INLINE void solve_block(int vectors, int64_t known, const lane *coefficients, const lane *reciprocals, const lane *solved, lane *x)
 {
     vector rest[ROWS][GROUP_VECTORS];

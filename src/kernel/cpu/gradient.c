@@ -6,8 +6,8 @@
 #include "kernel/cpu/vecmath_special.h"
 #include "kernel/special.h"
 
-/* These kernels are not built for x86-64 without AVX2. There a kernel would take about as long as the operators of its formula one after the other,
- * since these operators have vectorised kernels. */
+/* Without AVX2 on x86-64, the gradient kernels are not built. There the kernels of the single operators of a gradient formula are vectorised, and
+ * together take about as long as one gradient kernel would. */
 #if !defined(__x86_64__) || defined(__AVX2__)
 #include "gen/gradient_rows.h"
 #else

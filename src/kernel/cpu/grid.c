@@ -1,8 +1,8 @@
 /* Computes grid_sample and its gradients; see kernel/grid.h. The build compiles this file once for float32 and once for float64.
  *
  * The taps of a point are the elements of an image that the point is interpolated from, with their weights. The taps of a block of points are
- * computed once and used for all channels. Elements outside of the image count as 0. Their taps are marked as not `inside`, and the value that is
- * read for such a tap, from another element, is not used.
+ * computed once and used for all channels. A tap outside of the image counts as 0 and has `inside` = 0. A loop reads some other element for it and
+ * ignores the value.
  * Invariant: sums are taken in the order of taps and then of channels, so results do not depend on the instruction-set level. */
 #include "kernel/grid.h"
 
@@ -12,7 +12,7 @@
 #include "kernel/cpu/widest.h"
 #include "kernel/cpu/typed.h"
 
-enum { POINTS = GRD_GRID_POINTS, LINE = 4 /* most elements along an axis from which a point is interpolated */, TAPS = 16 };
+enum { POINTS = GRD_GRID_POINTS, LINE = 4 /* maximum number of elements along an axis from which a point is interpolated */, TAPS = 16 };
 
 /* The taps of up to POINTS points along one axis. A tap is an element of the image from which a point is interpolated, with its weight. Each array is
  * indexed by tap and point. `place` is the index of the element along the axis, `inside` is 1 if the element is inside of the image and otherwise 0,
@@ -33,8 +33,8 @@ struct taps {
 
 /* ---- Coordinates ----------------------------------------------------------------------------------------------------------------------- */
 
-/* An axis of `size` elements, on which the coordinates -1 and 1 are `span` elements apart. They are the centres of the first and the last element
- * (`beyond` is 0), or the outer edges of these elements (`beyond` is 0.5). */
+/* An axis of `size` elements, on which the coordinates -1 and 1 are `span` elements apart. If `beyond` is 0, these coordinates are the centres of
+ * the first and the last element. If `beyond` is 0.5, they are the outer edges of the two elements. */
 struct extent {
     C size, span, beyond;
 };
@@ -83,8 +83,8 @@ GRD_INLINE int32_t whole(C position)
     return (int32_t)known;
 }
 
-/* Writes tap number `tap` of point p along an axis of `size` elements, which is the element at the integral `position`, with its weight and the
- * derivative of the weight. */
+/* Sets tap number `tap` of point p in *a. A tap is an element from which a point is interpolated. Here it is element `position`, an integer, of an
+ * axis with `size` elements. The weight of the tap is `weight`, and the derivative of the weight is `slope`. */
 GRD_INLINE void put(struct axis_taps *a, int tap, int64_t p, C position, int64_t size, C weight, C slope)
 {
     const int32_t place = whole(position);
@@ -106,20 +106,20 @@ GRD_INLINE C cubic_far(C x)
     return (((C)-0.75 * x + (C)3.75) * x - 6) * x + 3;
 }
 
-/* Returns the derivative of cubic_near(). */
+/* Returns the derivative of cubic_near(x) with respect to x. */
 GRD_INLINE C cubic_near_slope(C x)
 {
     return ((C)3.75 * x - (C)4.5) * x;
 }
 
-/* Returns the derivative of cubic_far(). */
+/* Returns the derivative of cubic_far(x) with respect to x. */
 GRD_INLINE C cubic_far_slope(C x)
 {
     return ((C)-2.25 * x + (C)7.5) * x - 6;
 }
 
-/* Writes to *a the four elements along one axis, with their weights, from which point p is interpolated if the interpolation is cubic. The padding
- * mode is applied to each of the four positions around `position` separately. */
+/* For cubic interpolation at point p, writes to *a the indices of four elements along one axis, their weights, and the derivatives of the weights.
+ * The padding mode is applied to each of the four positions around `position` separately. */
 GRD_INLINE void put_cubic(enum grd_grid_padding padding, struct extent extent, struct axis_taps *a, int64_t p, C position, int64_t size,
                           C slope)
 {
@@ -168,7 +168,7 @@ GRD_INLINE void take_mode(enum grd_grid_mode mode, const struct grd_grid *x, int
 }
 
 /* Writes to *a the elements along an axis of `size` elements from which n points are interpolated, and their weights. Returns the number of elements
- * per point. The coordinates of two points are x->dims elements apart. */
+ * per point. The coordinates of neighbouring points are x->dims elements apart. */
 static int take_axis(const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n, struct axis_taps *a)
 {
     if (x->mode == GRD_GRID_BICUBIC)
@@ -180,9 +180,9 @@ static int take_axis(const struct grd_grid *x, int64_t size, const T *coordinate
     return x->mode == GRD_GRID_BICUBIC ? LINE : x->mode == GRD_GRID_NEAREST ? 1 : 2;
 }
 
-/* Writes to *taps the elements of the image from which each point is interpolated. These are all combinations of the elements along width, height and
- * depth in a[0] to a[2], and weights are multiplied. counts[i] is the number of elements along axis i. If `slopes`, also writes the derivatives of
- * the weights, which only the gradient of the grid needs. */
+/* Writes to *taps the elements of the image from which each point is interpolated. a[0], a[1] and a[2] list elements along width, height and
+ * depth, and counts[i] is the number of elements along axis i. Each combination of the three lists is one tap, whose weight is the product of the
+ * three weights. If `slopes`, also writes the derivatives of the weights, which only the gradient of the grid needs. */
 GRD_INLINE void combine(const struct grd_grid *x, const struct axis_taps *restrict a, const int *counts, bool slopes,
                         struct taps *restrict taps)
 {

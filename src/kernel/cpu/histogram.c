@@ -6,7 +6,7 @@
 
 #include "kernel/cpu/typed.h"
 
-enum { POINTS = 512 }; /* number of points whose cells are found before their weights are added */
+enum { POINTS = 512 }; /* number of points per block; the cells of a block are all found before its weights are added */
 
 /* Returns floor(bins * (x - low) / (high - low)), clamped to [0, bins]. For x in [low, high] this is the bin of x or, because of rounding, a bin
  * beside it. */
@@ -23,8 +23,8 @@ GRD_INLINE int64_t linear_bin(T x, const T *edges, int64_t bins)
     return bin - (bin == bins);
 }
 
-/* Returns the bin of x. It is computed by arithmetic, for which the edges must be evenly spaced, and then corrected by comparing x with the edges
- * around that bin. */
+/* Returns the bin of x. First computes it from the first and the last edge, which requires evenly spaced edges. Because of rounding this bin may be
+ * off by one, so x is then compared with the edges around it. */
 GRD_INLINE int64_t local_bin(T x, const T *edges, int64_t bins)
 {
     const int64_t computed = computed_bin(x, edges[0], edges[bins], bins), last = computed < bins ? computed + 1 : bins;
@@ -50,8 +50,8 @@ GRD_INLINE int64_t binary_bin(T x, const T *edges, int64_t bins)
 
 typedef int64_t bin_function(T x, const T *edges, int64_t bins);
 
-/* Adds one dimension to the indices of the cells of n points, where a cell is one bin of each dimension. places[i] becomes places[i] * bins + the bin
- * of x[i * step], or -1 if x[i * step] is outside of the edges or places[i] was -1 before. */
+/* Adds one dimension to the indices of the cells of n points, where a cell is one bin of each dimension. The new index places[i]
+ * is places[i] * bins + the bin of x[i * step]. It is -1 if x[i * step] is outside of the edges or places[i] was -1 before. */
 GRD_INLINE void find(int64_t n, const T *x, int64_t step, const T *edges, int64_t bins, int64_t *places, bin_function *bin_of)
 {
     const T low = edges[0], high = edges[bins];
@@ -61,8 +61,8 @@ GRD_INLINE void find(int64_t n, const T *x, int64_t step, const T *edges, int64_
     }
 }
 
-/* Writes for each of n points, beginning with point `begin`, the index of its cell, which is one bin of each dimension, or -1 if the point lies
- * outside of the histogram. */
+/* Writes to `places` the indices of the cells that contain n points, beginning with point `begin`. A cell is the combination of one bin per
+ * dimension. The index is -1 if the point lies outside of the histogram. */
 static void find_places(const struct grd_histogram *h, int64_t begin, int64_t n, int64_t *places)
 {
     const T *edges = h->edges;

@@ -1,9 +1,9 @@
-/* Gathers elements at indices, scatters elements to indices or adds them there, and fills, compresses and expands elements under a mask; see
- * kernel/index.h. Transposition is in transpose.c.
+/* Gathers elements at indices, scatters or adds elements to the places that indices select, and fills, compresses and expands elements under a
+ * mask; see kernel/index.h. Transposition is in transpose.c.
  *
- * A loop is written once for all element sizes, and for gathering as well as scattering. It has two arguments that are constants where it is
- * inlined: the function that moves or adds one element, and the operand to which the index applies. index_sized.h instantiates the loops
- * for one element size. If the index does not change along a loop, the loop is an ordinary copy or addition of a row, which vectorises. */
+ * One loop serves all element sizes, and gathering as well as scattering. It has two parameters that are constants where it is inlined: the
+ * function that moves or adds one element, and the operand to which the index applies. index_sized.h instantiates the loops for one element size.
+ * If the index does not change along a loop, the loop is an ordinary copy or addition of a row, which vectorises. */
 #include "kernel/index.h"
 
 #include <complex.h>
@@ -69,7 +69,7 @@ static void prefetch(int64_t bytes, const char *data)
         __builtin_prefetch(data + at);
 }
 
-/* Sets inverse[places[i]] = r for each i in [starts[r], starts[r + 1]) and each run r < runs. */
+/* For each r < runs and each i in [starts[r], starts[r + 1]), sets inverse[places[i]] = r. */
 static void number_runs(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse)
 {
     for (int64_t run = 0; run < runs; run++)
@@ -79,7 +79,7 @@ static void number_runs(int64_t runs, const int64_t *starts, const int64_t *plac
 
 /* ---- Elements at indices --------------------------------------------------------------------------------------------------- */
 
-/* Applies `act` to n elements of `to` and of `from`, which are to_stride and from_stride bytes apart. */
+/* Applies `act` to n pairs of an element of `to` and an element of `from`. The elements are to_stride and from_stride bytes apart. */
 GRD_INLINE void act_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *act)
 {
     for (int64_t i = 0; i < n; i++)
@@ -97,8 +97,8 @@ GRD_INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const 
         act_row(n, to, to_stride, from, from_stride, move);
 }
 
-/* Adds n elements of `from` to elements of `to`, or combines them in another way, by calling `add`. The elements have `size` bytes and are
- * from_stride and to_stride bytes apart. Contiguous elements have a loop of their own, which vectorises. */
+/* Calls `add` for n pairs of an element of `to` and an element of `from`. `add` adds the second to the first, or combines them in another way. The
+ * elements have `size` bytes and are to_stride and from_stride bytes apart. Contiguous elements have a loop of their own, which vectorises. */
 GRD_INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *add,
                         int64_t size)
 {
@@ -108,9 +108,8 @@ GRD_INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const c
         act_row(n, to, to_stride, from, from_stride, add);
 }
 
-/* Applies `act` to n pairs of elements. The offset of the first element of pair i from `to` is i * to_stride + index[i] * to_step, and the offset of
- * the second element from `from` is i * from_stride + index[i] * from_step. The step is 0 for the operand to which the index does not apply. Strides
- * and steps are in bytes. */
+/* Applies `act` to n pairs of elements. In pair i, the first element is at to + i * to_stride + index[i] * to_step, and the second is at
+ * from + i * from_stride + index[i] * from_step. The step is 0 for the operand to which the index does not apply. Strides and steps are in bytes. */
 GRD_INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step, const char *from, int64_t from_stride, int64_t from_step,
                         const char *index, int64_t index_stride, act_function *act)
 {
@@ -121,8 +120,8 @@ GRD_INLINE void at_each(int64_t n, char *to, int64_t to_stride, int64_t to_step,
     }
 }
 
-/* Applies `act` for each i < n to element index[i] of the result and element i of `from`. The list of indices and the result are contiguous. Several
- * indices are loaded before the first of their elements is stored, because a load waits until the addresses of the stores before it are known. */
+/* Applies `act` for each i < n to element index[i] of the result (`to`) and element i of `from`. The indices and the result are contiguous. Loads
+ * several indices before it stores their elements, because a load waits until the addresses of all earlier stores are known. */
 GRD_INLINE void at_listed(int64_t n, char *to, const char *from, int64_t from_stride, const int64_t *index, act_function *act, int64_t size)
 {
     enum { SOME = 8 };
@@ -136,9 +135,9 @@ GRD_INLINE void at_listed(int64_t n, char *to, const char *from, int64_t from_st
         act(to + index[i] * size, from + i * from_stride);
 }
 
-/* Applies `act` to n pairs of an element of the result (data[0]) and an element of the source (data[1]). The indices (data[2]) select the elements of
- * the operand `indexed`, whose stride along the indexed dimension *params holds in bytes. If the index is the same for all pairs, `row` handles them
- * in one call. */
+/* Applies `act` to n pairs of an element of the result (data[0]) and an element of the source (data[1]). The indices (data[2]) select elements of
+ * one operand, `indexed`. *params is the stride of this operand along the indexed dimension, in bytes. If all pairs have the same index, one call
+ * of `row` handles them. */
 GRD_INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, const void *params, enum side indexed, row_function *row,
                            act_function *act, int64_t size)
 {
@@ -150,8 +149,8 @@ GRD_INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides,
         row(n, to + at * to_step, strides[0], from + at * from_step, strides[1], act, size);
         return;
     }
-    /* The strides are copied to local variables, since the compiler has to assume that stores change `strides`. The most frequent case has loops of
-     * its own, in which contiguous elements, or a single one, go to the elements of the result that a contiguous list of indices selects. */
+    /* Local variables hold the strides, because the compiler has to assume that stores change `strides`. The two `listed` branches are the most
+     * frequent case. In these a contiguous list of indices selects elements of the result, and the source is contiguous or a single element. */
     const int64_t to_stride = strides[0], from_stride = strides[1],
                   index_stride = strides[2], *const list = (const int64_t *)(const void *)index;
     const bool listed = indexed == RESULT && index_stride == sizeof *list && to_stride == 0 && step == size;
@@ -194,9 +193,9 @@ static int64_t count(int64_t n, const uint8_t *mask)
     return total;
 }
 
-/* Returns the number of elements of the mask up to the last one that is set. The loops below run up to there and copy every element to a list, but
- * count it only if it is set, because a branch on a random mask would be mispredicted half of the time. Before the last set element, the list has
- * room for at least one more element. */
+/* Returns 1 + the index of the last set element of the mask, or 0 if none is set. The loops of number_set() and compress() end there. They write to
+ * the end of a list for every element, set or not, because a branch would often be mispredicted. After the last set element the list may fill its
+ * memory, so one more write might be beyond the end. */
 GRD_INLINE int64_t set_end(int64_t n, const uint8_t *mask)
 {
     while (n > 0 && !mask[n - 1])
@@ -232,8 +231,8 @@ static int64_t number_set(int64_t n, const uint8_t *mask, int64_t first, int64_t
     return found;
 }
 
-/* Writes the coordinates of the nonzero elements of the part of a mask that b describes. Coordinate d of the r-th such element goes to b->to[d *
- * b->column + r]. It proceeds row by row along the last dimension, since all other coordinates are constant in a row. */
+/* Writes the coordinates of the nonzero elements in the part of a mask that b describes. Coordinate d of the r-th nonzero element goes to
+ * b->to[d * b->column + r]. The loop takes one row along the last dimension at a time, because all other coordinates are constant in a row. */
 static void coordinates(const struct grd_coordinates_block *b)
 {
     const int64_t last = b->ndim - 1;
@@ -255,8 +254,8 @@ static void coordinates(const struct grd_coordinates_block *b)
     }
 }
 
-/* Writes all combinations of r of the numbers below n to `to`, one in each of `rows` rows. If `repeated`, a number may occur in a combination several
- * times. Each row is made from the row before it by incrementing the last number that can be incremented, and giving all numbers after it the
+/* Writes to `to` all combinations of r numbers from 0 to n - 1, one in each of `rows` rows. If `repeated`, a number may occur in a combination
+ * several times. Each row is made from the row before it by incrementing the last number that can be incremented, and giving all numbers after it the
  * smallest values that are allowed. */
 static void combinations(int64_t n, int64_t r, bool repeated, int64_t rows, int64_t *to)
 {
@@ -272,7 +271,8 @@ static void combinations(int64_t n, int64_t r, bool repeated, int64_t rows, int6
     }
 }
 
-/* Writes the row and the column indices of the elements of the triangle that `t` describes, row by row. */
+/* Writes the indices of the elements of the triangle that `t` describes, row by row: the row indices to `rows` and the column indices to
+ * `columns`. */
 static void triangle(const struct grd_triangle_indices *t, int64_t *rows, int64_t *columns)
 {
     for (int64_t row = t->first; row < t->end; row++) {

@@ -1,6 +1,6 @@
-/* Defines loops that add elements of TYPE to the elements at indices, multiply them, or take the maximum or minimum of both. index.c defines TYPE,
- * NAME (the dtype in the names of the functions) and DOES (the operations that are instantiated), and includes this file once per type. Maximum and
- * minimum propagate NaN. */
+/* Defines functions that combine an element of TYPE with the element at an index, by sum, product, maximum or minimum, and loops that apply them.
+ * index.c defines TYPE, NAME (the dtype in the names of the functions) and DOES (the operations to instantiate), and includes this file once per
+ * TYPE. Maximum and minimum propagate NaN. */
 #define TYPED(name) GRD_PASTE2(name, NAME)
 
 #if DOES & ADDS

@@ -7,9 +7,9 @@ GRD_INLINE void SIZED(move)(char *restrict to, const char *restrict from)
     memcpy(to, from, SIZE);
 }
 
-/* Moves n elements between contiguous memory and the elements at the indices of a contiguous list. `indexed` is the operand whose elements the
- * indices select; its elements are `step` bytes apart. Several elements are loaded before the first is stored, because a load waits until the
- * addresses of the stores before it are known. */
+/* Moves n elements from `from` to `to`. In the operand `indexed`, element i is at a distance of index[i] * step bytes from the start. The other
+ * operand is contiguous, and so is `index`. Several elements are loaded before the first is stored, because a load waits until the addresses of the
+ * stores before it are known. */
 GRD_INLINE void SIZED(move_listed)(int64_t n, char *to, const char *from, int64_t step, const int64_t *index, enum side indexed)
 {
     enum { SOME = 4 };
@@ -93,9 +93,9 @@ GRD_INLINE void SIZED(fill)(int64_t n, char *to, int64_t to_stride, const char *
     }
 }
 
-/* Sets each element of the result (data[0]) to the value at `params` where the mask (data[2]) is set, and to the element of the source (data[1])
- * elsewhere. If the result and the source are the same array, fill() is inlined with data[0] for both, because only then does the compiler know that
- * and vectorise the loop. */
+/* Sets each element of the result (data[0]) to the value at `params` if the mask (data[2]) is set there, and otherwise to the element of the
+ * source (data[1]). If the result and the source are the same array, fill() gets data[0] for both, so that the compiler knows this and vectorises
+ * the loop. */
 static void SIZED(masked_fill)(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     bool together = strides[0] == SIZE && strides[1] == SIZE && strides[2] == 1;
@@ -107,7 +107,7 @@ static void SIZED(masked_fill)(int64_t n, char *const *data, const int64_t *stri
         SIZED(fill)(n, data[0], strides[0], data[1], strides[1], data[2], strides[2], params);
 }
 
-/* Copies the elements of `from` at which the mask is set to consecutive elements of `to`, and returns their number. */
+/* Selects the elements of `from` at which the mask is set, copies them to the start of `to`, one after the other, and returns their number. */
 static int64_t SIZED(compress)(int64_t n, const uint8_t *mask, char *to, const char *from)
 {
     int64_t moved = 0, i = 0;
@@ -128,7 +128,7 @@ static int64_t SIZED(compress)(int64_t n, const uint8_t *mask, char *to, const c
     return moved;
 }
 
-/* Copies consecutive elements of `from` to the elements of `to` at which the mask is set, and returns their number. */
+/* Copies the elements of `from`, one after the other, to those elements of `to` at which the mask is set. Returns how many elements were copied. */
 static int64_t SIZED(expand)(int64_t n, const uint8_t *mask, char *to, const char *from)
 {
     int64_t moved = 0;

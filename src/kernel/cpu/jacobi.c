@@ -10,7 +10,7 @@
 
 #include "kernel/cpu/matrix.h"
 
-enum { SWEEPS = 40 }; /* most sweeps over all pairs of columns; about 10 are needed */
+enum { SWEEPS = 40 }; /* maximum number of sweeps over all pairs of columns; about 10 are needed */
 
 #if GRD_TAG == GRD_TAG_float32 || GRD_TAG == GRD_TAG_complex64
 static const R epsilon = FLT_EPSILON, least_scale = FLT_MIN;
@@ -21,22 +21,23 @@ static const R epsilon = DBL_EPSILON, least_scale = DBL_MIN;
  * rotated away, and columns whose squared length is at most `no_square` count as 0. */
 #define negligible (epsilon / 4)
 #define no_square (epsilon * epsilon * epsilon * epsilon)
-/* Off-diagonal elements up to `negligible_beside` count as 0 even if the diagonal elements beside them are as small. */
+/* In eigh_lanes.h and svd_lanes.h, an off-diagonal element counts as 0 up to a bound. This bound is proportional to the neighbouring diagonal
+ * elements. The number below is added to it, because the diagonal elements may be 0. */
 #define negligible_beside (epsilon * epsilon)
 
 /* ---- Rotations --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the tangent t of the angle of the rotation x' = c x - s y, y' = s x + c y that makes two vectors orthogonal. The inner products (x, x) =
- * a, (y, y) = b and (x, y) = both become (x', x') = a - t both, (y', y') = b + t both and (x', y') = 0. Of the two possible angles, the smaller
- * one is taken. */
+/* Returns the tangent t of the angle of the rotation x' = c x - s y, y' = s x + c y that makes two vectors orthogonal. The inner products
+ * of x and y are (x, x) = a, (y, y) = b and (x, y) = `both`. Those of x' and y' are (x', x') = a - t * both, (y', y') = b + t * both and
+ * (x', y') = 0. Of the two possible angles, the smaller one is taken. */
 GRD_INLINE R rotation(R a, R b, R both)
 {
     const R gap = b - a, twice = 2 * both, size = fabs(gap) + hypot(gap, twice); /* hypot(), since the square of a small number may be 0 */
     return size > 0 ? (gap < 0 ? -twice : twice) / size : 0;
 }
 
-/* Rotates the columns x and y, whose inner product is `both`, with the absolute value `size`, by the angle with the tangent t. Only the multiple of
- * each column that is added to the other one is multiplied with the phase of `both`, so that a rotation by a small angle hardly changes the
+/* Rotates the columns x and y of n elements by the angle with the tangent t. `both` is the inner product of x and y, and `size` is its absolute
+ * value. The phase of `both` multiplies only the part of a column that is added to the other column, so that a small angle hardly changes the
  * columns. */
 static void rotate(int64_t n, C both, R size, R t, T *restrict x, T *restrict y)
 {
@@ -87,8 +88,8 @@ static bool is_finite(int64_t m, int64_t n, bool lower, const void *a)
     return isfinite(largest_of(m, n, lower, a));
 }
 
-/* Returns a power of two that is about as large as `largest`. The matrix with this largest element is divided by it, so that squares of its elements
- * neither overflow nor underflow. */
+/* Returns a power of two that is about as large as `largest`, the largest element of a matrix. The caller divides the matrix by this power, so
+ * that squares of its elements neither overflow nor underflow. */
 static R scale_of(R largest)
 {
     int exponent;
@@ -154,8 +155,8 @@ static void write_eigen(int64_t n, const R *values, const T *v, R *ret_w, T *ret
     }
 }
 
-/* Writes NaN for all eigenvalues and eigenvectors of an n x n matrix with an element that is not finite, and n - 1 to *ret_info, which marks the
- * failure. `parts` is the number of real numbers per element. */
+/* Handles an n x n matrix with an element that is not finite. Writes NaN for all its eigenvalues and eigenvectors. Writes n - 1 to *ret_info, which
+ * marks the failure. `parts` is the number of real numbers per element. */
 static void write_no_eigen(int64_t n, int64_t parts, R *ret_w, void *ret_v, int32_t *ret_info)
 {
     fill(n, (R)NAN, ret_w);
@@ -201,7 +202,7 @@ struct parts {
     int64_t m, k;
     T *a;       /* m x k, A, which the rotations turn into A V */
     T *v;       /* k x k, V; NULL if only singular values are computed */
-    R *values;  /* k numbers, the squared lengths of the columns of A V and at the end their lengths */
+    R *values;  /* k numbers, the squared lengths of the columns of A V; at the end, the lengths */
     R *weights; /* m numbers, scratch memory of complete() */
     T *whole;   /* m x m, the left singular vectors of A; only used if A is a conjugate transpose */
 };
@@ -311,8 +312,8 @@ static void write_singular(const struct grd_svd *s, int64_t index, const struct 
         write_rows(s->rows, s->n, whole, vh);
 }
 
-/* Returns true if `largest`, the largest element of matrix `index`, is finite, which means that all elements are. Otherwise writes NaN for the
- * singular values of the matrix. Writes 0 to s->ret_info[index] if `largest` is finite, otherwise -4, which marks the failure. */
+/* Returns true if `largest`, the largest element of matrix `index`, is finite. Then all elements are finite, and 0 is written to s->ret_info[index].
+ * Otherwise returns false, writes NaN for the singular values of the matrix, and writes -4 to s->ret_info[index], which marks the failure. */
 static bool begin_svd(const struct grd_svd *s, int64_t index, R largest)
 {
     const int64_t k = s->m < s->n ? s->m : s->n;

@@ -13,7 +13,8 @@
 
 #include "kernel/cpu/typed.h"
 
-/* The type of one lane of a vector. It is C, the type in which the dtype is computed, but for complex dtypes the type of a real or imaginary part. */
+/* The type of one lane of a vector. For real dtypes it is C, the type in which the dtype is computed. For complex dtypes it is the type of a real or
+ * imaginary part. */
 #if GRD_IS_COMPLEX
 typedef R lane;
 #else
@@ -193,7 +194,8 @@ GRD_INLINE void store_lanes(lane *p, lane_mask mask, vector v)
         _mm256_maskstore_epi64((long long *)p, mask, (__m256i)v);
 }
 #else
-typedef int lane_mask; /* the number of first lanes in the mask, as there are no masked loads and stores at these instruction-set levels */
+/* A mask of the first lanes of a vector, held as the number of these lanes. This instruction-set level has no masked loads and stores. */
+typedef int lane_mask;
 enum { MASKED = 0 };
 
 GRD_INLINE lane_mask first_lanes(int64_t n)

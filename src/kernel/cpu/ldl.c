@@ -5,9 +5,10 @@
 
 #include "kernel/cpu/pivots.h"
 
-#define ALPHA ((R)0.64038820320220756873) /* (1 + sqrt(17)) / 8, which bounds element growth equally for blocks of D of 1 and 2 rows */
+/* (1 + sqrt(17)) / 8. With this value, pivots of one row and of two rows have equal bounds on element growth. */
+#define ALPHA ((R)0.64038820320220756873)
 
-/* Returns the element that mirrors the element x at the diagonal of the matrix. It is the conjugate of x if `hermitian`, otherwise x itself. */
+/* Returns element (j, i) of the matrix, given that element (i, j) is x. It is the conjugate of x if `hermitian`, otherwise x itself. */
 GRD_INLINE C mirrored(bool hermitian, C x)
 {
     return hermitian ? conjugate(x) : x;
@@ -15,8 +16,8 @@ GRD_INLINE C mirrored(bool hermitian, C x)
 
 /* ---- Decomposition ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The choice of the pivot in step k, which eliminates column k. `rows` is the number of rows of the next block of D, 1 or 2, or it is 0 if column k
- * is zero or its diagonal element is NaN. `row` is the row that is exchanged with the last row of the block. */
+/* The choice of the pivot in step k, which eliminates column k. `rows` is the number of rows of the next block of D, 1 or 2. It is 0 if column k is
+ * zero or its diagonal element is NaN. `row` is the row that is exchanged with the last row of the block. */
 struct pivot {
     int64_t row, rows;
 };
@@ -42,7 +43,8 @@ static struct pivot choose_pivot(int64_t n, int64_t k, const T *a)
     return (struct pivot){row, size_of(a[row + row * n]) >= ALPHA * beside ? 1 : 2};
 }
 
-/* Exchanges rows and columns `from` and `to` > `from` of a matrix whose lower triangle is stored. Columns before `from` are not changed. */
+/* Exchanges row and column `from` with row and column `to` of a matrix whose lower triangle is stored. Requires to > from. Columns before `from` are
+ * not changed. */
 static void exchange_both(int64_t n, int64_t from, int64_t to, bool hermitian, T *a)
 {
     T *first = a + from * n, *second = a + to * n;
@@ -77,7 +79,7 @@ static void eliminate_one(int64_t n, int64_t k, bool hermitian, T *a)
         column[i] = quotient(column[i], column[k]);
 }
 
-/* A block of two rows of D, [[d, c'], [c, e]], where c' (`above`) is c or its conjugate. Its inverse [[e, -c'], [-c, d]] / (d e - c c') is computed
+/* A 2 x 2 diagonal block [[d, c'], [c, e]] of D, where c' (`above`) is c or its conjugate. Its inverse [[e, -c'], [-c, d]] / (d e - c c') is computed
  * from p = e / c and q = d / c', because d e might overflow. */
 struct block {
     C c, above, p, q, rest; /* rest is p q - 1 */
@@ -93,7 +95,7 @@ GRD_INLINE struct block block_at(int64_t n, bool hermitian, const T *corner)
     return d;
 }
 
-/* Eliminates columns k and k + 1 with the pivot D, a block of two rows. Replaces the rest of both columns, A21, by L = A21 D^-1, and subtracts
+/* Eliminates columns k and k + 1 with the pivot D, a 2 x 2 block. Replaces the rest of both columns, A21, by L = A21 D^-1, and subtracts
  * L D L^H (L D L^T if not `hermitian`) from the columns after these two. In the code, (x, y) is a row of L. */
 static void eliminate_two(int64_t n, int64_t k, bool hermitian, T *a)
 {
@@ -156,7 +158,7 @@ static enum grd_ldl_pivots check_pivots(int64_t n, const int32_t *pivots)
     return GRD_LDL_PIVOTS_FIT;
 }
 
-/* Exchanges x[i] with the element of x that `pivot` names. A pivot is a position, counted from 1 and possibly negated. */
+/* Exchanges x[i] with x[|pivot| - 1]. A pivot is a position, counted from 1; it is negative if it belongs to a block of two rows. */
 GRD_INLINE void exchange_elements(T *x, int64_t i, int32_t pivot)
 {
     exchange(1, 1, x + i, x + (pivot < 0 ? -(int64_t)pivot : pivot) - 1);

@@ -11,8 +11,8 @@
 #include "kernel/lines.h"
 
 #if !GRD_IS_COMPLEX
-/* Returns the address of line number `line` of an operand of the block b. If b->columns, the elements of a line are not contiguous, but the elements
- * with the same index in all lines are. Then returns the address of the elements with the index `line`. */
+/* Returns the address of line number `line` of an operand of the block b. If b->columns is true, the lines are columns of a matrix. In this case the
+ * function returns the address of row number `line` of the matrix, which is contiguous. */
 GRD_INLINE T *line_of(const struct grd_lines_block *b, int operand, int64_t line)
 {
     return (T *)b->data[operand] + line * b->step[operand];

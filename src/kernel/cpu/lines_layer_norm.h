@@ -1,5 +1,6 @@
 /* Computes layer_norm and rms_norm and their gradients; included by lines.c. A line is the n elements that are normalised together. The formulas are
- * in schema/normalization.toml; in them and below, h is (x - mean) * rstd. Weight and bias are one line each, which is used for all lines, or NULL.
+ * in schema/normalization.toml; in them and below, h is (x - mean) * rstd. Weight and bias are either NULL or one line each, which applies to all
+ * lines.
  *
  * Each piece of at most PIECE elements of a line is summed in NORM_LANES partial sums, and the sums of the pieces are added in double. So rounding
  * errors do not grow with the length of a line. */
@@ -27,8 +28,8 @@ GRD_INLINE T u_at(int64_t i, enum u which, const T *grad, const T *weight)
     return which == NOTHING ? 0 : which == GRAD ? grad[i] : grad[i] * weight[i];
 }
 
-/* Writes to *ret_d the sum of d = x - center over n elements that are normalised together, and to *ret_u the sum of u, the term that `which` selects.
- * If `squared`, writes the sums of d * d and of u * d instead. Meanwhile it prefetches the next n elements, which follow in memory. */
+/* Writes to *ret_d the sum of d = x - center, and to *ret_u the sum of u, the term that `which` selects. The sums are over n elements that are
+ * normalised together. If `squared`, sums d * d and u * d instead. Also prefetches the n elements that follow in memory. */
 GRD_INLINE void add_up(int64_t n, bool squared, const T *x, T center, enum u which, const T *grad, const T *weight, double *ret_d,
                        double *ret_u)
 {
@@ -57,14 +58,14 @@ GRD_INLINE void add_up(int64_t n, bool squared, const T *x, T center, enum u whi
     }
 }
 
-/* The mean and the reciprocal standard deviation of n elements that are normalised together, and the means of u and of u * h over these elements. u
- * is the term that enum u selects, and h is (x - mean) * rstd. */
+/* Statistics of n elements x that are normalised together: their mean, their reciprocal standard deviation, the mean of u, and the mean of u * h.
+ * enum u says what u is, and h is (x - mean) * rstd. */
 struct moments {
     T mean, rstd, u_mean, uh_mean;
 };
 
-/* Returns the mean, rstd, mean of u, and mean of u * (x - mean) * rstd of n elements that are normalised together, where u is the term that `which`
- * selects and rstd is 1 / sqrt(sum((x - mean)^2) / n + eps). If `centered` is false (rms_norm), mean and u_mean are 0. */
+/* Returns mean, rstd = 1 / sqrt(sum((x - mean)^2) / n + eps), mean(u) and mean(u * h) of n elements that are normalised together. u is the term that
+ * `which` selects, and h is (x - mean) * rstd. If `centered` is false (rms_norm), mean and mean(u) are 0. */
 GRD_INLINE struct moments find_moments(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered)
 {
     struct moments m = {0};
@@ -97,8 +98,8 @@ static void write_line(int64_t n, const T *x, T mean, T rstd, const T *weight, c
             out[i] = (x[i] - mean) * rstd;
 }
 
-/* Normalises b->lines lines of b->n elements, each by its own rstd, and subtracts their means if `centered`. The operands of the block are the
- * output, the input and the weight; its scalar argument is eps. `bias` has b->n elements, or is NULL. */
+/* Writes (x - mean) * rstd * weight + bias for b->lines lines of b->n elements x. Each line has its own rstd and, if `centered`, its own mean;
+ * otherwise the mean is 0. The operands of the block are the output, the input and the weight; its scalar argument is eps. `bias` may be NULL. */
 static void normalize_lines(const struct grd_lines_block *b, const T *bias, bool centered)
 {
     for (int64_t line = 0; line < b->lines; line++) {
@@ -129,7 +130,7 @@ GRD_INLINE struct moments write_gradient(int64_t n, const T *x, enum u which, co
     return m;
 }
 
-/* Adds grad * h of n elements that are normalised together to weight_sum, where h is (x - mean) * rstd. Adds grad to bias_sum unless bias_sum is
+/* Adds grad * h to weight_sum for n elements that are normalised together, where h is (x - mean) * rstd. Adds grad to bias_sum unless that is
  * NULL. */
 static void add_to_sums(int64_t n, const T *restrict x, T mean, T rstd, const T *restrict grad, T *restrict weight_sum,
                         T *restrict bias_sum)

@@ -55,8 +55,8 @@ GRD_INLINE G linear_step(G carry, G x, G factor)
     return factor * carry + x;
 }
 
-/* Number of lines (the elements along the dimension of the operator) that are scanned at a time. Each element of a result needs the element before
- * it, so the processor overlaps the computations of several lines. With elements of 8 bytes, two lines already need all the bandwidth of the memory,
+/* Number of lines (the elements along the dimension of the operator) that are scanned at a time. In a line, each result waits for the one before
+ * it, but the processor overlaps the computations of several lines. With elements of 8 bytes, two lines already need all the bandwidth of the memory,
  * and more lines are slower. */
 enum { ABREAST = sizeof(E) < 8 ? 4 : 2 };
 
@@ -113,7 +113,7 @@ GRD_INLINE void scan(const struct grd_lines_block *b, G start, step_function *st
     }
 }
 
-/* 1 if four consecutive running sums or products are computed at a time. That is done with AVX2, where four numbers in double fill a register. */
+/* 1 if four consecutive running sums or products are computed at a time. This requires AVX2, whose registers hold four numbers of type double. */
 #if GRD_IS_FLOAT && defined(__AVX2__)
 #define GRD_SCANS_BY_FOUR 1
 #else
@@ -130,8 +130,8 @@ GRD_INLINE void combine(four *x, const four *y, bool product)
     *x = product ? *x * *y : *x + *y;
 }
 
-/* Writes four running sums (or products). All lanes of *carry hold the result before x[0]. Result k combines it with x[0] to x[k]. Then sets all
- * lanes of *carry to the last result. From one call to the next, only a single addition (or multiplication) waits for the carry. */
+/* Writes four running sums (or products). All lanes of *carry hold the result before x[0]. Result k combines this carry with x[0] to x[k]. Then sets
+ * all lanes of *carry to the last result. From one call to the next, only a single addition (or multiplication) waits for the carry. */
 GRD_INLINE void scan_four(const E *x, E *out, four *carry, bool product)
 {
     const four neutral = (four){0} + (G)product;
@@ -187,10 +187,10 @@ GRD_INLINE void add_line(int64_t n, const E *x, E *out)
 #if GRD_IS_FLOAT
 enum { LOG_PIECE = 16 };
 
-/* Writes logcumsumexp for n consecutive elements x and returns the last result. `carry` is the result for the element before x[0]. Normally the
- * function adds up exp(x - most), where `most` is the largest of all n elements and the carry, and takes the logarithms of all sums at the end, so
- * that only additions wait for each other. If the first sum is so far below `most` that its logarithm would lose digits, each result is computed from
- * the result before it by log_step() instead. */
+/* Writes logcumsumexp for n consecutive elements x and returns the last result. `carry` is the result for the element before x[0], and `most` is the
+ * largest of all n elements and the carry. Normally the function adds up exp(x - most) and takes the logarithms of all sums at the end, so that only
+ * additions wait for each other. If the first sum is so small that its logarithm would lose digits, log_step() computes each result from the result
+ * before it. */
 GRD_INLINE G log_piece(int64_t n, const E *x, E *out, G carry)
 {
     G sums[LOG_PIECE], most = carry;
@@ -253,9 +253,9 @@ static void lines_cumsum(const struct grd_lines_block *b)
 #endif
 }
 
-/* Writes the running products along each line of a block, i.e. along the dimension of the operator. If four products are computed at a time, they are
- * first computed without the product of all elements before them, and may then overflow although the results do not. So that is done only if G has a
- * wider range of exponents than E. */
+/* Writes the running products along each line of a block, i.e. along the dimension of the operator. scan_by_four() multiplies up to four neighbouring
+ * elements before it multiplies by the running product. This first product may overflow although no result does. So scan_by_four() is called only if
+ * the accumulator type G has a wider range of exponents than E. */
 static void lines_cumprod(const struct grd_lines_block *b)
 {
 #if GRD_SCANS_BY_FOUR

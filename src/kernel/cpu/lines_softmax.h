@@ -54,8 +54,8 @@ GRD_INLINE T line_max(int64_t n, const T *x)
     return higher(higher(lanes[0], lanes[2]), higher(lanes[1], lanes[3]));
 }
 
-/* Returns the sum of x * y, or of x if y is NULL, over n elements. The last n % SHORT elements are read as part of the last SHORT elements; those of
- * them that have been added already count as 0. */
+/* Returns the sum of x * y, or of x if y is NULL, over n elements. The last n % SHORT elements are read together with the elements before them as a
+ * block of SHORT elements. In this block, elements that are already in the sum count as 0. */
 GRD_INLINE double piece_sum(int64_t n, const T *x, const T *y)
 {
     int64_t i = 0;
@@ -92,7 +92,8 @@ GRD_INLINE double piece_sum(int64_t n, const T *x, const T *y)
 }
 
 /* Writes exp(x - shift) of n elements to `ret` and returns their sum. If n is less than SHORT, SHORT elements of `ret` are written. Arrays are often
- * too short for the hardware prefetcher, so the n elements at next_in, which will be read, and at next_out, which will be written, are prefetched. */
+ * too short for the hardware prefetcher, so the function prefetches the n elements at next_in, which will be read, and at next_out, which will be
+ * written. */
 GRD_INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret, const T *next_in, const T *next_out)
 {
     T lanes[SHORT], rest[SHORT];

@@ -53,7 +53,7 @@ static void sign_and_logarithm(int64_t n, const T *numbers, int64_t step, bool o
         int power = 0;
         size = frexp(size, &power);
         exponent += power;
-        if (size < 0.75) { /* so that for a product near 1, no two large terms cancel in the sum below */
+        if (size < 0.75) { /* keeps `size` at 0.75 or more; otherwise the two terms of *ret_log could cancel if the product is near 1 */
             size *= 2;
             exponent--;
         }
@@ -180,7 +180,7 @@ GRD_INLINE void read_order(int64_t n, const int32_t *pivots, int *ret_order)
 }
 
 /* Solves n equations for k right sides in each lane, first with the lower and then with the upper triangle of `a`. x holds the right sides and is
- * overwritten with the solutions. The diagonal of the lower triangle counts as 1 if `is_lower_unit`, otherwise that of the upper triangle does. */
+ * overwritten with the solutions. If `is_lower_unit`, the diagonal of the lower triangle counts as 1, otherwise that of the upper triangle. */
 GRD_INLINE void solve_in_lanes(int64_t n, int64_t k, bool is_lower_unit, const lanes *a, lanes *x)
 {
     solve_triangle_in_lanes(n, k, false, is_lower_unit, a, x);

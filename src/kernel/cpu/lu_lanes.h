@@ -1,9 +1,9 @@
 /* Computes LU decompositions, inverses, determinants and solutions for many small real matrices at once. A vector holds element (i, j) of LANES
  * matrices, one in each lane. Included by lu.c only.
  *
- * Different rows may be exchanged in different lanes. So the pivot's row is selected from a column with one mask per row. The loop that subtracts
- * multiples of the pivot's row from the rows below uses the same masks to write row j, which is exchanged with the pivot's row, to the old position
- * of the pivot's row.
+ * Different lanes may exchange different rows. So each row has a mask of the lanes whose pivot is in this row. The masks select the element in the
+ * pivot's row from a column. In step j, one loop subtracts multiples of the pivot's row from the rows below. With the same masks, this loop also
+ * writes row j to the old position of the pivot's row.
  *
  * Invariant: the results in a lane have the same bits as those of factor() and of a solution with L and then with U, whatever the other lanes
  * hold. */
@@ -15,10 +15,10 @@ enum { SIDE = GRD_SMALL_MATRIX_SIDE, SIZE = GRD_SMALL_MATRIX_SIZE };
 
 struct elimination {
     vector a[SIZE];      /* the matrices, column-major; they are overwritten with L and U */
-    vector pivots[SIDE]; /* the rows of the pivots, counted from 0; as numbers of the type T, which every level can compare */
+    vector pivots[SIDE]; /* the rows of the pivots, counted from 0; stored as T, because every level can compare vectors of T */
     vector info;         /* 0, or the position of the first pivot that is 0, counted from 1 */
     /* The two masks below belong to the current step j, which eliminates column j. */
-    mask is_pivot[SIDE]; /* is_pivot[i] has the lanes whose pivot is in row i; it has none for i < j */
+    mask is_pivot[SIDE]; /* is_pivot[i] is set in the lanes whose pivot is in row i; it is set in no lane for i < j */
     mask is_regular;     /* the lanes whose pivot is not 0 */
 };
 
@@ -28,8 +28,8 @@ GRD_INLINE vector kept(mask m, vector a)
     return (vector)((mask)a & m);
 }
 
-/* Chooses the pivot of column j in each lane, which is the first row, from row j on, whose element has the largest absolute value, or row j if the
- * element of that row is NaN. */
+/* Chooses the pivot of column j in each lane. It is the element with the largest absolute value in rows j and below, the first one if there are
+ * several, or the element of row j if that is NaN. */
 GRD_INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
 {
     const vector *column = e->a + j * n, one = everywhere(1);
@@ -47,8 +47,9 @@ GRD_INLINE void choose_pivots(int64_t n, int64_t j, struct elimination *e)
     e->pivots[j] = found;
 }
 
-/* Exchanges row j with the row of the pivot in `columns` columns of n elements, `abreast` columns at a time. If `subtract`, then subtracts multiples
- * of the pivot's row from the rows below row j. The last columns % abreast columns are not changed. */
+/* In `columns` columns of n elements, exchanges row j with the pivot's row, `abreast` columns at a time. If `subtract` is true, afterwards subtracts
+ * multiples of the pivot's row from the rows below row j. If `columns` is not a multiple of `abreast`, the remaining columns at the
+ * end are not changed. */
 GRD_INLINE void exchange_abreast(int abreast, int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
 {
     const vector *multipliers = e->a + j * n;
@@ -79,8 +80,8 @@ GRD_INLINE void exchange_abreast(int abreast, int64_t n, int64_t j, int64_t colu
     }
 }
 
-/* Exchanges row j with the row of the pivot in `columns` columns of n elements. If `subtract`, then subtracts multiples of the pivot's row from the
- * rows below row j. */
+/* In `columns` columns of n elements, exchanges row j with the pivot's row. If `subtract` is true, afterwards subtracts multiples of the pivot's row
+ * from the rows below row j. */
 GRD_INLINE void exchange_all(int64_t n, int64_t j, int64_t columns, bool subtract, const struct elimination *e, vector *x)
 {
     const int64_t most = columns / ABREAST * ABREAST;
@@ -88,21 +89,20 @@ GRD_INLINE void exchange_all(int64_t n, int64_t j, int64_t columns, bool subtrac
     exchange_abreast(1, n, j, columns - most, subtract, e, x + most * n);
 }
 
-/* Exchanges row j with the row of the pivot in the first `columns` columns of x. */
+/* In the first `columns` columns of x, exchanges row j with the pivot's row. */
 static NOT_INLINE void exchange_columns(int64_t n, int64_t j, int64_t columns, const struct elimination *e, vector *x)
 {
     exchange_all(n, j, columns, false, e, x);
 }
 
-/* Exchanges row j with the row of the pivot in the first `columns` columns of x, and subtracts multiples of the pivot's row from the rows below row
- * j. */
+/* In the first `columns` columns of x, exchanges row j with the pivot's row, and subtracts multiples of the pivot's row from the rows below row j. */
 static NOT_INLINE void eliminate_columns(int64_t n, int64_t j, int64_t columns, const struct elimination *e, vector *x)
 {
     exchange_all(n, j, columns, true, e, x);
 }
 
 /* Carries out elimination step j in each lane: chooses the pivot of column j, exchanges its row with row j, and eliminates column j from the rows
- * below. Unless `with_l`, rows are not exchanged in the columns before column j, so that L is wrong at the end but U is right. */
+ * below. In the columns before column j, rows are exchanged only if `with_l`. Otherwise L is wrong at the end, but U is right. */
 static NOT_INLINE void take_step(int64_t n, int64_t j, bool with_l, struct elimination *e)
 {
     vector *column = e->a + j * n;
@@ -175,8 +175,8 @@ static void factor_group(const struct grd_small_elimination *s, const int32_t *p
     write_infos(s, &e);
 }
 
-/* Writes the determinants of s->count matrices, which are computed one in each lane, or the signs of the determinants and the logarithms of their
- * absolute values. */
+/* Writes the determinants of s->count matrices. Each lane computes one determinant. If s->ret_logarithms is not NULL, writes the signs of the
+ * determinants and the logarithms of their absolute values instead. */
 static void determine_group(const struct grd_small_elimination *s, const int32_t *place)
 {
     const int64_t n = s->n;
@@ -216,8 +216,8 @@ static void solve_group(const struct grd_small_elimination *s, const int32_t *pl
     write_infos(s, &e);
 }
 
-/* Computes `abreast` columns of U^-1 L^-1, beginning with column `first`, and writes them to the inverses. Column c becomes column rows[c] of the
- * inverse, where rows[c] is the row of A that the exchanges have moved to row c. */
+/* Computes `abreast` columns of U^-1 L^-1, beginning with column `first`, and writes them to the inverse of A. Row c of the matrix after the row
+ * exchanges is row rows[c] of A. Therefore column c of U^-1 L^-1 is column rows[c] of the inverse. */
 GRD_INLINE void write_inverse_columns(int abreast, int64_t first, const struct grd_small_elimination *s, const struct elimination *e,
                                       const vector *rows, const vector *reciprocals)
 {
@@ -236,8 +236,7 @@ GRD_INLINE void write_inverse_columns(int abreast, int64_t first, const struct g
     }
 }
 
-/* Writes the inverses of s->count matrices, which are computed one in each lane. rows[i] is the index of the row of A that the exchanges have moved
- * to row i. */
+/* Writes the inverses of s->count matrices A. Each lane computes one of them. Row i of a matrix after the row exchanges is row rows[i] of A. */
 static void invert_group(const struct grd_small_elimination *s, const int32_t *place)
 {
     const int64_t n = s->n;

@@ -1,6 +1,6 @@
 /* Loads and stores many small real matrices at once, and solves triangular systems of equations with them. Element i of all matrices is one vector,
  * with one lane per matrix. This header is for files that are compiled for float32 or float64.
- * Invariant: the lanes of a matrix are copied bit for bit and never combined with other lanes. */
+ * Invariant: loads and stores copy elements bit for bit, and no operation combines the lanes of different matrices. */
 #ifndef GRD_KERNEL_CPU_MATRIX_LANES_H
 #define GRD_KERNEL_CPU_MATRIX_LANES_H
 
@@ -30,8 +30,8 @@ GRD_INLINE int64_t place_at(const int32_t *place, int64_t i)
     return place == NULL ? i : place[i];
 }
 
-/* Loads the elements [i, i + some) of `width` matrices, whose addresses are in `from`, one matrix into each lane. `some` is at most LANES. Element i
- * goes to vector number place_at(place, i) of `to`. A square of LANES elements of LANES matrices is transposed at a time. */
+/* Loads the elements [i, i + some) of `width` matrices, one matrix into each lane. from[l] is the address of the matrix for lane l. `some` is at most
+ * LANES. Element i goes to vector number place_at(place, i) of `to`. A square of LANES elements of LANES matrices is transposed at a time. */
 GRD_INLINE void gather_square(int width, const T *const *from, int64_t i, int64_t some, const int32_t *place, T *to)
 {
     const lane_mask mask = first_lanes(some);
@@ -43,8 +43,8 @@ GRD_INLINE void gather_square(int width, const T *const *from, int64_t i, int64_
     }
 }
 
-/* Stores the elements [i, i + some) of each of the first lanes_used lanes to the matrix of this lane, whose address is in `to`. Element i is read
- * from vector number place_at(place, i) of `from`. A square of LANES elements of LANES matrices is transposed at a time. */
+/* Copies the elements [i, i + some) of matrices from the lanes of vectors to memory. The matrix in lane l < lanes_used goes to the address to[l]. Its
+ * element i is read from vector number place_at(place, i) of `from`. A square of LANES elements of LANES matrices is transposed at a time. */
 GRD_INLINE void scatter_square(int width, int lanes_used, T *const *to, int64_t i, int64_t some, const int32_t *place, const T *from)
 {
     const lane_mask mask = first_lanes(some);
@@ -64,8 +64,9 @@ GRD_INLINE void scatter_square(int width, int lanes_used, T *const *to, int64_t 
     }
 }
 
-/* Loads `size` contiguous elements of each of `width` matrices into lanes. Element i goes to vector number place[i] of `to`, or i if `place` is NULL.
- * If `size` is not a multiple of LANES, the last square of elements that is transposed overlaps the square before it. */
+/* Loads `size` contiguous elements of each of `width` matrices into lanes. from[l] is the address of the matrix for lane l. Element i goes to vector
+ * number place[i] of `to`, or i if `place` is NULL. If `size` is not a multiple of LANES, the last square of elements that is transposed overlaps the
+ * square before it. */
 GRD_INLINE void gather_wide(int width, int64_t size, const T *const *from, const int32_t *place, T *to)
 {
     for (int64_t i = 0; i + LANES <= size; i += LANES)
@@ -74,8 +75,8 @@ GRD_INLINE void gather_wide(int width, int64_t size, const T *const *from, const
         gather_square(width, from, size > LANES ? size - LANES : 0, grd_least(size, LANES), place, to);
 }
 
-/* Stores `size` elements of each of the first lanes_used lanes to the matrix of this lane, whose address is in `to`. Element i is read from vector
- * number place_at(place, i) of `from`. */
+/* Copies matrices of `size` elements from the lanes of vectors to memory. The matrix in lane l < lanes_used goes to the address to[l]. Its element i
+ * is read from vector number place_at(place, i) of `from`. */
 GRD_INLINE void scatter_wide(int width, int64_t size, int lanes_used, T *const *to, const int32_t *place, const T *from)
 {
     for (int64_t i = 0; i + LANES <= size; i += LANES)
@@ -84,15 +85,15 @@ GRD_INLINE void scatter_wide(int width, int64_t size, int lanes_used, T *const *
         scatter_square(width, lanes_used, to, size > LANES ? size - LANES : 0, grd_least(size, LANES), place, from);
 }
 
-/* Loads `size` elements of each of GRD_MATRIX_LANES matrices, whose addresses are in `from`, into lanes. Element i goes to the vector to[place[i]],
- * or to[i] if `place` is NULL. */
+/* Loads `size` elements of each of GRD_MATRIX_LANES matrices into lanes. from[l] is the address of the matrix for lane l. Element i goes to the
+ * vector to[place[i]], or to[i] if `place` is NULL. */
 GRD_INLINE void gather(int64_t size, const T *const *from, const int32_t *place, lanes *to)
 {
     gather_wide(GRD_MATRIX_LANES, size, from, place, to->x);
 }
 
-/* Stores `size` elements of each of the first lanes_used lanes to the matrix of this lane, whose address is in `to`. Element i is in the vector
- * from[place[i]], or from[i] if `place` is NULL. */
+/* Copies matrices of `size` elements from the lanes of vectors to memory. The matrix in lane l < lanes_used goes to the address to[l]. Its element i
+ * is in the vector from[place[i]], or from[i] if `place` is NULL. */
 GRD_INLINE void scatter(int64_t size, int lanes_used, T *const *to, const int32_t *place, const lanes *from)
 {
     scatter_wide(GRD_MATRIX_LANES, size, lanes_used, to, place, from->x);

@@ -8,11 +8,12 @@
 
 #include "kernel/cpu/typed.h"
 
-/* CHECKED: number of targets that are checked together, before the first invalid one of them is searched for. CLEARED_BYTES: gradients are set to
- * zero in blocks of about this many bytes, which stay in the first-level cache. CLEARED_POSITIONS: least number of positions in such a block. */
+/* CHECKED: the check for invalid targets takes blocks of this many targets. Only a block with an invalid target is searched for the first one.
+ * CLEARED_BYTES: gradients are set to zero in blocks of about this many bytes, which stay in the first-level cache. CLEARED_POSITIONS: least number
+ * of positions in such a block. */
 enum { LANES = 4, CHECKED = 1024, CLEARED_BYTES = 16 * 1024, CLEARED_POSITIONS = 256 };
 
-/* True if `target` is neither the number of a class nor x->ignore, the number of targets that are ignored. */
+/* True if `target` is invalid, i.e. neither a class number below x->classes nor x->ignore, the class number of ignored targets. */
 static inline bool is_stray(const struct grd_nll *x, int64_t target)
 {
     return ((uint64_t)target >= (uint64_t)x->classes) & (target != x->ignore);
@@ -32,16 +33,16 @@ static int64_t check(const struct grd_nll *x, int64_t begin, int64_t end)
     return -1;
 }
 
-/* Consecutive targets whose input elements of one class have a constant stride. If there is one position per sample, these are any number of targets,
- * otherwise targets of one sample. */
+/* Consecutive targets. For each class, the input elements of this class at these targets have a constant stride. If a sample has several positions,
+ * all the targets belong to one sample. */
 struct run {
     int64_t first, n;
     int64_t at;               /* index of the input element of class 0 for the first target */
     int64_t step, class_step; /* distances in elements from one target to the next, and from one class to the next */
 };
 
-/* Returns the description of at most `most` targets that start at target `begin` and end before `end`. They end earlier if the stride of their inputs
- * changes. */
+/* Returns a run of at most `most` targets, which starts at target `begin` and ends before `end`. If a sample has several positions, the run ends with
+ * the sample. */
 static struct run next_run(const struct grd_nll *x, int64_t begin, int64_t end, int64_t most)
 {
     if (x->positions == 1)
@@ -85,7 +86,7 @@ static void forward(const struct grd_nll *x, int64_t begin, int64_t end, const v
     ret_sums->weight = (weight_sums[0] + weight_sums[1]) + (weight_sums[2] + weight_sums[3]);
 }
 
-/* Sets the gradients of the inputs of all classes to zero, for the targets that *run describes. */
+/* Sets the gradient to zero at the targets that *run describes, for all classes. */
 static void clear_run(const struct grd_nll *x, const struct run *run, T *out)
 {
     const int64_t blocks = run->class_step == 1 ? 1 : x->classes, n = run->class_step == 1 ? run->n * x->classes : run->n;
@@ -93,8 +94,8 @@ static void clear_run(const struct grd_nll *x, const struct run *run, T *out)
         memset(out + run->at + i * run->class_step, 0, (size_t)n * sizeof *out);
 }
 
-/* Writes the gradients for the targets [begin, end). For some targets at a time it sets all gradients to zero, and then writes the elements of their
- * classes while the zeros are still in the cache. */
+/* Writes the gradient of the input at the targets [begin, end). For one run of targets at a time it sets the gradient of all classes to zero. Then,
+ * while the zeros are in the cache, it writes the one element of each target's class. */
 static void backward(const struct grd_nll *x, int64_t begin, int64_t end, const void *grad, int64_t grad_step, double scale, void *out)
 {
     const T *weight = x->weight, *gradients = grad;

@@ -51,7 +51,7 @@ static void lerp_squares(int64_t n, T *restrict squares, const T *restrict g, do
         squares[i] = added(part * g[i], g[i], squares[i] * kept);
 }
 
-/* Returns the larger of x and y, or NaN if x is NaN. */
+/* Returns the larger of x and y, or NaN if either is NaN. */
 static inline T larger_or_nan(T x, T y)
 {
     return ((x > y) | (x != x)) != 0 ? x : y;
@@ -194,9 +194,9 @@ static void radam(int64_t n, T *restrict p, T *restrict g, T *const *s, const vo
     }
 }
 
-/* Makes a step of RMSprop. With momentum this is buffer = momentum * buffer + g / denominator and p = p - lr * buffer, otherwise p = p - lr * g /
- * denominator. The denominator is sqrt(squares - mean * mean) + eps, where `squares` and `mean` are the moving averages of g * g and g. Unless the
- * optimizer is centered, `mean` is NULL and is left out of the formula. */
+/* Makes a step of RMSprop, where the denominator is sqrt(squares - mean * mean) + eps. With momentum, the step is buffer = momentum * buffer + g /
+ * denominator and p = p - lr * buffer. Without momentum it is p = p - lr * g / denominator. `squares` and `mean` are the moving averages of g * g and
+ * g. Unless the optimizer is centered, `mean` is NULL and is left out of the formula. */
 static void rmsprop(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_rmsprop_numbers *x = numbers;

@@ -20,8 +20,7 @@ typedef uint16_t W;
 typedef uint8_t W;
 #endif
 
-/* Returns the key of x, an unsigned integer. Keys are in the same order as their numbers, where NaN is above all numbers, and -0 and 0 have equal
- * keys. */
+/* Returns the key of x, an unsigned integer that is ordered like x. NaN has the largest key, and -0 and 0 have equal keys. */
 GRD_INLINE W key_of(T x)
 {
 #if GRD_IS_FLOAT
@@ -61,30 +60,30 @@ GRD_INLINE int bits_of(uint64_t x)
 }
 
 enum {
-    FEW = 48,           /* most elements of an array that is sorted by insertion */
+    FEW = 48,           /* maximum length of an array that is sorted by insertion */
     BLOCK = 64,         /* elements that place_of() compares with a key at a time, without a branch for each */
-    GROUP = 16,         /* elements compared with the root of a heap at a time; with more, one of them would exceed the root more often */
-    LONG = 192,         /* number of elements from which on kthvalue selects by digits of the keys */
-    DIGIT_BITS = 11,    /* most bits of a digit, a group of bits of a key by which keys are counted */
-    FEW_DIGIT_BITS = 8, /* most bits of a digit (a group of bits of a key) if fewer than MANY elements are sorted */
-    MANY = 4096,        /* number of elements from which on a sort with longer digits is faster */
+    GROUP = 16,         /* elements skipped together if none exceeds the root of a heap; larger groups would be skipped less often */
+    LONG = 192,         /* minimum number of elements for which kthvalue selects by digits of the keys */
+    DIGIT_BITS = 11,    /* maximum number of bits of a digit, a group of bits of a key by which keys are counted */
+    FEW_DIGIT_BITS = 8, /* maximum number of bits of a digit (a group of bits of a key) if fewer than MANY elements are sorted */
+    MANY = 4096,        /* minimum number of elements for which a sort with longer digits is faster */
     SAMPLE = 64,        /* elements compared with each other to guess whether an array has equal elements */
-    /* sort_different() sorts n elements by only 2 log2(n) + SPARE_BITS bits of their keys. Random keys then rarely agree in these bits, even if they
-     * do not use their highest bits. */
+    /* sort_different() sorts n elements by only the highest 2 log2(n) + SPARE_BITS bits of their keys. Then hardly any two of n random keys agree in
+     * all these bits, even if most keys share some of the highest bits. */
     SPARE_BITS = 10,
-    /* Most keys that may agree in the bits by which they are sorted first. If more keys agree, the elements are sorted by another method. */
+    /* A sort by only some bits of the keys is given up if more than ALIKE keys agree in these bits. */
     ALIKE = 8,
 };
 
 /* ---- Sorted lines --------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the key of element i of b->in. Its bits are inverted if b->flipped, which reverses the order. */
+/* Returns the key of element i of b->in. If b->flipped, the bits of the key are inverted, which reverses the order. */
 GRD_INLINE W key_at(const struct grd_rank_block *b, int64_t i)
 {
     return (W)(key_of(((const T *)b->in)[i]) ^ (b->flipped ? (W) ~(W)0 : 0));
 }
 
-/* Returns the item of element i of b->in, which holds the key and the position of the element. */
+/* Returns the key of element i of b->in together with the position of the element, i. */
 GRD_INLINE struct grd_ranked ranked(const struct grd_rank_block *b, int64_t i)
 {
     return (struct grd_ranked){key_at(b, i), i};
@@ -202,8 +201,8 @@ static int64_t place_of(const struct grd_rank_block *b, W key, int64_t nth)
     return first;
 }
 
-/* Writes to b->items[b->first].index the position in b->in of the element that is number b->first (from 0) in descending order. If several elements
- * are equal to this one, takes the element that a stable sort would put there if `stably`, otherwise the one that PyTorch's kthvalue returns. */
+/* Writes to b->items[b->first].index the position in b->in of element number b->first (from 0) in descending order. Among equal elements, chooses the
+ * one that a stable sort puts in this place if `stably`, otherwise the one that PyTorch's kthvalue returns. */
 static void choose(const struct grd_rank_block *b, bool stably)
 {
     int64_t before, equal;
@@ -257,11 +256,11 @@ static int64_t first_nan(const struct grd_rank_block *b)
  * The bits above them are the key of the element minus the smallest key, or as many of the highest bits of this difference as fit. */
 struct sorted_words {
     const uint64_t *words;
-    uint64_t place; /* mask of the lowest place_bits bits */
+    uint64_t place; /* mask of the lowest place_bits bits, which hold the position */
     /* The smallest key. */
     uint64_t least;
     int place_bits;
-    bool whole; /* true if all bits of (key - smallest key) fit into each word */
+    bool whole; /* true if each word holds all bits of (key - smallest key) */
 };
 
 /* Sorts the elements of b->in stably by their keys and returns one word per element (see struct sorted_words). If the difference of a key and the
@@ -287,7 +286,7 @@ static struct sorted_words sorted_words(const struct grd_rank_block *b)
 }
 
 /* Sorts the elements of b->in stably, and writes them to b->values and their positions to b->indices. If the sorted words hold all bits of integer
- * keys, the elements are computed from the words, because loading them from b->in would need loads at random addresses. */
+ * keys, the elements are computed from the words, because reading them from b->in would access memory at random addresses. */
 static void sort_stably(const struct grd_rank_block *b)
 {
     const struct sorted_words sorted = sorted_words(b);
@@ -304,7 +303,8 @@ static void sort_stably(const struct grd_rank_block *b)
         b->indices[i * b->step] = (int64_t)(words[i] & sorted.place);
 }
 
-/* True if at most SAMPLE elements of b->in, taken at equal distances, all differ. Then b->in probably has few equal elements. */
+/* Compares up to SAMPLE elements of b->in, taken at equal distances. Returns true if all of them differ, which suggests that b->in has
+ * few equal elements. */
 static bool seem_to_differ(const struct grd_rank_block *b)
 {
     const int64_t count = grd_least(b->n / 8, SAMPLE), apart = b->n / count;
@@ -318,8 +318,8 @@ static bool seem_to_differ(const struct grd_rank_block *b)
     return !equal;
 }
 
-/* Sorts n words, each of which holds the position of an element in the bits that are set in the mask `place`, by the keys of these elements. The
- * caller has sorted the words by some bits of the keys only, and in those bits all n keys agree. Returns false if two keys are equal. */
+/* Sorts n words by the keys of their elements. The bits of a word that are set in the mask `place` hold the position of its element in b->in. The
+ * caller has sorted the words by some bits of the keys, and in those bits all n keys agree. Returns false if two keys are equal. */
 static bool sort_alike(const struct grd_rank_block *b, uint64_t *words, int64_t n, uint64_t place)
 {
     for (int64_t i = 1; i < n; i++) {
@@ -335,9 +335,9 @@ static bool sort_alike(const struct grd_rank_block *b, uint64_t *words, int64_t 
     return true;
 }
 
-/* Sorts b->in if its elements all differ. Then the result does not depend on the algorithm, so a radix sort can replace that of PyTorch. The sort
- * uses only the highest bits of the keys, so many that random keys rarely agree in all of them. Returns false, with nothing written, if two elements
- * are equal or too many keys agree in those bits. */
+/* Sorts b->in by radix sort if all its elements differ. In this case every sorting algorithm gives the same result as PyTorch. The radix sort uses
+ * only the highest bits of the keys, in which random keys rarely agree. Returns false, with nothing written, if two elements are equal or too many
+ * keys agree in these bits. */
 static bool sort_different(const struct grd_rank_block *descending)
 {
     struct grd_rank_block ascending = *descending, *const b = &ascending;
@@ -373,7 +373,7 @@ static bool sort_different(const struct grd_rank_block *descending)
 }
 
 /* Writes the item (key and position) of the mode of b->in to b->items[0]. In sorted order, the mode is the last element of the longest run of equal
- * keys, or of the first of several longest runs. Each NaN counts as a run of its own. The key of NaN has all bits set. */
+ * keys. If several runs are equally long, the first of these runs counts. Each NaN counts as a run of its own. The key of NaN has all bits set. */
 static void find_mode(const struct grd_rank_block *b)
 {
     const uint64_t nan = GRD_IS_FLOAT ? UINT64_MAX >> (64 - 8 * sizeof(T)) : 0;
@@ -412,8 +412,8 @@ static void rank(const struct grd_rank_block *b)
     }
 }
 
-/* Sorts the n elements of `from` by the bits [low, high) of their keys minus `least`, with a radix sort that takes the lowest digit first. `sorted`
- * and `other` are memory for n elements each. Returns the one of them that holds the result. */
+/* Sorts the n elements of `from` by the bits [low, high) of key - least, with a radix sort that takes the lowest digit first. `sorted` and `other`
+ * are memory for n elements each. Returns the one of these two arrays that holds the result. */
 static T *sort_by_bits(int64_t n, const T *from, T *sorted, T *other, W least, int low, int high)
 {
     const int most_width = n < MANY ? FEW_DIGIT_BITS : DIGIT_BITS, digits = (high - low + most_width - 1) / most_width;
@@ -454,9 +454,9 @@ static bool insert(int64_t n, T *x)
     return true;
 }
 
-/* Sorts n elements in ascending order and returns where the result is, which is `to`, `spare`, or `in` if all elements are equal. Sorts by the
- * highest bits of the keys, so many that random keys rarely agree in all of them, and corrects the order by insertion. If too many keys agree in
- * those bits, sorts by all bits. */
+/* Sorts n elements in ascending order. Returns the array that holds the result: `to`, `spare`, or `in` if all elements are equal. First sorts by the
+ * highest bits of the keys only, in which random keys rarely agree, and then corrects the order by insertion. If too many keys agree in these bits,
+ * sorts by all bits. */
 static const void *sort(int64_t n, const void *in, void *to, void *spare)
 {
     const struct range r = range_of(&(struct grd_rank_block){.in = in}, 0, n);
@@ -481,7 +481,7 @@ GRD_INLINE bool replaces(T x, T best, bool smallest)
     return (smallest ? new <= old : new >= old) || is_nan(new);
 }
 
-/* Writes for each of n elements the largest (or smallest) element up to there, and its position (cummax, cummin). The loop branches on the result of
+/* Writes the running maximum, or minimum if `smallest`, of n elements, and its positions (cummax, cummin). The loop branches on the result of
  * replaces(), which is rarely true. So the branch is predicted well, and the processor need not wait for the comparison of one element before it
  * begins with the next. */
 GRD_INLINE void extremes_of_line(const struct grd_extremes_block *b, bool smallest)
@@ -498,8 +498,8 @@ GRD_INLINE void extremes_of_line(const struct grd_extremes_block *b, bool smalle
     }
 }
 
-/* Writes for each element of b->columns neighbouring columns the largest (or smallest) element of the column up to there, and its position (cummax,
- * cummin). Each row of `in` is compared with the row before it in b->values, which holds the extremes so far. */
+/* Writes the running maximum, or minimum if `smallest`, along each of b->columns neighbouring columns, and its positions (cummax, cummin). Each row
+ * of `in` is compared with the row before it in b->values, which holds the extremes so far. */
 GRD_INLINE void extremes_of_columns(const struct grd_extremes_block *b, bool smallest)
 {
     for (int64_t i = 0; i < b->n; i++) {

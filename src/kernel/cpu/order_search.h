@@ -3,12 +3,12 @@
 #ifndef GRD_KERNEL_CPU_ORDER_SEARCH_H
 #define GRD_KERNEL_CPU_ORDER_SEARCH_H
 
-/* LANES: wanted numbers that are searched for at once. PIECE: wanted numbers that count_all() and find() process at a time. COUNTED: most sorted
- * numbers among which counting is faster than a binary search. */
+/* LANES: wanted numbers that are searched for at once. PIECE: wanted numbers that count_all() and find() process at a time. COUNTED: maximum
+ * number of sorted numbers for which counting is faster than a binary search. */
 enum { LANES = 8, PIECE = 512, COUNTED = 64 };
 
-/* True if `number`, one of the sorted numbers, comes before the insertion point of `wanted`. This point is after all numbers that are equal to
- * `wanted` if `right`, otherwise before them. `nan` is a constant where this is inlined; it must be true if `wanted` may be NaN. */
+/* True if `number`, one of the sorted numbers, comes before the insertion point of `wanted`. If `right`, this point is after all numbers that
+ * are equal to `wanted`, otherwise before them. `nan` is a constant where this is inlined; it must be true if `wanted` may be NaN. */
 GRD_INLINE bool passes(C number, C wanted, bool right, bool nan)
 {
     const bool does = right ? number <= wanted : number < wanted;
@@ -61,9 +61,9 @@ GRD_INLINE void search_all(const struct grd_search_block *b, const int64_t *orde
     }
 }
 
-/* Writes the insertion points of all wanted numbers of the block to b->to. For each wanted number it counts the sorted numbers that come before it,
- * which is faster than a search if there are few of them. NaN are at the end of the sorted numbers and are counted only if the wanted number is NaN
- * and `right` is true. */
+/* For each wanted number of the block, writes its insertion point to b->to, i.e. how many sorted numbers come before the wanted number. If there are
+ * few sorted numbers, counting is faster than a search. NaN are at the end of the sorted numbers and are counted only if the wanted number is
+ * NaN and `right` is true. */
 GRD_INLINE void count_all(const struct grd_search_block *b, bool right)
 {
     const T *numbers = b->sorted;
@@ -99,8 +99,8 @@ GRD_INLINE bool is_ascending(int64_t n, const T *numbers)
     return true;
 }
 
-/* Writes the insertion points of all wanted numbers of the block, found by counting or by binary search. If the sorted numbers are not in ascending
- * order, always uses binary search, because counting would give other results than the binary search of PyTorch. */
+/* Writes the insertion points of all wanted numbers of the block, found by counting or by binary search. If the caller has passed numbers in
+ * b->sorted that are not in ascending order, only binary search gives the same results as PyTorch, so counting is not used. */
 static void search(const struct grd_search_block *b)
 {
     if (b->order == NULL && b->n <= COUNTED && b->count >= LANES && is_ascending(b->n, b->sorted)) {
@@ -116,8 +116,8 @@ static void search(const struct grd_search_block *b)
         search_all(b, NULL, false);
 }
 
-/* Sets to[i] to true if wanted[i] is among the n numbers, or to false if `opposite`, for i < count. It compares each wanted number with each of the n
- * numbers. NaN equals no number. */
+/* Sets to[i], for each i < count, to true if wanted[i] is among the n numbers, otherwise to false. If `opposite`, negates to[i]. Compares each wanted
+ * number with each of the n numbers. NaN equals no number. */
 static void find_one_by_one(int64_t n, const T *numbers, int64_t count, const T *wanted, bool opposite, bool *to)
 {
     for (int64_t first = 0; first < count; first += PIECE) {

@@ -1,10 +1,10 @@
 /* Computes max pooling and average pooling, and their gradients; see kernel/pool.h. The build compiles this file once for each of int64, float32 and
  * float64.
  *
- * A row of the output is computed in two steps. The first step combines the input rows that the windows of the row cover into one array of the length
- * of an input row, called a line. Its vectors run along the line. The second step combines, for each window, the elements of the line that the window
- * covers. Its vectors run over neighbouring outputs, or over the channels of one output. Windows at the ends of a row that reach beyond the image are
- * computed one by one.
+ * A row of the output is computed in two steps. The first step combines the input rows covered by the windows of the row. The result is an array of
+ * the length of an input row, called a line. Vectors run along the line. The second step combines, for each window, the elements of the line that the
+ * window covers. Vectors run over neighbouring outputs, or over the channels of one output. Windows at the ends of a row that reach beyond the image
+ * are computed one by one.
  * The gradient of an average is computed in the same way. Rows of gradients are combined into a line with one value per window. Then each element of
  * the input adds up the values of the windows that contain it.
  * Invariant: the order in which elements are combined depends on the windows only, so results do not depend on the instruction-set level. */
@@ -79,8 +79,8 @@ GRD_INLINE place_vector choose(place_vector mask, place_vector yes, place_vector
 
 /* A range along one axis. It holds either the elements of a window, or the windows that contain an element. */
 struct range {
-    int64_t first, n; /* the first element (or window) inside of the image, and the number of elements (or windows) inside */
-    int64_t extent;   /* the number of elements including those of the padding */
+    int64_t first, n; /* first: the first element (or window) inside of the image; n: the number of elements (or windows) inside */
+    int64_t extent;   /* for a window: the number of its elements, including those in the padding */
 };
 
 /* Returns a / b rounded up. If b is 1, the most frequent case, no division is needed. */
@@ -126,7 +126,7 @@ static inline struct range windows_of(const struct grd_pool *x, int axis, int64_
     return (struct range){first, n > 0 ? n : 0, 0};
 }
 
-/* Returns how many elements the divisor of an average counts along one axis, for the window with the range r. */
+/* Returns how many elements of a window are counted in the divisor of an average, along one axis. r is the window's range along this axis. */
 static inline int64_t count_of(const struct grd_pool *x, struct range r)
 {
     return x->include_pad ? r.extent : r.n;
@@ -137,7 +137,7 @@ static inline void find_complete(const struct grd_pool *x, int axis, int64_t *re
 {
     const int64_t out = x->out[axis], padding = x->padding[axis], stride = x->stride[axis], kernel = x->kernel[axis];
     const int64_t last =
-        /* the last start of a complete window, in the padded image */
+        /* the last position in the padded image at which a complete window can begin */
         kernel == 0 ? -1 : x->in[axis] + padding - (kernel - 1) * x->dilation[axis] - 1;
     *ret_low = last < 0 ? 0 : grd_least((padding + stride - 1) / stride, out);
     *ret_high = last < 0 ? 0 : grd_least(last / stride + 1, out);
@@ -161,20 +161,23 @@ static inline struct row row_of(const int64_t *sizes, int64_t i)
     return (struct row){i / rows, i % rows / sizes[1], i % sizes[1]};
 }
 
-/* Consecutive rows of the output, whose windows have the same shape along depth and height. For each of these rows there is a line, into which the
- * input rows that its windows cover are combined. Arrays of two are for depth and height. */
+/* Consecutive rows of the output, whose windows have the same shape along depth and height. Each of these rows has a line, an array that combines the
+ * input rows covered by the windows of the row. In arrays of two elements, element 0 is for depth and element 1 for height. */
 struct batch {
     int64_t n;                /* number of output rows, and of lines */
     const T *from;            /* the first input element that line 0 combines */
-    int64_t rows[2], step[2]; /* rows: input rows that are combined into a line; step: elements between two */
-    /* place: the position of `from` in its image; place_step: positions between two input rows that are combined into one line. */
+    int64_t rows[2], step[2]; /* rows: input rows that are combined into a line; step: elements from one of them to the next */
+    /* place: the position of `from` in its image. place_step: distance in positions between neighbouring input rows that are combined into one
+     * line. */
     int64_t place, place_step[2];
-    int64_t next, next_place;  /* next: elements between the first input rows of two lines; next_place: positions */
-    int64_t count;             /* input rows of a window that count in the divisor of an average */
-    int64_t length, line_step; /* length: elements of a line; line_step: elements between two lines, margins included */
+    /* next: distance in elements from the first input row of a line to the first input row of the next line; next_place: this distance in
+     * positions */
+    int64_t next, next_place;
+    int64_t count;             /* number of input rows per window that are counted in the divisor of an average */
+    int64_t length, line_step; /* length: elements of a line; line_step: elements from one line to the next, margins included */
     /* The first line, i.e. the first array of combined input rows. Lines are line_step elements apart. */
     T *line;
-    P *places; /* if indices are computed: for each element of a line, where its input row begins */
+    P *places; /* if indices are computed: for each element of a line, the position in the image at which its input row begins */
 };
 
 /* Returns the smallest value of the dtype, which never replaces another one in a maximum. */
@@ -197,8 +200,8 @@ GRD_INLINE place_vector is_larger(vector v, vector best)
 #endif
 }
 
-/* Returns a mask of the lanes in which v replaces `best`, the largest element so far, if elements are not compared in the order of their positions.
- * `here` and `found` are the positions of v and of `best`. Of equal elements the one with the lowest position is taken, of several NaN the one with
+/* Returns a mask of the lanes in which v replaces `best`, the largest element so far. `here` and `found` are the positions of v and of `best`. The
+ * elements need not be compared in the order of their positions. Of equal elements the one with the lowest position wins, of several NaN the one with
  * the highest. */
 GRD_INLINE place_vector is_larger_at(vector v, place_vector here, vector best, place_vector found)
 {
@@ -210,8 +213,8 @@ GRD_INLINE place_vector is_larger_at(vector v, place_vector here, vector best, p
 #endif
 }
 
-/* Computes the elements [i, i + n) of line number `slot` of the batch. A line is an array of the length of an input row, in which the input rows that
- * the windows of one output row cover are combined. n is at most LANES. */
+/* Computes the elements [i, i + n) of line number `slot` of the batch. A line is an array that combines the input rows covered by the windows of one
+ * output row. n is at most LANES. */
 GRD_INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slot, int64_t i, int64_t n)
 {
     const lane_mask some = first_lanes(n);
@@ -233,8 +236,7 @@ GRD_INLINE void join_elements(const struct batch *x, enum kind kind, int64_t slo
         store_first((T *)(x->places + to), (vector)found, n);
 }
 
-/* Computes all lines of the batch. A line is an array of the length of an input row, in which the input rows that the windows of one output row cover
- * are combined. */
+/* Computes all lines of the batch. A line is an array that combines the input rows covered by the windows of one output row. */
 GRD_INLINE void join_rows(const struct batch *x, enum kind kind)
 {
     for (int64_t slot = 0; slot < x->n; slot++) {
@@ -248,20 +250,21 @@ GRD_INLINE void join_rows(const struct batch *x, enum kind kind)
 
 /* ---- Windows of a line --------------------------------------------------------------------------------------------------------------- */
 
-/* Outputs that are computed together from one line, an array in which the input rows that their windows cover have been combined. Each window has
- * `taps` elements, which are `step` elements of the line, and place_step positions of the image, apart. */
+/* Outputs that are computed together from one line, an array that combines the input rows covered by their windows. Each window has `taps` elements.
+ * From one of these elements to the next there are `step` elements of the line, and place_step positions of the image. */
 struct span {
     int64_t n, taps, step, place_step;
     const T *from;
     const P *places;
     C count; /* sums are divided by this number, unless it is 1 */
     T *out;
-    /* place: position in its row of the first element of the window of output 0; lane_place: positions from one output's window to the next */
+    /* place: position in the input row at which the window of output 0 begins. lane_place: positions from one output's window to the next. */
     int64_t *indices, place, lane_place;
 };
 
-/* Writes for each of n outputs the index of its largest element in the image, to[i] = place + i * lane_place + offsets[i]. The position of the window
- * of output i in its row is place + i * lane_place. */
+/* Sets to[i], for each of n outputs, to the index in the image of the output's largest element. The window of output i begins at position
+ * place + i * lane_place of its row. offsets[i] is the position at which the row of the largest element begins plus the distance of the element from
+ * the start of the window. */
 GRD_INLINE void write_indices(int64_t *to, const P *offsets, int64_t n, int64_t place, int64_t lane_place)
 {
     LANEWISE
@@ -269,8 +272,8 @@ GRD_INLINE void write_indices(int64_t *to, const P *offsets, int64_t n, int64_t 
         to[i] = place + i * lane_place + offsets[i];
 }
 
-/* Computes the outputs [i, i + n) of those that *s describes. n is at most LANES. The windows of neighbouring outputs begin `stride` elements apart
- * in the array at s->from. */
+/* Computes the outputs [i, i + n) of those that *s describes. n is at most LANES. From one output to the next, the start of the window moves by
+ * `stride` elements in the array at s->from. */
 GRD_INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride, int64_t i, int64_t n)
 {
     const T *at = s->from + i * stride;
@@ -295,7 +298,7 @@ GRD_INLINE void take_lanes(const struct span *s, enum kind kind, int64_t stride,
     }
 }
 
-/* Computes all outputs that *s describes. The windows of neighbouring outputs begin `stride` elements apart in the array at s->from. */
+/* Computes all outputs that *s describes. From one output to the next, the start of the window moves by `stride` elements in the array at s->from. */
 GRD_INLINE void take_strided(const struct span *s, enum kind kind, int64_t stride)
 {
     int64_t i = 0;
@@ -318,7 +321,7 @@ GRD_INLINE void take_span(const struct span *s, enum kind kind, int64_t stride)
 
 /* ---- Rows of an output --------------------------------------------------------------------------------------------------------------- */
 
-/* The arguments of a call of largest() or average(), and the batch of rows that is being computed. */
+/* The arguments of a call of largest() or average(), and the batch of output rows that is being computed. */
 struct job {
     const struct grd_pool *pool;
     const T *in;
@@ -326,7 +329,7 @@ struct job {
     int64_t *indices;
     struct batch batch;
     int64_t low[GRD_POOL_AXES], high[GRD_POOL_AXES]; /* along each axis, the windows [low, high) lie in the image completely */
-    /* true if each row has out * stride elements and all its windows lie in it; consecutive lines are then computed as one long line */
+    /* true if an input row has exactly out * stride elements and all windows lie in it; consecutive lines are then computed as one long line */
     bool tiled;
 };
 
@@ -335,9 +338,9 @@ static inline int64_t elements_of(const int64_t *sizes)
     return sizes[0] * sizes[1] * sizes[2];
 }
 
-/* Sets job->batch to a batch of at most n rows of the output, beginning with the row *at. For each row of a batch the covered input rows are combined
- * into an array, called a line. All lines are written before the first of them is read, because loads from a line just written, at another alignment
- * than its stores, would stall store forwarding. */
+/* Sets job->batch to a batch of at most n rows of the output, beginning with the row *at. All lines of a batch (arrays of combined input rows, one
+ * for each output row) are written before the first of them is read. A load from a line just written, at another alignment than its stores, would
+ * stall store forwarding. */
 static void open_batch(struct job *job, const struct row *at, int64_t n)
 {
     const struct grd_pool *x = job->pool;
@@ -358,8 +361,8 @@ static void open_batch(struct job *job, const struct row *at, int64_t n)
     }
 }
 
-/* Writes the outputs that *s describes, if their windows have no elements. The outputs become the smallest number of the dtype, and their indices
- * `place`. */
+/* Writes the outputs that *s describes, whose windows contain no elements. The outputs become the smallest number of the dtype, and their indices
+ * become `place`. */
 static void leave_empty(const struct span *s, int64_t place)
 {
     for (int64_t i = 0; i < s->n; i++)
@@ -368,8 +371,8 @@ static void leave_empty(const struct span *s, int64_t place)
         s->indices[i] = place;
 }
 
-/* Computes the outputs [o, o + n) of row number `row` of the output from line number `slot` of the batch, in which the input rows that their windows
- * cover have been combined. If n > 1, the windows of all n outputs lie completely in the image. */
+/* Computes the outputs [o, o + n) of row number `row` of the output from line number `slot` of the batch. A line is an array that combines the input
+ * rows covered by the windows of one output row. If n > 1, the windows of all n outputs lie completely in the image. */
 GRD_INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, int64_t o, int64_t n, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -394,7 +397,8 @@ GRD_INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, i
         take_span(&s, kind, n > 1 ? x->stride[2] : 1);
 }
 
-/* Computes row number `row` of the output from line number `slot` of the batch, in which the input rows that its windows cover have been combined. */
+/* Computes row number `row` of the output from line number `slot` of the batch, an array that combines the input rows covered by the row's
+ * windows. */
 GRD_INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -406,8 +410,8 @@ GRD_INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum 
     }
 }
 
-/* Sets the members of *job that hold for all batches of output rows: the windows that lie completely in the image, and the parts of `memory` for
- * combined input rows (lines) and for the positions of their elements. */
+/* Sets the members of *job that are the same for all batches of output rows: the ranges of windows that lie completely in the image, and pointers
+ * into `memory` to the lines (arrays of combined input rows) and to the positions of their elements. */
 static void open_job(struct job *job, T *memory)
 {
     const struct grd_pool *x = job->pool;
@@ -420,9 +424,9 @@ static void open_job(struct job *job, T *memory)
     job->batch.places = (P *)memory + x->lines * job->batch.line_step + 4 * MARGIN;
 }
 
-/* Fills the memory before and after each line (array of combined input rows) with neutral values and then treats all windows of a row as complete, so
- * that windows at the ends of the row are computed together with the others. Does nothing for adaptive pooling, for several channels, if the padding
- * is longer than this memory, or if the divisor of an average depends on how much of a window lies in the image. */
+/* Fills the margins, i.e. the memory before and after each line (array of combined input rows), with neutral values. Then all windows of a row count
+ * as complete, and those at its ends are computed together with the others. Does nothing for adaptive pooling and for several channels. Also does
+ * nothing if the padding is longer than a margin, or if the divisor of an average depends on how much of a window lies in the image. */
 static void fill_margins(struct job *job, T *memory, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -494,10 +498,10 @@ struct gradient {
     const struct grd_pool *pool;
     const T *grad;
     T *out;
-    /* for each output of a row, pool->divisor or the number of its window's elements along the row; gradients are divided by this */
+    /* for each output of a row: pool->divisor, or the number of elements of its window along the row. Gradients are divided by this number. */
     const T *counts;
-    /* The elements [low, high) of an input row need no test for the ends of the row. Each window position that contains one of them has a term, which
-     * is 0 if there is no window. high - low is a multiple of the stride. */
+    /* The elements [low, high) of an input row are computed without tests for the ends of the row, because the terms of windows beyond the ends are
+     * stored as 0. high - low is a multiple of the stride. */
     int64_t low, high;
 };
 
@@ -512,8 +516,8 @@ static void add_shares(T *line, const T *grad, const T *counts, C rows, int64_t 
         store_vector(line + i, load_vector(line + i) + load_lanes(grad + i, some) / (load_vector(counts + i) * rows));
 }
 
-/* Writes to `line`, for each output position along the width, the sum of gradient / divisor over all windows at this position that contain the input
- * row *at. */
+/* Writes a term to `line` for each output position along the width. The term is the sum of gradient / divisor over all windows at this position that
+ * contain the input row *at. */
 static void join_shares(const struct gradient *g, const struct row *at, T *line)
 {
     const struct grd_pool *x = g->pool;
@@ -560,8 +564,8 @@ static int64_t taps_of(const struct grd_pool *x, int64_t phase)
     return phase < x->kernel[2] ? (x->kernel[2] - 1 - phase) / x->stride[2] + 1 : 0;
 }
 
-/* Writes 2 n elements of a row of the gradient for windows with a stride of 2. at[i] is the term that window i adds to each element of the row that
- * it contains. The function computes a vector of even and a vector of odd elements at a time and interleaves them. */
+/* Writes 2 n elements of a row of the gradient for a stride of 2. at[i] is the term that window i adds to each element in it; window i begins at
+ * element 2 i. The function computes a vector of even and a vector of odd elements at a time and interleaves them. */
 static void take_pairs(const struct grd_pool *x, const T *at, int64_t n, T *out)
 {
     for (int64_t i = 0; i < n; i += LANES) {
@@ -573,8 +577,8 @@ static void take_pairs(const struct grd_pool *x, const T *at, int64_t n, T *out)
     }
 }
 
-/* Writes n * stride elements of a row of the gradient. at[i] is the term that window i adds to each element of the row that it contains. The elements
- * at the distance `phase` from the start of window i are contained in window i and, depending on `phase`, in some windows before it. */
+/* Writes n * stride elements of a row of the gradient. Window i begins at element i * stride, and at[i] is the term that it adds to each of its
+ * elements. Element i * stride + phase is contained in taps_of(x, phase) windows. Window i is the last of these. */
 static void take_strides(const struct grd_pool *x, const T *at, int64_t n, T *out)
 {
     const int64_t stride = x->stride[2];
@@ -586,16 +590,16 @@ static void take_strides(const struct grd_pool *x, const T *at, int64_t n, T *ou
         }
 }
 
-/* Writes element i of a row of the gradient, with all its channels. `line` holds for each window along the width the term that the window adds to
- * each element that it contains. The windows that contain element i are looked up, so the function also serves at the ends of a row. */
+/* Writes element i of a row of the gradient, with all its channels. `line` holds one term for each window along the width. The element is the sum of
+ * the terms of the windows that contain it. windows_of() finds these windows, so the function also serves at the ends of a row. */
 static void take_element(const struct grd_pool *x, const T *line, int64_t i, T *out)
 {
     const struct range r = windows_of(x, 2, i);
     take_shares(line + r.first * x->channels, r.n, x->channels, x->channels, out);
 }
 
-/* Writes n elements of a row of the gradient. `last` points into an array with one term per window along the width, at the term of the last window
- * that contains the first element. Each element is the sum of the terms of all windows that contain it. Terms before or after the array must be
+/* Writes n elements of a row of the gradient. Each is the sum of the terms of all windows that contain it. The terms are in an array, one for each
+ * window along the width, and `last` points to the term of the last window that contains the first element. Terms before or after the array must be
  * readable and 0. */
 static void take_elements(const struct grd_pool *x, const T *last, int64_t n, T *out)
 {
@@ -608,7 +612,8 @@ static void take_elements(const struct grd_pool *x, const T *last, int64_t n, T 
         take_strides(x, last, n / stride, out);
 }
 
-/* Writes a row of the gradient. `line` holds for each window along the width the term that the window adds to each element that it contains. */
+/* Writes a row of the gradient. `line` holds one term for each window along the width. Each element is the sum of the terms of the windows that
+ * contain it. */
 static void spread_line(const struct gradient *g, const T *line, T *out)
 {
     const struct grd_pool *x = g->pool;
@@ -623,8 +628,8 @@ static void spread_line(const struct gradient *g, const T *line, T *out)
     }
 }
 
-/* Writes `rows` equal rows of the gradient. `line` holds for each window along the width the term that the window adds to each element that it
- * contains. */
+/* Writes `rows` equal rows of the gradient. `line` holds one term for each window along the width. Each element is the sum of the terms of the
+ * windows that contain it. */
 static void spread_rows(const struct gradient *g, const T *line, T *out, int64_t rows)
 {
     const int64_t width = g->pool->in[2] * g->pool->channels;
@@ -633,9 +638,9 @@ static void spread_rows(const struct gradient *g, const T *line, T *out, int64_t
         memcpy(out + i * width, out, (size_t)width * sizeof *out);
 }
 
-/* Finds the elements [g->low, g->high) of an input row for which no test for the ends of the row is needed. Sets the memory of the terms that windows
- * add, `lines`, and the margins before and after them to zero, so that windows beyond the ends add nothing. Does nothing for adaptive pooling, or if
- * there are several channels and a stride above 1; then g->low and g->high stay 0. */
+/* Finds the elements [g->low, g->high) of an input row that need no test for the ends of the row. The range stays empty for adaptive pooling, or if
+ * there are several channels and a stride above 1. Otherwise sets `lines`, the memory for the terms of the windows, and its margins to zero, so that
+ * windows beyond the ends add nothing. */
 static void find_inner(struct gradient *g, T *lines, int64_t line_step)
 {
     const struct grd_pool *x = g->pool;

@@ -1,5 +1,5 @@
-/* Computes the words of the random number engine (32-bit outputs of the Mersenne Twister), and from words random numbers, permutations and choices;
- * see kernel/random.h. The build compiles this file once per instruction-set level.
+/* Computes the outputs of the random number engine (32-bit words of the Mersenne Twister), and makes random numbers, permutations and choices from
+ * these words; see kernel/random.h. The build compiles this file once per instruction-set level.
  * Invariant: every level gives the bits that the CPU generator of PyTorch gives on a processor with fused multiply-add. So fused operations are
  * written as fma() here, and the compiler must not fuse others. */
 #include <math.h>
@@ -58,8 +58,8 @@ static void uniform_double(const struct grd_random_numbers *x, int64_t n, const 
 
 extern grd_loop_kernel *const GRD_PASTE3(grd_cast_row, float32, GRD_LEVEL)[];
 
-/* Writes n uniform numbers in [x->a, x->b) of a half dtype, which are rounded from float. A number that is rounded up to the upper bound is replaced
- * by the lower bound. */
+/* Writes n uniform numbers in [x->a, x->b), which are computed in float and rounded to a half dtype. A number that is rounded up to the upper bound
+ * is replaced by the lower bound. */
 GRD_INLINE void uniform_half(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, uint16_t *ret_values, grd_dtype dtype)
 {
     static const int64_t strides[] = {sizeof(uint16_t), sizeof(float)};
@@ -67,7 +67,7 @@ GRD_INLINE void uniform_half(const struct grd_random_numbers *x, int64_t n, cons
     float wide[PIECE], bounds[] = {(float)x->a, (float)x->b};
     uint16_t ends[2];
     narrow(2, (char *const[]){(char *)ends, (char *)bounds}, strides, NULL);
-    const uint16_t size = ends[1] & 0x7fff; /* 0 and -0 count as the same bound */
+    const uint16_t size = ends[1] & 0x7fff; /* the upper bound without its sign, as 0 and -0 count as the same bound */
     for (; n > 0; n -= PIECE, words += PIECE, ret_values += PIECE) {
         const int64_t count = grd_least(n, PIECE);
         uniform_float(x, count, words, wide);

@@ -74,7 +74,7 @@ static inline C floored_quotient(C x, C y)
     return quotient_less(x, y, fmod(x, y));
 }
 
-/* Returns x + weight * (end - x), computed from whichever of x and `end` is nearer, so that a weight of 1 gives exactly `end`. */
+/* Returns x + weight * (end - x), computed from whichever of x and `end` is nearer to the result, so that a weight of 1 gives exactly `end`. */
 static inline C interpolated(C x, C end, C weight)
 {
     const C way = end - x;

@@ -2,10 +2,10 @@
  * (also used for bool), int64, float32, float64 and complex128. The file is also compiled for bfloat16, with only sums and sums of squares, and for
  * int8, int16, int32 and uint64, with only extremes.
  *
- * The elements of one output may be contiguous; they are then called a line. A line is accumulated in LANES partial results, which are added to
- * totals every STEPS steps. So the rounding error of a sum is smaller than with one partial result, and the order of additions is the same at every
- * instruction-set level. Otherwise neighbouring outputs are columns of rows of elements, and four rows are accumulated at a time. Extremes are in
- * reduce_choose.h. */
+ * Contiguous elements that are reduced to one output are called a line. A line is accumulated in LANES partial results, which are added to totals
+ * every STEPS steps. So the rounding error of a sum is smaller than with one partial result, and the order of additions is the same at every
+ * instruction-set level. If the elements that are reduced to one output are not contiguous, they form a column of a matrix, and the next column is
+ * reduced to the next output. Four rows of the matrix are accumulated at a time. Extremes are in reduce_choose.h. */
 #include "kernel/cpu/widest.h" /* included before all other headers, because its pragma holds for the code after it */
 
 #include "kernel/reduce.h"
@@ -16,8 +16,8 @@
 #include "kernel/cpu/reduce_exp.h"
 #include "kernel/cpu/typed.h"
 
-/* Callers convert integers to int64 before multiplying them and, except for bytes, before summing them. So int64 is the only integer dtype with
- * kernels for products, and integer dtypes other than uint8 and int64 have only kernels for extremes. */
+/* Before integers are multiplied, callers convert them to int64. Before integers are summed, callers convert all dtypes except uint8 to int64. So
+ * int64 is the only integer dtype with kernels for products, and integer dtypes other than uint8 and int64 have only kernels for extremes. */
 #define GRD_HAS_EXTREMES_ALONE (GRD_IS_INTEGER && GRD_TAG != GRD_TAG_uint8 && GRD_TAG != GRD_TAG_int64)
 #define GRD_HAS_PRODUCTS (!GRD_IS_HALF && (!GRD_IS_INTEGER || GRD_TAG == GRD_TAG_int64))
 
@@ -39,16 +39,16 @@ GRD_INLINE E value_of(S x)
 }
 
 /* LANES: number of partial results into which the contiguous elements of one output are accumulated, the same at every instruction-set level. SHORT:
- * number of partial results for few elements, and for the elements at the end. STEPS: number of elements that are added to a partial result before it
- * is added to its total. */
+ * number of partial results if an output has fewer than LANES elements, and for the elements left at the end. STEPS: number of elements that are
+ * added to a partial result before it is added to a total. */
 enum { LANES = sizeof(E) == 16 ? 8 : sizeof(E) == 8 ? 16 : 32, SHORT = 8, STEPS = 32 };
 
 /* LINE: bytes of a cache line. ACROSS: elements of a cache line. IS_OFTEN: true for dtypes that are reduced often, which get an extra loop with
  * exactly ACROSS columns at a time. */
 enum { LINE = 64, ACROSS = LINE / sizeof(S), IS_OFTEN = GRD_TAG == GRD_TAG_int32 || (GRD_TAG >= GRD_TAG_int64 && !GRD_IS_COMPLEX) };
 
-/* A map function returns the value that is accumulated for the element x, which may depend on the center of its output. A combine function returns
- * the combination, e.g. the sum, of two accumulated values. */
+/* A map function returns the value that is accumulated for the element x. The value may depend on `center`, a number that the caller gives for each
+ * output, e.g. the mean. A combine function returns the combination, e.g. the sum, of two accumulated values. */
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
 
@@ -158,8 +158,8 @@ GRD_INLINE G fold_all(G *lanes, int width, combine_function *combine)
 }
 
 /* Reduces a line, the n contiguous elements of one output, and returns the result. The partial result in a lane starts as combine(identity, x),
- * because a plain copy of x would be stored in pieces narrower than the next load, which would stall store-to-load forwarding. The last n % SHORT
- * elements are read as part of the last SHORT elements; those of them that have been used already are replaced by the identity. */
+ * because a copy of x would be stored in pieces narrower than the next load, and would stall store-to-load forwarding. The last n % SHORT
+ * elements are read in a block of the last SHORT elements. Elements of this block that have been combined before are replaced by the identity. */
 GRD_INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, combine_function *combine, G identity)
 {
     int64_t i = 0;
@@ -215,8 +215,9 @@ GRD_INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map
     }
 }
 
-/* Prefetches the cache line at column j in each of `rows` rows. These rows follow the `rows` rows at `row`. The hardware does not prefetch them if
- * the stride is large. There is one prefetch for each cache line that is read, because many prefetches at once would wait for each other. */
+/* Prefetches the cache line at column j in each of `rows` rows: the rows after those that the caller reads now, which begin at `row`. The hardware
+ * does not prefetch these lines if the stride is large. The caller prefetches one cache line for each one that it reads, because many prefetches at
+ * once would wait for each other. */
 GRD_INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
 {
     UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(S));
@@ -239,8 +240,7 @@ GRD_INLINE void gather_four(const struct grd_reduce_block *b, const char *row, i
     }
 }
 
-/* Combines all rows of the block, beginning with row number `row`, one row at a time, into b->gathered, which has one accumulated value per
- * column. */
+/* Combines the rows of the block from number `row` on into b->gathered, which has one accumulated value per column. Takes one row at a time. */
 GRD_INLINE void gather_rows(const struct grd_reduce_block *b, int64_t row, map_function *map, combine_function *combine, const G *center)
 {
     G *restrict gathered = b->gathered;
@@ -267,9 +267,9 @@ GRD_INLINE int64_t rows_in_long_row(const struct grd_reduce_block *b)
     return rows;
 }
 
-/* If the block has few columns and contiguous rows, reduces several rows as one long row (see Note [Narrow rows]), then the rows that do not fill a
- * long row, and returns a block without rows. Returns any other block unchanged, without reducing it. `columns` is the kernel that reduces the block
- * of long rows. */
+/* If the block has few columns and contiguous rows, reduces it and returns a block without rows. Otherwise reduces nothing and returns the block
+ * unchanged. The kernel `columns` does the work: first for long rows, which consist of several rows each (see Note [Narrow rows]), and then for the
+ * remaining rows. */
 GRD_INLINE struct grd_reduce_block gather_narrow(const struct grd_reduce_block *b, grd_reduce_kernel *columns, combine_function *combine,
                                                  G identity)
 {
@@ -343,7 +343,7 @@ GRD_INLINE E term(S x, bool squares)
 
 #if GRD_IS_HALF
 /* The two functions below convert the first and the second of two neighbouring bfloat16 elements to float, by a shift and by a mask. Moving
- * each element to a lane of its own would cost as much again as the sum. */
+ * each element to a lane of its own would take as long as adding it. */
 GRD_INLINE E even_of(const S *x)
 {
     uint32_t pair;
@@ -373,7 +373,7 @@ GRD_INLINE void add_terms(E *part, const S *x, bool squares)
 }
 
 /* Adds up n >= FLOAT_SHORT elements, or their squares if `squares`, in FLOAT_SHORT totals, and writes the totals to ret_total. For float32, elements
- * with an even index are added to totals with an even index, and elements with an odd index to totals with an odd index. */
+ * with an even index are added to totals with an even index and the others to totals with an odd index, as sum_pairs() requires. */
 GRD_INLINE void gather_terms(int64_t n, const S *x, bool squares, G *ret_total)
 {
     G total[FLOAT_SHORT];
@@ -441,10 +441,9 @@ GRD_INLINE G sum_line(int64_t n, const S *x)
 }
 
 #if !GRD_IS_HALF
-/* In products of floats, at most PROD_STEPS + 1 elements of a lane are multiplied in float. These products are multiplied in float by those of one
- * other lane, and the results are multiplied in double. If all results are in [2^-64, 2^64), the range of float has cost no digits, unless a partial
- * product left this range and came back. For that, elements would have to differ by even larger factors. If a result is outside of [2^-64, 2^64), all
- * elements are multiplied again in double. */
+/* In products of floats, each lane multiplies at most PROD_STEPS + 1 elements in float. Then pairs of lanes are multiplied in float, and the results
+ * are multiplied in double. If the product of a pair is outside of [2^-64, 2^64), digits may be lost, so all elements are multiplied again in double.
+ * A product that left float's range and came back is not noticed, but this happens only if the elements differ greatly in magnitude. */
 enum { PROD_STEPS = 8, PROD_LANES = FLOAT_LANES / 2 };
 
 /* Returns the product of n elements, multiplied in double. */
@@ -523,8 +522,8 @@ GRD_INLINE void add_rows(const struct grd_reduce_block *b, const char *row, int 
 #if GRD_IS_HALF
 enum { PAIRS = ACROSS / 2 };
 
-/* Writes the sums of eight rows for ACROSS columns to ret_sums. The sums of the columns with an even index come first, then those of the columns with
- * an odd index. The rows are `stride` bytes apart. */
+/* Adds up eight rows in each of ACROSS columns and writes the ACROSS sums to ret_sums: first the sums of the columns with an even index, then those
+ * with an odd index. The rows are `stride` bytes apart. */
 GRD_INLINE void add_pairs(const char *row, int64_t stride, E *ret_sums)
 {
     const S *x[BLOCK_ROWS];
@@ -711,8 +710,8 @@ static void square_columns(const struct grd_reduce_block *b)
 #endif
 
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* Number of elements whose exponentials are computed before they are added. They are computed in the precision of the elements and stay in the
- * first-level cache until then. */
+/* Number of exponentials that are computed before they are added. They are computed in the precision of the elements, and are few enough to stay in
+ * the first-level cache until they are added. */
 enum { PIECE = 256 };
 
 /* Writes exp(x[i] - center) to ret[i] for i < n. */

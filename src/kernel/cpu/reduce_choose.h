@@ -29,7 +29,8 @@ GRD_INLINE E smaller(E a, E b)
     return is_nan(b) ? b : best;
 }
 
-enum { WIDE = sizeof(E) == 8 ? 32 : 64 }; /* number of partial extremes of at least 256 elements; so many fit into registers */
+/* number of partial extremes into which a long line (256 elements or more) is reduced, chosen so that they fit into the vector registers */
+enum { WIDE = sizeof(E) == 8 ? 32 : 64 };
 
 /* Writes lanes[l] = choose(lanes[l], block[l]) for `width` lanes. */
 GRD_INLINE void choose_block(E *lanes, const E *block, int width, choose_function *choose)
@@ -41,7 +42,7 @@ GRD_INLINE void choose_block(E *lanes, const E *block, int width, choose_functio
         LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(lanes[l], block[l]);
 }
 
-/* Returns the extreme of `best` and n contiguous elements. choose() returns the extreme of two elements. It is applied to `width` elements at a time.
+/* Returns the extreme of `best` and n contiguous elements. choose() returns the extreme of two elements and is applied to `width` elements at a time.
  * The last step takes the last `width` elements. Some of them may have been taken before, which changes no extreme. */
 GRD_INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
 {
@@ -82,8 +83,7 @@ GRD_INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *
     }
 }
 
-/* Combines the elements of four rows in the columns [j, j + count) with the extremes so far in b->gathered, which has one element per column. The
- * first row is at `row`. */
+/* Updates the extremes in b->gathered, one per column, with the elements of four rows in the columns [j, j + count). The first row is at `row`. */
 GRD_INLINE void choose_four(const struct grd_reduce_block *b, const char *row, int64_t j, int64_t count, choose_function *choose)
 {
     const E *x0 = (const E *)row + j, *x1 = (const E *)(row + b->stride) + j;
@@ -143,8 +143,8 @@ GRD_INLINE bool same(E x, E wanted)
     return (x == wanted) | ((int)is_nan(x) & (int)is_nan(wanted));
 }
 
-/* For each output j, lowers found[j] to the index of the first of its b->n contiguous elements that equals center[j], if there is one. LANES elements
- * are compared at a time, and the index is determined only if one of them is equal. */
+/* For each output j, searches its b->n contiguous elements for center[j] and lowers found[j] to the index of the first match, if there is one. LANES
+ * elements are compared at a time, and the index is determined only if one of them matches. */
 static void find_lines(const struct grd_reduce_block *b)
 {
     int64_t *found = b->gathered;

@@ -58,8 +58,8 @@ static void begin_nowhere(int64_t n, void *gathered)
 #endif
 
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
-/* Number of real numbers in an accumulated value. Complex values are divided as two real numbers. Roots are taken only of values that are real and
- * are stored in the real part. */
+/* Number of real numbers in an accumulated value: 2 for complex dtypes, otherwise 1. A complex value is divided by dividing both numbers. Roots are
+ * taken only of real values; for complex dtypes these are stored in the real part. */
 enum { PARTS = sizeof(G) / sizeof(double) };
 
 static void end_divide(int64_t n, void *gathered, const void *center, double number)
@@ -117,8 +117,8 @@ static void end_log(int64_t n, void *gathered, const void *center, double number
 }
 #endif
 
-/* The two functions below write their results as bytes to the start of the array `gathered`. There they overwrite only values that have been read
- * already. */
+/* end_any() and end_all() write their results as bytes to the start of the array `gathered` itself. There each byte overwrites only values that have
+ * been read already. */
 static void end_any(int64_t n, void *gathered, const void *center, double number)
 {
     const G *v = gathered;

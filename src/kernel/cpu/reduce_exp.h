@@ -19,8 +19,7 @@ GRD_INLINE float reduce_exp_fraction(float x, float *ret_rounded)
     return vm_fma_float(vm_poly_float(c, 5, r), r * r, r) + 1;
 }
 
-/* Returns exp(x) = 2^n * exp(r). It multiplies by 2^n as two factors, because 2^n alone would overflow or underflow when the result is close to doing
- * so. */
+/* Returns exp(x) = 2^n * exp(r). It multiplies by 2^n as two factors, because 2^n alone can overflow or underflow although the result does not. */
 GRD_INLINE float reduce_exp_float(float x)
 {
     float rounded;

@@ -1,8 +1,8 @@
 /* Resamples images (interpolate); see kernel/resample.h. The build compiles this file once for each of uint8, float32 and float64.
  *
  * A row of the input is resampled along its length once, and the result stays in a buffer while neighbouring rows of the output need it. A table
- * lists the input elements and the weights for each output. Only the first counts[o] entries of output o are used. The others have the weight 0, but
- * the element that they name may be infinite, and 0 * infinity would be NaN.
+ * lists the input elements and the weights for each output. Only the first counts[o] entries of output o are used. The other entries have the weight
+ * 0, but their input elements may be infinite, and 0 * infinity would be NaN.
  * Invariant: the terms of a sum are added in their order in the table, so results do not depend on the instruction-set level. */
 #include "kernel/resample.h"
 
@@ -73,8 +73,8 @@ GRD_INLINE bool are_zeros(places x)
 #endif
 }
 
-/* Computes LANES neighbouring outputs, beginning with output o. Most often all their input elements lie within one vector. Then this vector is loaded
- * once, and the elements are picked from it. Otherwise the outputs are computed one by one. */
+/* Computes LANES neighbouring outputs, beginning with output o. If all their input elements lie within one vector, which is usual, this vector is
+ * loaded once and the elements are picked from it. Otherwise the outputs are computed one by one. */
 GRD_INLINE void resample_lanes(const struct grd_resample_axis *a, int taps, const T *in, int64_t o, T *out)
 {
     const int64_t first = grd_least(a->index[o], a->in - LANES);
@@ -105,7 +105,7 @@ GRD_INLINE void resample_line(const struct grd_resample_axis *a, int taps, const
     resample_elements(a, taps, in, o, a->out, out);
 }
 
-/* Resamples a row of one channel along its length, if the number of input elements per output varies. */
+/* Resamples a row of one channel along its length. The number of input elements may differ from output to output. */
 static void resample_filtered(const struct grd_resample_axis *a, const T *restrict in, T *restrict out)
 {
     const weight *weights = a->weights;
@@ -171,8 +171,7 @@ GRD_INLINE void finish_sums(T *restrict out, const sum *restrict sums, int preci
         out[i] = finished(sums[i], precision);
 }
 
-/* Computes all `channels` elements of output position o of a row from the input row `in`, with the input positions and weights that *a lists for
- * o. */
+/* Computes the `channels` elements at position o of an output row from the input row `in`. *a lists the input positions and weights for o. */
 static void resample_place(const struct grd_resample_axis *a, int64_t o, int64_t channels, const T *in, T *out)
 {
     const weight *weights = a->weights;
@@ -195,8 +194,8 @@ static void resample_place(const struct grd_resample_axis *a, int64_t o, int64_t
     }
 }
 
-/* Resamples the input row `in` along its length, with the input elements and weights that *a lists for each output position, and writes a->out
- * positions with `channels` elements each to `out`. */
+/* Resamples the input row `in` along its length and writes a->out positions of `channels` elements each to `out`. *a lists the input positions and
+ * weights for each output position. */
 static void resample_row(const struct grd_resample_axis *a, int64_t channels, const T *in, T *out)
 {
     if (channels > 1)
@@ -214,13 +213,13 @@ static void resample_row(const struct grd_resample_axis *a, int64_t channels, co
 
 /* ---- Across rows ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The arguments for computing the rows of image number `image` of the output from the input `in`. `kept` is a buffer of input rows that have been
- * resampled along their length, which several rows of the output need. */
+/* The arguments of the functions that compute the output rows of image number `image`. `in` is the input of all images. `kept` is a buffer of input
+ * rows that have been resampled along their length. Neighbouring output rows use them again. */
 struct rows {
     const struct grd_resample *x;
     const T *in;
     T *kept;
-    int64_t *keys; /* for each row in the buffer, its number, counted through all images, or -1 if there is none */
+    int64_t *keys; /* keys[i] is the number of the input row in slot i of the buffer, counted through all images; -1 if the slot is empty */
     int64_t image;
 };
 
@@ -238,8 +237,8 @@ static const T *kept_row(const struct rows *r, int64_t depth, int64_t height)
     return kept;
 }
 
-/* Returns the weight of an input row, given its weights along depth and height. For uint8 the depth is never resampled with weights other than 1, so
- * the result has the fixed-point precision of the height. */
+/* Returns the weight of an input row, the product of its weights along depth and height. For uint8 the depth weight is always 1, so this is the
+ * height weight, a fixed-point number. */
 GRD_INLINE weight weight_of(weight depth, weight height)
 {
 #if GRD_IS_INTEGER
@@ -251,7 +250,7 @@ GRD_INLINE weight weight_of(weight depth, weight height)
 }
 
 /* Computes the output row at (depth, height), which has n elements, as the weighted sum of more than FEW input rows that have been resampled along
- * their length. A buffer holds BLOCK sums at a time. */
+ * their length. The sums are accumulated in a buffer, for BLOCK elements at a time. */
 static void sum_many_rows(const struct rows *r, int64_t depth, int64_t height, int64_t n, T *out)
 {
     const struct grd_resample_axis *d = &r->x->axes[0], *h = &r->x->axes[1];

@@ -10,9 +10,10 @@
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Computes one row of an lstm step with n hidden elements by the formulas of kernel/rnn.h. p, q and b are rows of the input product, of the product
- * of the state, and of the bias. The states h and c are overwritten. If `saved` is not NULL, the four gates and the old c are saved there for the
- * gradient. Where this is inlined with a constant NULL for `saved`, the stores are removed. */
+/* Computes one row of an lstm step with n hidden elements by the formulas of kernel/rnn.h. p is a row of the product of the input and its weights,
+ * including the bias. q is a row of the product of the state h and its weights, and b is the bias of q. The states h and c are overwritten. If
+ * `saved` is not NULL, it receives what the gradient needs: the four gates and the old c. Where this is inlined with a constant NULL for `saved`, the
+ * stores are removed. */
 GRD_INLINE void lstm_row(int64_t n, const T *restrict p, const T *restrict q, const T *restrict b, T *restrict h, T *restrict c,
                          T *restrict saved)
 {
@@ -47,9 +48,9 @@ static void step_lstm(const struct grd_rnn_step *x)
     }
 }
 
-/* Computes one row of a gru step with n hidden elements by the formulas of kernel/rnn.h. p, q and b are rows of the input product, of the product of
- * the state, and of the bias. The state h is overwritten. If `saved` is not NULL, the two gates, the new content and the product of the state are
- * saved there for the gradient. */
+/* Computes one row of a gru step with n hidden elements by the formulas of kernel/rnn.h. p is a row of the product of the input and its weights,
+ * including the bias. q is a row of the product of the state h and its weights, and b is the bias of q. The state h is overwritten. If `saved` is not
+ * NULL, it receives what the gradient needs: the two gates, the new content and the third block of q + b. */
 GRD_INLINE void gru_row(int64_t n, const T *restrict p, const T *restrict q, const T *restrict b, T *restrict h, T *restrict saved)
 {
     IN_PLACE

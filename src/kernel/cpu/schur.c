@@ -23,11 +23,11 @@ static const T epsilon = DBL_EPSILON, least = DBL_MIN;
 #endif
 
 /* The state of the computation for one matrix A. `h` holds A, then its Hessenberg form, then the quasi-triangular form. After permute(), h is
- * triangular outside of rows and columns low to high. `z` holds the product of the reflections and rotations, which turns eigenvectors of the
+ * triangular except in rows and columns low to high. `z` holds the product of the reflections and rotations, which turns eigenvectors of the
  * quasi-triangular form into eigenvectors of A. */
 struct schur {
     int64_t n, low, high;
-    T unit;     /* LAPACK scales the matrix differently; its numbers are those of `h` multiplied by `unit` */
+    T unit;     /* factor that converts elements of `h` to those of LAPACK's matrix, which is scaled differently */
     T *h, *z;   /* z is NULL if only eigenvalues are wanted */
     T *scales;  /* for each of the rows [low, high] its scale; for each other row the number of the row with which it was exchanged */
     T *wr, *wi; /* real and imaginary parts of the eigenvalues */
@@ -75,8 +75,8 @@ static bool is_alone(const struct schur *s, int64_t i, int64_t step, const T *li
     return true;
 }
 
-/* Moves rows that are 0 except on the diagonal to the end, and columns that are 0 except on the diagonal to the beginning, and excludes them from the
- * range [low, high]. Their diagonal elements are eigenvalues. */
+/* Finds rows that are 0 except for the diagonal element, and moves them to the end. Finds columns that are 0 except for the diagonal element, and
+ * moves them to the beginning. Excludes both from the range [low, high]. Their diagonal elements are eigenvalues. */
 static void permute(struct schur *s)
 {
     const int64_t n = s->n;
@@ -139,8 +139,8 @@ static void balance(struct schur *s)
 /* ---- Hessenberg form ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Finds the reflection H = 1 - tau v v^T, with v[0] = 1, that maps x, a vector of n elements, to a multiple of the first unit vector. Overwrites x[0]
- * with this multiple and the other elements of x with those of v. Returns tau. If x is such a multiple already, or so short that it counts as 0,
- * returns 0 and leaves x as it is. */
+ * with this multiple and the other elements of x with those of v. Returns tau. If x is already a multiple of the first unit vector, or so short that
+ * it counts as 0, returns 0 and leaves x unchanged. */
 GRD_INLINE T reflect(int64_t n, T *x)
 {
     T tail = 0;
@@ -184,7 +184,7 @@ static void reflect_rows(int64_t rows, int64_t n, int64_t leading, T tau, const 
             a[i + j * leading] -= totals[i] * tau * (j == 0 ? 1 : v[j]);
 }
 
-/* Reduces h to Hessenberg form. Unless z is NULL, sets z to the product of the reflections. */
+/* Reduces h to Hessenberg form by reflections. Unless z is NULL, sets z to the product of these reflections. */
 static void reduce(struct schur *s)
 {
     const int64_t n = s->n;
@@ -243,9 +243,9 @@ struct shifts {
     T first, second, imaginary;
 };
 
-/* Returns the shifts for QR step number `steps` on rows [first, last]. They are the eigenvalues of the last 2 x 2 block of these rows. If the
- * eigenvalues are real, both shifts are the one that is nearer to the last element of the block. Every STEPS_STUCK steps the shifts are exceptional,
- * because otherwise the steps may cycle. */
+/* Returns the shifts for a QR step on rows [first, last]. They are the eigenvalues of the last 2 x 2 block of these rows. If the eigenvalues are
+ * real, both shifts are equal to the eigenvalue that is nearer to the last element of the block. `steps` is the number of the step; every STEPS_STUCK
+ * steps the shifts are exceptional, because otherwise the steps may cycle. */
 static struct shifts shifts_of(const struct schur *s, int64_t first, int64_t last, int64_t steps)
 {
     const int64_t n = s->n;
@@ -289,7 +289,8 @@ static int64_t begin_step(const struct schur *s, int64_t first, int64_t last, st
     }
 }
 
-/* Carries out double QR step number `steps` on rows and columns [first, last] of h. */
+/* Carries out a double QR step on rows and columns [first, last] of h. `steps` is the number of the step, counted from 1 since the last eigenvalue
+ * was found. */
 static void step(struct schur *s, int64_t first, int64_t last, int64_t steps)
 {
     const int64_t n = s->n, top = s->z != NULL ? 0 : first, end = s->z != NULL ? n : last + 1;
@@ -319,8 +320,8 @@ static void step(struct schur *s, int64_t first, int64_t last, int64_t steps)
     }
 }
 
-/* Rotates `count` pairs of an element of x and one of y. In both arrays the elements are `stride` apart. x becomes c x + s y, and y becomes c y - s
- * x. */
+/* Replaces each of `count` pairs (x, y) by (c x + s y, c y - s x). A pair is an element of the array x and an element of the array y. In both arrays
+ * the elements are `stride` apart. */
 static void rotate(int64_t count, int64_t stride, T c, T s, T *x, T *y)
 {
     for (int64_t i = 0; i < count * stride; i += stride) {
@@ -330,9 +331,8 @@ static void rotate(int64_t count, int64_t stride, T c, T s, T *x, T *y)
     }
 }
 
-/* Computes the rotation (*ret_c, *ret_s) that makes the matrix [a, b; c, d] upper triangular or, for a conjugate pair, makes a = d, and applies it to
- * this matrix. LAPACK compares the discriminant with an absolute bound, which decides the order of two real eigenvalues; `unit` converts the
- * discriminant to LAPACK's scale. */
+/* Rotates the matrix [a, b; c, d] so that it becomes upper triangular or, for a conjugate pair of eigenvalues, so that a = d. Writes the rotation to
+ * *ret_c and *ret_s. `unit` converts the discriminant to the scale of LAPACK's matrix, because it is compared with LAPACK's absolute bound. */
 static void standardize(T unit, T *a, T *b, T *c, T *d, T *ret_c, T *ret_s)
 {
     const T gap = *a - *d, half = gap / 2, more = fmax(fabs(*b), fabs(*c)),

@@ -53,7 +53,8 @@ typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 #define HIGH_GROUPS_4 2, 3, 6, 7
 #define HIGH_GROUPS_2 2, 3
 
-/* OF_FLOATS and OF_DOUBLES select the list for vectors of floats and of doubles. The width of these vectors depends on the instruction-set level. */
+/* OF_FLOATS(list) and OF_DOUBLES(list) append to the name `list` the number of floats or of doubles in a vector, e.g. LOW_GROUPS_8. This number
+ * depends on the instruction-set level. */
 #if defined(__AVX512F__)
 #define OF_FLOATS(list) list##_16
 #define OF_DOUBLES(list) list##_8

@@ -2,7 +2,7 @@
  * between matrices and lanes. Included by jacobi.c only.
  *
  * Many small matrices are decomposed at once, one in each lane of a vector. Element (i, j) of all matrices is one vector, or two vectors for complex
- * matrices. A complex column consists of its real parts followed, `im` vectors later, by its imaginary parts; im is 0 for real matrices.
+ * matrices: the imaginary part is stored `im` vectors after the real part. `im` is 0 for real matrices.
  * Invariant: lanes do not mix, and a lane with nothing to do keeps its numbers except for the sign of zeros, which is removed when results are
  * written. So the bits of a result do not depend on the matrices in other lanes. */
 #ifndef GRD_KERNEL_CPU_SPECTRAL_LANES_H
@@ -14,8 +14,8 @@
  * square root. MATRICES: number of matrices in all groups. */
 enum { GROUPS = 2, MATRICES = GROUPS * LANES, ROWS = 4 /* rows rotated at a time */ };
 
-/* Sums of two squares below this number count as 0, where the largest element of a matrix is about 1. The square root of such a sum would have too
- * few digits for a rotation. */
+/* A sum of two squares below this number counts as 0, because its square root would have too few digits for a rotation. The matrices are scaled so
+ * that their largest element is about 1. */
 #if GRD_TAG == GRD_TAG_float32
 static const T least_square = FLT_MIN / FLT_EPSILON;
 #else
@@ -197,9 +197,9 @@ GRD_INLINE void keep_turn(mask within, struct turn turn, int64_t i, struct turns
     ret_turns->t[i] = choose_or_zero(within, turn.s / (1 + turn.c));
 }
 
-/* Applies `count` rotations to `rows` rows of consecutive columns, which have n elements each. A rotation of columns x and y is x' = c x + s y and y'
- * = c y - s x, computed as x += t y, y -= s x, x += t y. The new y is the x of the next rotation and stays in registers. `forth` is 1 or -1, the
- * direction in which columns follow each other. */
+/* Applies `count` rotations to `rows` rows of consecutive columns of n elements each. A rotation of two columns x and y computes x' = c x + s y and
+ * y' = c y - s x in three steps: x += t y, y -= s x, x += t y. The new y is the x of the next rotation and stays in registers. The next rotation is
+ * one column to the right if `forth` is 1, and one to the left if it is -1. */
 GRD_INLINE void turn_rows(int rows, int64_t n, int64_t count, int64_t forth, const vector *s, const vector *t, vector *columns)
 {
     vector x[ROWS];
@@ -216,8 +216,8 @@ GRD_INLINE void turn_rows(int rows, int64_t n, int64_t count, int64_t forth, con
     UNROLLED for (int r = 0; r < rows; r++) columns[r] = x[r];
 }
 
-/* Applies rotations [first, end) to columns of n elements, from the first rotation to the last, or from the last to the first if `back`. A rotation
- * changes a column x and the column y after it, or the column y before it if `back`. */
+/* Applies rotations [first, end) to columns of n elements, in ascending order, or in descending order if `back`. Rotation i rotates columns i and
+ * i + 1: they are x and y in the formulas of turn_rows(), or y and x if `back`. */
 static NOT_INLINE void turn_columns(int64_t n, int64_t first, int64_t end, bool back, const struct turns *turns, vector *columns)
 {
     const int64_t at = back ? end - 1 : first, forth = back ? -1 : 1;
@@ -273,7 +273,8 @@ GRD_INLINE void reflect_column(int64_t n, int64_t im, bool begins, struct elemen
 }
 
 /* Writes the first `columns` columns of the product of `count` reflections to ret_q. The vector of reflection k starts at v + k * (leading + 1), and
- * column k of the result starts at the same offset in ret_q. So ret_q may be v or start before it. */
+ * element (k, k) of the result has the same offset in ret_q. ret_q may be v or v + leading, because no reflection is overwritten before it has been
+ * used. */
 GRD_INLINE void multiply_elements(int64_t rows, int64_t columns, int64_t count, int64_t leading, int64_t im, const struct element *tau,
                                   const vector *v, vector *ret_q)
 {
@@ -304,8 +305,8 @@ static NOT_INLINE void multiply_complex(int64_t rows, int64_t columns, int64_t c
     multiply_elements(rows, columns, count, leading, leading / 2, tau, v, ret_q);
 }
 
-/* Calls multiply_elements() with `im` as a constant for real matrices. The functions for real and for complex matrices are not inlined, because
- * several functions call them. */
+/* Does the same as multiply_elements(). multiply_real() and multiply_complex() are copies of that function that are not inlined. In the copy for
+ * real matrices `im` is the constant 0. */
 GRD_INLINE void multiply_reflections(int64_t rows, int64_t columns, int64_t count, int64_t leading, int64_t im, const struct element *tau,
                                      const vector *v, vector *ret_q)
 {
@@ -314,8 +315,8 @@ GRD_INLINE void multiply_reflections(int64_t rows, int64_t columns, int64_t coun
 
 /* ---- Between matrices and lanes ---------------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 or -1, by which an eigenvector must be multiplied so that its sign does not depend on rounding. The sign is chosen to make the
- * polynomial with coefficients x positive at 0.7, because this value is hardly ever close to 0. */
+/* Returns 1 or -1, the factor by which an eigenvector x must be multiplied so that its sign does not depend on rounding. The factor makes the
+ * polynomial with the coefficients x positive at 0.7. The value there is hardly ever close to 0, so rounding hardly ever changes its sign. */
 GRD_INLINE vector sign_of(int64_t n, const vector *x)
 {
     vector value = {0};
@@ -330,9 +331,9 @@ GRD_INLINE void multiply_column(int64_t n, vector factor, vector *x)
         x[i] *= factor;
 }
 
-/* Writes to ret_place, for each real number of an m x n matrix in the order of memory, the number of the vector that holds it in a lane. In memory
- * the matrix is column-major, or row-major if `by_rows`, with `parts` real numbers per element. The vectors are column-major and hold the real parts
- * of a column before its imaginary parts. Returns ret_place, or NULL if the numbers are 0, 1, 2, ... */
+/* Writes to ret_place[i] the index of the vector that holds real number i of an m x n matrix in memory. In memory the matrix is column-major, or
+ * row-major if `by_rows`, with `parts` real numbers per element. The vectors are column-major and hold the real parts of a column before its
+ * imaginary parts. Returns ret_place, or NULL if the indices are 0, 1, 2, ... */
 static const int32_t *find_parts(int64_t m, int64_t n, int64_t parts, bool by_rows, int32_t *ret_place)
 {
     if (parts == 1 && !by_rows)
@@ -344,8 +345,8 @@ static const int32_t *find_parts(int64_t m, int64_t n, int64_t parts, bool by_ro
     return ret_place;
 }
 
-/* Writes a column of n elements, of `parts` real numbers each, from each of `count` lanes to memory. The column in lane l goes to the address to[l].
- * Adding 0 turns negative zeros into positive ones. */
+/* Copies one column from each of `count` lanes to memory. The column of lane l goes to the address to[l]. A column has n elements of `parts` real
+ * numbers each. Adding 0 turns negative zeros into positive ones. */
 static void scatter_column(int64_t n, int64_t parts, int64_t count, const vector *from, T *const *to)
 {
     vector column[GRD_LANES_SIDE];
@@ -362,9 +363,9 @@ struct scales {
     mask finite;
 };
 
-/* Divides the m x n matrix in each lane by its scale, so that squares of its elements neither overflow nor vanish, and returns the scales. A matrix
- * with an element that is not finite becomes 0. If `lower`, only the lower triangles are used. `parts` is the number of real numbers per element, 1
- * or 2. */
+/* Divides the m x n matrix in each lane by a power of two, its scale, so that squares of its elements neither overflow nor vanish. Returns the
+ * scales. A matrix with an element that is not finite becomes 0. If `lower`, only the lower triangles are used. `parts` is the number of real numbers
+ * per element, 1 or 2. */
 static struct scales scale_lanes(int64_t m, int64_t n, int64_t parts, bool lower, vector *a)
 {
     vector largest = everywhere(least_scale), differences = {0};

@@ -93,9 +93,9 @@ static void bidiagonalize_complex(int64_t m, int64_t k, int64_t columns, vector 
     bidiagonalize(m, k, m, columns, a, q);
 }
 
-/* Returns (f^2 - l) / f, from which the first rotation of a QR step is computed. f is the first diagonal element of the block B, and l is the
- * eigenvalue of the last 2 x 2 block of B^T B that is nearer to its last element. The last three rows of the last two columns of B are [x, 0; p, y;
- * 0, q].
+/* Returns (f^2 - l) / f, from which the first rotation of a QR step is computed. f is the first diagonal element of the block B. l is an eigenvalue
+ * of the last 2 x 2 block of B^T B: the one that is nearer to the last element of B^T B. The last three rows of the last two columns of B are [x, 0;
+ * p, y; 0, q].
  * Differences of squares are computed as products (a - b)(a + b), because subtracting the squares would lose the digits that separate close singular
  * values. */
 GRD_INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
@@ -105,8 +105,9 @@ GRD_INLINE vector shifted(vector f, vector x, vector p, vector y, vector q)
     return ((f - q) * (f + q) + y * (choose_or_zero(is_less((vector){0}, magnitudes(beside)), p * tangent) - y)) / f;
 }
 
-/* Finds in the matrix of each lane the last block, up to row `most`, that is not diagonal yet, and begins a QR step on this block. Sets elements
- * above the diagonal to 0 if they are negligible. Then sets q->first and q->end, so that the blocks of all lanes lie in rows q->first to q->end. */
+/* Begins a QR step in each lane. Sets negligible elements above the diagonal to 0, which splits rows 0 to `most` of the matrix into blocks. The step
+ * works on the last block of more than one row. Sets q->step, and sets q->first and q->end so that the blocks of all lanes lie in rows q->first to
+ * q->end. */
 static void begin_qr_step(int64_t most, struct qr *q)
 {
     const vector one = everywhere(1), zero = {0};
@@ -137,9 +138,9 @@ static void begin_qr_step(int64_t most, struct qr *q)
     q->step = (struct qr_step){first, last, choose(singular, d_first, shifted(d_first, e_before, d_before, e_last, d_last)), e_first};
 }
 
-/* Carries out rotation i of a QR step, from the right and from the left, on rows and columns i and i + 1 of the bidiagonal matrix in each lane. Does
- * nothing in lanes in which these rows are not in the block [t->first, t->last] that the step works on. *t is updated. Stores the rotations in *q if
- * singular vectors are computed. */
+/* Carries out rotation i of a QR step, from the right and from the left, on rows and columns i and i + 1 of the bidiagonal matrix in each lane, and
+ * updates *t. A lane is left unchanged if these rows are outside of its block [t->first, t->last]. Stores the rotations in *q if singular vectors are
+ * computed. */
 GRD_INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
 {
     const vector at = everywhere((T)i), next = everywhere((T)(i + 1));
@@ -169,9 +170,9 @@ GRD_INLINE void turn_both_at(int64_t i, struct qr_step *t, struct qr *q)
     keep_turn(within, left, i, &q->left);
 }
 
-/* Carries out one QR step on rows `first` to `most` of bidiagonal matrices. There are `groups` groups q[g] of matrices, with one matrix of a group in
- * each lane. The rotations of two groups alternate, so that one rotation is computed while the other waits for a division or a square root. `rows`
- * and rows_v are the numbers of vectors in a column of u and of v. */
+/* Carries out one QR step on rows `first` to `most` of bidiagonal matrices. q holds `groups` groups of matrices, and a group has one matrix per lane.
+ * The rotations of two groups alternate, so that one rotation is computed while the other waits for a division or a square root. `rows` and rows_v
+ * are the numbers of vectors in a column of u and of v. */
 GRD_INLINE void take_qr_steps(int64_t rows, int64_t rows_v, int64_t groups, int64_t first, int64_t most, struct qr *q)
 {
     struct qr_step steps[GROUPS]; /* copies that the compiler can hold in registers */
@@ -184,8 +185,8 @@ GRD_INLINE void take_qr_steps(int64_t rows, int64_t rows_v, int64_t groups, int6
     }
 }
 
-/* Carries out QR steps on bidiagonal matrices with k columns until all are diagonal, but at most QR_STEPS * k steps. There are `groups` groups q[g]
- * of matrices, with one matrix of a group in each lane. `rows` and rows_v are the numbers of vectors in a column of u and of v. */
+/* Carries out QR steps on bidiagonal matrices with k columns until all are diagonal, but at most QR_STEPS * k steps. q holds `groups` groups of
+ * matrices, and a group has one matrix per lane. `rows` and rows_v are the numbers of vectors in a column of u and of v. */
 static void make_diagonal(int64_t rows, int64_t rows_v, int64_t k, int64_t groups, struct qr *q)
 {
     int64_t most = k - 1;
@@ -222,8 +223,8 @@ static void write_vectors(int64_t n, int64_t parts, int64_t leading, bool as_row
                 to[l][i * leading * parts + part] = ((const T *)(from + i + part * n))[l] + 0;
 }
 
-/* Returns the phase, a number of absolute value 1, by which a complex singular vector x is multiplied so that its own phase does not depend on
- * rounding. For real vectors this is sign_of(). */
+/* Returns the number of absolute value 1 by which a complex singular vector x must be multiplied so that the phase of x does not depend on rounding.
+ * For real vectors this is sign_of(). */
 GRD_INLINE struct element phase_of(int64_t n, int64_t im, const vector *x)
 {
     if (im == 0)
@@ -255,8 +256,8 @@ static NOT_INLINE void turn_column(int64_t n, int64_t im, struct element phase, 
         x[i] = multiply_add(factor, x[i], x[i]);
 }
 
-/* Writes the singular values of `count` matrices in descending order, beginning with matrix `index`, and the singular vectors in the same order if
- * they were computed. A matrix with more columns than rows was decomposed as its transpose, so u and v change roles. */
+/* Writes the results of the matrices [index, index + count): the singular values in descending order and, if they were computed, the singular vectors
+ * in the same order. A matrix with more columns than rows was decomposed as its transpose, so u and v change roles. */
 static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int64_t columns, struct qr *q, const struct scales *scales)
 {
     const int64_t m = s->m > s->n ? s->m : s->n, k = s->m > s->n ? s->n : s->m, parts = s->parts;
@@ -273,7 +274,7 @@ static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int
         const struct element phase = phase_of(m, parts > 1 ? m : 0, u);
         turn_column(m, parts > 1 ? m : 0, phase, u);
         turn_column(k, parts > 1 ? k : 0, element_times(parts > 1, with_sign(everywhere(1), d), phase), v);
-        /* V is conjugated, because it is written as V^H, or as the conjugate U if the transpose was decomposed */
+        /* conjugates V, because the caller gets V^H or, if the transpose of its matrix was decomposed, U = conj(V) */
         multiply_column(k * (parts - 1), everywhere(-1), v + k);
     }
     find_places(k, true, q->d, places);

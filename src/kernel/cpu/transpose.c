@@ -1,10 +1,9 @@
 /* Transposes matrices in tiles. The build compiles this file once for each element size, with one dtype of that size (uint8, uint16, uint32, uint64
  * or complex128).
  *
- * A tile is one cache line wide and as many elements high. So, whatever the strides, all elements of a cache line are read at once, or written at
- * once. Rows whose distance is a power of two share few sets of the cache and evict each other. Therefore all cache lines of a tile are copied before
- * they are transposed. Within a page of the source, tiles are taken along the rows of the source, because the hardware prefetches in that
- * direction. */
+ * A tile is a square of elements, one cache line wide. So, whatever the strides, all elements of a cache line are read at once, or written at once.
+ * Rows whose distance is a power of two share few sets of the cache and evict each other. Therefore all cache lines of a tile are copied before they
+ * are transposed. Within a page of the source, tiles are taken along the rows of the source, because the hardware prefetches in that direction. */
 #include "kernel/cpu/widest.h" /* included before all other headers, because its pragma holds for the code after it */
 
 #include "kernel/index.h"
@@ -14,8 +13,8 @@
 #include "kernel/cpu/stream.h"
 #include "kernel/cpu/typed.h"
 
-/* VECTOR is the size of a vector in bytes. A tile, which is the square of elements that is transposed at a time, is as wide as a cache line. For
- * elements of 4 or 8 bytes it has at most 16 rows, so with AVX-512 it fits in vector registers of the size of a cache line. */
+/* VECTOR is the size of a vector in bytes. A tile is the square of elements that is transposed at a time; it is one cache line wide. With AVX-512 and
+ * elements of 4 or 8 bytes, a vector is a whole cache line and a tile has at most 16 rows, so a tile fits into the vector registers. */
 #if defined(__AVX512F__) && (GRD_TAG == GRD_TAG_uint32 || GRD_TAG == GRD_TAG_uint64)
 enum { VECTOR = 64 };
 #else
@@ -46,13 +45,13 @@ typedef T vector __attribute__((vector_size(VECTOR)));
 #define LOW 0, 4, 1, 5
 #define HIGH 2, 6, 3, 7
 typedef T vector __attribute__((vector_size(VECTOR)));
-#else /* elements of 8 bytes, or of 16 bytes: then a vector has one element, and transpose_square() does nothing */
+#else /* elements of 8 or 16 bytes; for 16 bytes, a vector has one element, so transpose_square() does nothing */
 #define LOW 0, 2
 #define HIGH 1, 3
 typedef uint64_t vector __attribute__((vector_size(VECTOR)));
 #endif
 
-/* Transposes a square of LANES x LANES elements. It interleaves row i with row i + LANES / 2, and repeats this log2(LANES) times. */
+/* Transposes a square of LANES x LANES elements in log2(LANES) steps. Each step interleaves row i with row i + LANES / 2 for all i < LANES / 2. */
 GRD_INLINE void transpose_square(vector *rows)
 {
     vector mixed[LANES];

@@ -1,7 +1,8 @@
-/* Defines the types and macros of a typed file, which is a kernel file that is compiled once per dtype with -DGRD_DTYPE=float16 and so on: the
- * storage type T, the type C in which it computes, load() and store() between the two, and the categories GRD_IS_... for #if. Half dtypes are stored
- * as uint16_t and computed in float; bool is uint8_t, 0 or 1. Files for casts also have float8 (stored as uint8_t, computed in float) and complex32
- * (stored as two float16, computed in complex64). Loops are in elementwise.h. */
+/* Defines the types and macros of a typed file, i.e. a kernel file that is compiled once per dtype, e.g. with -DGRD_DTYPE=float16. T is the type in
+ * which an element is stored, and C is the type in which it is computed. load() and store() convert between T and C. The macros GRD_IS_... are
+ * conditions for #if on the kind of dtype.
+ * Half dtypes are stored as uint16_t and computed in float. bool is stored as uint8_t, 0 or 1. Files for casts also have float8 (stored as uint8_t,
+ * computed in float) and complex32 (stored as two float16, computed in complex64). Loops are in elementwise.h. */
 #ifndef GRD_KERNEL_TYPED_H
 #define GRD_KERNEL_TYPED_H
 
@@ -14,7 +15,7 @@
 #include "kernel/cpu/loop.h"
 
 #define GRD_TAG_bool 1
-#define GRD_TAG__Bool 1 /* stdbool.h defines bool as _Bool, which then appears in these names and in those of kernel tables */
+#define GRD_TAG__Bool 1 /* stdbool.h defines bool as _Bool, so _Bool appears in this name and in the names of kernel tables */
 #define GRD_TAG_uint8 2
 #define GRD_TAG_int8 3
 #define GRD_TAG_uint16 4
@@ -86,8 +87,8 @@ typedef C T;
 #error "GRD_DTYPE is not a dtype with kernels"
 #endif
 
-/* E is the type of an element for the language's own operators, such as double _Complex. G is the type in which sums are accumulated; for
- * integers it is unsigned, so that sums wrap around. */
+/* E is the type of elements in expressions with + and *. For complex dtypes it is a _Complex type, because the type C is a struct there. G is the
+ * type in which sums are accumulated. For integers G is unsigned, so that sums wrap around. */
 #if GRD_IS_COMPLEX
 typedef double _Complex G;
 #elif GRD_IS_FLOAT

@@ -50,8 +50,8 @@ enum { CHECKS_RANGE = true };
 enum { CHECKS_RANGE = false };
 #endif
 
-/* Sets y[i] = general(x[i]) for i < n. If PIECE neighbouring arguments are all in [least, most], calls shorter() for them instead, which gives the
- * same bits there and is faster. */
+/* Sets y[i] = general(x[i]) for i < n. A piece of PIECE neighbouring arguments is computed with shorter() instead if all its arguments lie in [least,
+ * most] (see all_within() for `sign`). shorter() is faster and gives the same bits in this range. */
 GRD_INLINE void shorter_if_within(int64_t n, C *y, const C *x, int sign, C least, C most, C (*shorter)(C), C (*general)(C))
 {
     for (int64_t start = 0; start < n; start += PIECE) {
@@ -75,11 +75,10 @@ static void unary_exp(int64_t n, C *y, const C *x)
 }
 
 #if defined(__AVX512F__)
-/* Returns correctly rounded square roots of normal numbers, by Newton's method for the root and half its reciprocal; the processor's instruction
- * takes twice as long. If the relative error before the last step is e, the last step, before it is rounded down, is off by at most 1.5 e^2. For
- * doubles e < 1.5 * 2^-28, so this is less than half a unit in the last place, and the root is `low` or the next number. It is the next number if x
- * exceeds the product of `low` and the next number, because this product is about the square of the number halfway between them. The fused
- * multiply-add does not round this product. */
+/* Returns correctly rounded square roots of normal numbers. Newton's method for the root and half its reciprocal takes half as long as the
+ * processor's instruction. The last Newton step has an error below half a unit in the last place before it is rounded down to `low`. So the root is
+ * `low` or the next larger number, here called `high`. The product low * high is about the square of the midpoint of the two numbers. So the root is
+ * `high` exactly if x > low * high. The fused multiply-add computes this product without rounding. */
 GRD_INLINE vector roots_of_normal(vector x)
 {
     const vector estimate = nearly_reciprocal_roots(x), half = everywhere((C)0.5);
@@ -124,8 +123,8 @@ static void unary_erf(int64_t n, C *y, const C *x)
                       BY_TYPE(vm_erf_float, vm_erf_double));
 }
 
-/* Sets y[i] = reduced(x[i]) for i < n, or libm(x[i]) if |x[i]| > VM_TRIG_LIMIT. y may be x, so PIECE arguments, among which one is above the limit,
- * are copied before they are overwritten. */
+/* Sets y[i] = reduced(x[i]) for i < n, or libm(x[i]) if |x[i]| > VM_TRIG_LIMIT. A piece of PIECE arguments is copied first if one of
+ * them is above this limit, because y may be x, and then reduced() overwrites the arguments of libm(). */
 GRD_INLINE void reduced_or_libm(int64_t n, C *y, const C *x, C (*reduced)(C), C (*libm)(C))
 {
     C kept[PIECE];

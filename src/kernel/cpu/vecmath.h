@@ -1,11 +1,11 @@
 /* Defines transcendental functions as inline functions without branches, so that the compiler vectorises any loop that calls them. A macro such as
  * vm_exp(x) chooses the function by the type of x, float or double.
  *
- * Most float functions compute in float (vecmath_float.h). pow, sin and cos compute in double with short polynomials (relative error about
- * 2^-30) and round once, with an error of at most 0.6 ulp; so do gelu and mish on instruction-set levels without fused multiply-add.
+ * Most float functions compute in float (vecmath_float.h). For floats, pow, sin and cos compute in double with short polynomials (relative error
+ * about 2^-30) and round once, with an error of at most 0.6 ulp. So do gelu and mish at instruction-set levels without fused multiply-add.
  * The double functions use the classic argument reductions with longer polynomials; their error is at most 4 ulp.
- * Functions whose names end in _normal or _near accept only the arguments that their comments state. For these they return the same bits as the
- * function without that ending, in fewer steps. A loop may call them after it has checked its arguments.
+ * Functions whose names end in _normal or _near accept only the arguments that their comments state. They return the same bits as the function
+ * without that ending, in fewer steps. A loop may call them after it has checked its arguments.
  * A result may differ between instruction-set levels in the last bit, because a level with fused multiply-add rounds less often. Within a level, a
  * result does not depend on the loop or the position of the element.
  * Infinities, NaN, signed zeros and subnormal numbers are treated as by the functions of the C standard. vm_sin and vm_cos need |x| <= VM_TRIG_LIMIT.
@@ -182,7 +182,7 @@ struct vm_split {
     uint64_t biased; /* exponent + 1023 */
 };
 
-/* Returns a positive normal x in the parts f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). */
+/* Splits a positive normal x into f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). */
 GRD_INLINE struct vm_split vm_split(double x)
 {
     const uint64_t sqrt_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
@@ -194,7 +194,7 @@ GRD_INLINE struct vm_split vm_split(double x)
     return s;
 }
 
-/* Returns y for x in (0, infinity), where y is the logarithm that the caller computed, and log(x) for all other x. */
+/* Returns y, the logarithm that the caller computed, if x is in (0, infinity). For all other x, returns log(x). */
 GRD_INLINE double vm_log_special(double x, double y)
 {
     y = x == INFINITY ? x : y;
@@ -211,8 +211,7 @@ GRD_INLINE double vm_inverse_of_2_and(double f)
     return vm_fma(nearer, vm_fma(-d, nearer, 1), nearer);
 }
 
-/* Returns the last part of the logarithm, s (f^2 / 2 + z R(z)) with s = f / (2 + f), z = s^2 and a polynomial R. log(1 + f) is f - (f^2 / 2 - tail)
- * for this tail. */
+/* Returns tail = s (f^2 / 2 + z R(z)), with s = f / (2 + f), z = s^2 and a polynomial R. log(1 + f) is f - (f^2 / 2 - tail). */
 GRD_INLINE double vm_log_tail(double f, double half_square)
 {
     static const double c[] = {0.666666666666667,  0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
@@ -229,8 +228,8 @@ GRD_INLINE double vm_log_of_split(double f, double exponent)
     return vm_fma(exponent, VM_LN2_HIGH, f - (half_square - tail));
 }
 
-/* Returns any positive x in the parts f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). A subnormal x is first scaled to
- * a normal number. */
+/* Splits a positive x into f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). A subnormal x is first scaled to a normal
+ * number. */
 GRD_INLINE struct vm_split vm_split_any(double x)
 {
     const bool small = x < 0x1p-1022;
@@ -252,7 +251,7 @@ GRD_INLINE double vm_log_double(double x)
     return vm_log_special(x, vm_log_of_split(s.f, s.exponent));
 }
 
-/* Returns log(1 + x). The rounding error of the sum 1 + x is added to f. */
+/* Returns log(1 + x). 1 + x is split into 2^exponent (1 + f), and the rounding error of the sum 1 + x is added to f. */
 GRD_INLINE double vm_log1p_double(double x)
 {
     const double y = 1 + x, x_part = y - 1;
@@ -305,8 +304,8 @@ GRD_INLINE double vm_log1p_short(double f)
 }
 
 /* ---- pow --------------------------------------------------------------------------------------------------------------------- */
-/* Returns x^y for floats x and y. It is 2^(y log2 |x|), with the sign of x if y is odd. log2 |x| is computed with a relative error of 2^-43, because
- * y multiplies this error. */
+/* Returns x^y with the accuracy that a float result needs; x and y are floats converted to double. The result is 2^(y log2 |x|), negated if x is
+ * negative and y is odd. log2 |x| is computed with a relative error of only 2^-43, because multiplying it by y enlarges its absolute error. */
 GRD_INLINE double vm_pow_short(double x, double y)
 {
     const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * y;
@@ -367,7 +366,7 @@ GRD_INLINE double vm_trig(double x, uint64_t quarter)
     static const double cosine[] = {0.041666666666666664,    -0.001388888888888738,  2.4801587298739702e-05,
                                     -2.7557317258266183e-07, 2.0876143465572525e-09, -1.1382430722901563e-11};
     const double t = vm_fma(x, VM_TWO_OVER_PI, VM_ROUNDER), n = t - VM_ROUNDER;
-    /* r + low = x - n pi/2, where low has the rounding error of the second subtraction */
+    /* r + low = x - n pi/2, where `low` is what r loses by rounding */
     const double first = vm_fma(-n, VM_PIO2_1, x), difference = vm_fma(-n, VM_PIO2_2, first);
     const double tail = vm_fma(-n, VM_PIO2_3, vm_fma(-n, VM_PIO2_2, first - difference));
     const double r = difference + tail, low = (difference - r) + tail, z = r * r;
@@ -515,8 +514,8 @@ GRD_INLINE double vm_gelu_tanh_double(double x)
     return x > -INFINITY ? y : NAN;
 }
 
-/* Returns x tanh(log(1 + e)) as x n / (n + 2) with n = e (e + 2) and e = e^x. e is stored as two factors; the second factor is multiplied last, so
- * that a subnormal result is rounded only once. */
+/* Returns mish(x) = x tanh(log(1 + e)) as x n / (n + 2) with e = exp(x) and n = e (e + 2). e is stored as two factors; the second factor is
+ * multiplied last, so that a subnormal result is rounded only once. */
 GRD_INLINE double vm_mish_double(double x)
 {
     const struct vm_product e = vm_exp_product(x < 20 ? x : 20, 0);
@@ -527,8 +526,8 @@ GRD_INLINE double vm_mish_double(double x)
 }
 
 #ifndef HAS_FMA
-/* gelu, gelu_tanh and mish for floats, at instruction-set levels without fused multiply-add. There, computing in double costs less than float
- * products with their rounding errors. */
+/* gelu, gelu_tanh and mish for floats at instruction-set levels without fused multiply-add. They compute in double. Computing in float would take
+ * longer, because without fused multiply-add the rounding error of a product takes many operations. */
 GRD_INLINE float vm_gelu_float(float x)
 {
     const double a = vm_clamp(vm_abs(x), 0, 14.5);

@@ -1,15 +1,14 @@
-/* Defines tan, inverse trigonometric and hyperbolic functions. Like the functions of vecmath.h, they are inline, without branches, and in the
- * precision of the argument. Errors are at most 1.6 ulp for float32 (`make accuracy`) and, on random arguments, at most 2 ulp for float64. For
- * infinities, NaN and zeros the results are those that the C standard requires. The float coefficients are minimax fits made as for
- * vecmath_float.h. */
+/* Defines tan, inverse trigonometric and hyperbolic functions. Like the functions of vecmath.h, they are inline and without branches. Errors
+ * are at most 1.6 ulp for float32 (`make accuracy`) and, on random arguments, at most 2 ulp for float64. For infinities, NaN and zeros the results
+ * are those that the C standard requires. The float coefficients are minimax fits, made like those in vecmath_float.h. */
 #ifndef GRD_KERNEL_VECMATH_ANGLE_H
 #define GRD_KERNEL_VECMATH_ANGLE_H
 
 #include "kernel/cpu/vecmath.h"
 
 /* ---- tan ----------------------------------------------------------------------------------------------------------------- */
-/* Returns tan(x) for |x| <= VM_TRIG_LIMIT. x = n pi/2 + r + low is computed in double, and r and low are then rounded to floats. For even n the
- * result is r + r^3 p(r^2) with a polynomial p, for odd n it is -1 divided by this sum. */
+/* Returns tan(x) for |x| <= VM_TRIG_LIMIT. x - n pi/2 is computed in double and split into two floats, r + low. Let s = r + low + r^3 p(r^2)
+ * with a polynomial p. The result is s for even n, and -1 / s for odd n. */
 GRD_INLINE float vm_tan_float(float x)
 {
     static const float c[] = {0x1.55556p-2f, 0x1.110da2p-3f,  0x1.bad8c2p-5f, 0x1.5ccca4p-6f,
@@ -31,14 +30,14 @@ GRD_INLINE double vm_tan_double(double x)
 }
 
 /* ---- asin, acos ---------------------------------------------------------------------------------------------------------- */
-/* The arcsine of a number a in [0, 1] in parts. For a <= 1/2, s + tail is asin(a). For a > 1/2 (`above`), s + tail is asin(s) with s = sqrt((1 - a) /
- * 2), and asin(a) is pi/2 - 2 asin(s). The polynomial used is asin(s) = s + s^3 p(s^2). */
+/* The arcsine of a number a in [0, 1] in parts. For a <= 1/2, asin(a) is s + tail with s = a. For a > 1/2 (`above`), asin(a) is pi/2 - 2 (s + tail)
+ * with s = sqrt((1 - a) / 2). In both cases s + tail is asin(s) = s + s^3 p(s^2) with a polynomial p. */
 struct vm_arc_float {
     float s, tail;
     bool above;
 };
 
-/* Returns the parts of asin(a) for a in [0, 1]. */
+/* Returns asin(a) for a in [0, 1], in the parts that struct vm_arc_float defines. */
 GRD_INLINE struct vm_arc_float vm_arc_float(float a)
 {
     static const float c[] = {0x1.5555c8p-3f, 0x1.33020ap-4f, 0x1.747a46p-5f, 0x1.8c561p-6f, 0x1.594094p-5f};
@@ -48,8 +47,8 @@ GRD_INLINE struct vm_arc_float vm_arc_float(float a)
     return (struct vm_arc_float){s, vm_fma_float(s * z, vm_poly_float(c, 5, z), lost), above};
 }
 
-/* The arcsine of a double a in [0, 1] in parts. For a <= 1/2, s + tail is asin(a). For a > 1/2 (`above`), s + tail is asin(s) with s = sqrt((1 - a) /
- * 2), and asin(a) is pi/2 - 2 asin(s). */
+/* The arcsine of a double a in [0, 1] in parts. For a <= 1/2, asin(a) is s + tail with s = a. For a > 1/2 (`above`), asin(a) is pi/2 - 2 (s + tail)
+ * with s = sqrt((1 - a) / 2). In both cases s + tail is asin(s). */
 struct vm_arc {
     double s, tail;
     bool above;
@@ -191,7 +190,7 @@ GRD_INLINE double vm_cosh_double(double x)
 /* ---- asinh, acosh, atanh ------------------------------------------------------------------------------------------------------------ */
 /* The float functions below compute in double, as log(1 + f) with an f that is computed without cancellation, and round once. Doubles use libm.
  *
- * Returns asinh(x) = log(a + r) for a = |x|, with the sign of x; r = sqrt(a^2 + 1), and r - 1 = a^2 / (r + 1). */
+ * Returns asinh(x), which has the sign of x. With a = |x| and r = sqrt(a^2 + 1), asinh(a) is log(a + r) = log(1 + f) with f = a + a^2 / (r + 1). */
 GRD_INLINE float vm_asinh_float(float x)
 {
     const double a = vm_abs(x), square = a * a, y = vm_log1p_short(a + square / (1 + sqrt(square + 1)));
@@ -206,7 +205,7 @@ GRD_INLINE float vm_acosh_float(float x)
     return x >= 1 ? inside : NAN;
 }
 
-/* Returns atanh(x) = log((1 + x) / (1 - x)) / 2. If the quotient is near 1, |x| itself is the argument s of the series log((1 + s) / (1 - s)). */
+/* Returns atanh(x) = log((1 + x) / (1 - x)) / 2. For |x| < 0.17 the logarithm is the series for log((1 + s) / (1 - s)) with s = |x|. */
 GRD_INLINE float vm_atanh_float(float x)
 {
     const double a = vm_abs(x);

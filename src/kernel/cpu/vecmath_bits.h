@@ -1,5 +1,6 @@
-/* Defines operations on the bits of a REAL (float or double), which are read as a WORD, and polynomials. The including file defines REAL, WORD, FUSED
- * (the fused multiply-add) and NAME, which makes the name of a function for this type. vecmath_float.h and vecmath.h include this file once each. */
+/* Defines functions for REAL, which is float or double: operations on the bits of a number, which are read as a WORD, and polynomials. The including
+ * file defines REAL, WORD, FUSED (the fused multiply-add) and NAME(f), the name of function f for this type. vecmath_float.h and vecmath.h include
+ * this file once each. */
 
 GRD_INLINE WORD NAME(vm_bits)(REAL x)
 {
@@ -53,7 +54,7 @@ GRD_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
     return p;
 }
 
-/* Returns what vm_poly() returns except for rounding errors, but computes even and odd powers in two chains of operations, which run in parallel. */
+/* Returns the same polynomial as vm_poly(), up to rounding. Even and odd powers are added in two chains of operations, which run in parallel. */
 GRD_INLINE REAL NAME(vm_poly_abreast)(const REAL *c, int n, REAL x)
 {
     const REAL square = x * x;

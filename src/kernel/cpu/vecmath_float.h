@@ -1,10 +1,10 @@
 /* Defines those functions of vecmath.h that compute results for floats in float instead of double, so that a vector has twice as many lanes as with
  * doubles.
  *
- * They are inline and without branches. Where one more rounding would show in the result, the rounding error is carried along in a second float
- * (x_low for x). Errors were measured on all 2^32 floats with fused multiply-add, and on a sample without (`make accuracy`): at most 1.2 ulp for exp,
- * log, log2, log10, exp2, erf and mish; 1.7 for tanh, expm1, log1p and softplus; 2 for sigmoid, silu and gelu_tanh; 4.1 for gelu; subnormal results
- * included. gelu and mish need exact products and are in this file only for instruction-set levels with fused multiply-add.
+ * They are inline and have no branches. Where one more rounding would show in the result, the rounding error is carried along in a second float
+ * (x_low for x). The errors, subnormal results included, are at most 1.2 ulp for exp, log, log2, log10, exp2, erf and mish; 1.7 for tanh, expm1,
+ * log1p and softplus; 2 for sigmoid, silu and gelu_tanh; 4.1 for gelu. They were measured by `make accuracy`, with fused multiply-add on all 2^32
+ * floats, and without it on a sample. gelu and mish need exact products and are in this file only for instruction-set levels with fused multiply-add.
  * The coefficients are minimax fits, computed with 40 digits and rounded to float one by one; after each rounding the others were fitted again. */
 #ifndef GRD_KERNEL_VECMATH_FLOAT_H
 #define GRD_KERNEL_VECMATH_FLOAT_H
@@ -21,9 +21,9 @@
 #define NAME(name) name##_float
 #include "kernel/cpu/vecmath_bits.h"
 
-/* The two functions below return max(negative, x) and min(positive, x). They compare bits as integers, because positive floats order like their bits,
- * and negative ones in reverse if the bits are unsigned. An integer minimum is one instruction; a float minimum that treats NaN correctly is more. If
- * x is NaN, the result may be the limit. */
+/* The two functions below return max(negative, x) and min(positive, x) for a negative and a positive limit. If x is NaN, the result may be the limit.
+ * They compare the bits as unsigned integers, because this minimum is one instruction. A float minimum with a defined result for NaN takes several.
+ * As integers, positive floats are less than negative floats, and floats of the same sign are ordered by their absolute values. */
 GRD_INLINE float vm_at_least(float negative, float x)
 {
     const uint32_t a = vm_bits_float(negative), b = vm_bits_float(x);
@@ -36,7 +36,7 @@ GRD_INLINE float vm_at_most(float positive, float x)
     return vm_from_bits_float((uint32_t)(a < b ? a : b));
 }
 
-/* Returns y, or x if x is NaN. Without this the bits of a NaN result would depend on the order of operands. */
+/* Returns y, or x if x is NaN, so that the bits of a NaN result do not depend on the order of operands. */
 GRD_INLINE float vm_or_nan(float x, float y)
 {
     return x == x ? y : x;
@@ -53,7 +53,8 @@ struct vm_power {
     float t, w, w_low;
 };
 
-/* Returns the parts of e^(x + low) for |x| < 200. With r = x + low - n log(2), so |r| <= ln2 / 2, w + w_low is r + r^2 q(r) with a polynomial q. */
+/* Returns the parts t, w and w_low of e^(x + low) for |x| < 200. Let r = x + low - n log(2), so that |r| <= log(2) / 2. Then w + w_low is r + r^2
+ * q(r), with a polynomial q. */
 GRD_INLINE struct vm_power vm_power_float(float x, float low)
 {
     const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
@@ -133,7 +134,7 @@ struct vm_split_float {
     uint32_t biased; /* exponent + 127, for normal x */
 };
 
-/* Returns a positive normal x in the parts f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). */
+/* Splits a positive normal x into f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). */
 GRD_INLINE struct vm_split_float vm_split_float(float x)
 {
     const uint32_t sqrt_half = 0x3f3504f3, u = vm_bits_float(x) - sqrt_half;
@@ -142,8 +143,8 @@ GRD_INLINE struct vm_split_float vm_split_float(float x)
         .biased = (uint32_t)exponent + 127, .exponent = (float)exponent, .f = vm_from_bits_float((u & 0x007fffff) + sqrt_half) - 1};
 }
 
-/* Returns any positive x in the parts f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). A subnormal x is first scaled to
- * a normal number. */
+/* Splits a positive x into f and exponent, with x = 2^exponent (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). A subnormal x is first scaled to a normal
+ * number. */
 GRD_INLINE struct vm_split_float vm_split_any_float(float x)
 {
     const float up = x < 0x1p-126f ? 0x1p25f : 1, down = x < 0x1p-126f ? 25 : 0;
@@ -152,7 +153,7 @@ GRD_INLINE struct vm_split_float vm_split_any_float(float x)
     return s;
 }
 
-/* Returns y for x in (0, infinity), where y is the logarithm that the caller computed, and log(x) for all other x. */
+/* Returns y, the logarithm that the caller computed, if x is in (0, infinity). For all other x, returns log(x). */
 GRD_INLINE float vm_log_special_float(float x, float y)
 {
     const float outside = x == 0 ? -INFINITY : NAN;
@@ -188,7 +189,7 @@ GRD_INLINE float vm_log_float(float x)
     return vm_log_special_float(x, vm_log_sum_float(s.f, -0.0f, s.exponent));
 }
 
-/* Returns log(1 + x). The rounding error of the sum 1 + x is added to f. */
+/* Returns log(1 + x). 1 + x is split into 2^exponent (1 + f), and the rounding error of the sum 1 + x is added to f. */
 GRD_INLINE float vm_log1p_float(float x)
 {
     const float y = 1 + x, x_part = y - 1;
@@ -200,8 +201,8 @@ GRD_INLINE float vm_log1p_float(float x)
     return x == 0 ? x : result;
 }
 
-/* Returns the logarithm of x = 2^exponent (1 + f) to a base other than e. f and 1 / log(base) are each split into two numbers, whose high parts have
- * 12 bits, so that the product of the high parts is exact. two_high + two_low is the logarithm of 2 to this base. */
+/* Returns the logarithm of x = 2^exponent (1 + f) to a base other than e. f and 1 / log(base) are each split into a high part of 12 bits and a rest,
+ * so that the product of the high parts is exact. two_high + two_low is the logarithm of 2 to this base. */
 GRD_INLINE float vm_log_base_float(float x, float inverse_high, float inverse_low, float two_high, float two_low)
 {
     const struct vm_split_float s = vm_split_any_float(x);
@@ -277,7 +278,7 @@ GRD_INLINE float vm_erf_near_float(float x)
     return vm_fma_float(x, vm_poly_float(c, 7, x * x), x);
 }
 
-/* Returns erf(x). For |x| >= 1 it is 1 - e^(p(|x|)) with a polynomial p, with the sign of x. */
+/* Returns erf(x). For |x| >= 1 the absolute value of the result is 1 - e^(p(|x|)) with a polynomial p. */
 GRD_INLINE float vm_erf_float(float x)
 {
     static const float c[] = {-0x1.723a4p-12f, -0x1.2085ep0f,   -0x1.46c4e4p-1f, -0x1.a60f18p-4f,
@@ -289,8 +290,8 @@ GRD_INLINE float vm_erf_float(float x)
 }
 
 #ifdef HAS_FMA
-/* Returns x tanh(log(1 + e)) as x n / (n + 2) with n = e (e + 2) and e = e^x. e and n are scaled by 2^64 until the end, so that their rounding
- * errors are not subnormal. -infinity gives NaN, as -infinity * 0 does. */
+/* Returns mish(x) = x tanh(log(1 + e)) as x n / (n + 2) with e = exp(x) and n = e (e + 2). e and n are scaled by 2^64 until the end, so that their
+ * rounding errors are not subnormal. -infinity gives NaN, as -infinity * 0 does. */
 GRD_INLINE float vm_mish_float(float x)
 {
     const float down = 0x1p-64f, a = vm_at_least(-125, vm_at_most(20, x));

@@ -30,9 +30,9 @@ GRD_INLINE double vm_hypot_double(double x, double y)
 }
 
 /* ---- atan2 --------------------------------------------------------------------------------------------------------------------------- */
-/* Returns atan2(y, x). Let t be the smaller of |x| and |y| divided by the larger. Then atan(t) is u + u^3 p(u^2) for u = t, or pi/4 + u + u^3 p(u^2)
- * for u = (t - 1) / (t + 1) if this u is nearer to 0. The angle is a multiple of pi/4 plus or minus atan(u). If `exact`, the rounding errors of u and
- * of the multiple are added. */
+/* Returns atan2(y, x). Let t = min(|x|, |y|) / max(|x|, |y|), and let u be t or (t - 1) / (t + 1), whichever is nearer to 0. Then atan(t) is atan(u)
+ * or pi/4 + atan(u), and the result is a multiple of pi/4 plus or minus atan(u). atan(u) is computed as u + u^3 p(u^2) with a polynomial p. If
+ * `exact`, the rounding error of u is taken into account. */
 GRD_INLINE double vm_angle(double y, double x, bool exact)
 {
     static const double c[] = {-0x1.555555555553dp-2, 0x1.999999999586dp-3, -0x1.24924922ad6ap-3,  0x1.c71c70e60fc66p-4,
@@ -50,10 +50,10 @@ GRD_INLINE double vm_angle(double y, double x, bool exact)
     if (exact) {
         const double product = u * bottom, top_error = middle ? (near - (top + far)) : 0, bottom_error = middle ? near - (bottom - far) : 0;
         const double error = ((top - product) - vm_product_error(u, bottom, product) + top_error - u * bottom_error) / bottom;
-        /* If `near` is smaller, vm_product_error() is wrong, because the exact parts of the product underflow. */
+        /* For `near` up to 2^-960, vm_product_error() is wrong, because the exact parts of the product underflow. */
         low = near > 0x1p-960 ? error : 0;
     }
-    /* `part` is the multiple of pi/4 from which the angle differs by atan(u), 0, 1 or 2 for x > 0, and 4, 3 or 2 for x < 0 */
+    /* the angle is part * pi/4 plus or minus atan(u); `part` is 0, 1 or 2 for x > 0, and 4, 3 or 2 for x < 0 */
     const double right_part = middle ? 1 : steep ? 2 : 0, part = left ? 4 - right_part : right_part;
     const double multiple = part == 3 ? 0x1.2d97c7f3321d2p+1 : part * 0x1.921fb54442d18p-1,
                  rest = part == 3 ? 0x1.a79394c9e8a0ap-54 : part * 0x1.1a62633145c07p-55;

@@ -34,8 +34,8 @@ GRD_INLINE struct vm_double_log vm_log_in_two(double a)
     return (struct vm_double_log){value, low};
 }
 
-/* Returns e^(x + low) as the product of the two members of the result. The rounding errors of the reduced argument r and of the sum 1 + r are added,
- * too. */
+/* Returns e^(x + low) as the product of the two members of the result. The rounding errors of the reduced argument r and of the sum 1 + r are taken
+ * into account. */
 GRD_INLINE struct vm_product vm_exp_in_two(double x, double low)
 {
     x = vm_clamp(x, -1400, 711);
@@ -48,7 +48,7 @@ GRD_INLINE struct vm_product vm_exp_in_two(double x, double low)
 
 GRD_INLINE double vm_pow_double(double x, double y)
 {
-    /* If |y| is above `most`, the result overflows or vanishes unless |x| = 1. */
+    /* y is clamped to [-most, most]. If |y| is larger, the result overflows or vanishes anyway, unless |x| = 1. */
     const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * size, most = 0x1p70;
     const struct vm_double_log log = vm_log_in_two(a);
     const double power = vm_clamp(y, -most, most), product = power * log.value;

@@ -63,10 +63,15 @@ GRD_INLINE double vm_log_normal(double x)
     return vm_log_of_split(split.f, split.exponent);
 }
 
-/* Returns lgamma(x), which is base - log(divisor) for x >= 0. Below 1.5, base is lgamma(x + 1) and the divisor is x; from 1.5 to 2.5, base is
- * lgamma(x). From 2.5 to 8, base is lgamma(x + 6) and the divisor is x (x + 1) ... (x + 5); these shifts are formula 5.5.1 of the DLMF. From 2.5 on,
- * base is computed by the series 5.11.1. A negative x uses the reflection 5.5.3 with z = 1 - x. Doubles use libm, because it has all digits near the
- * zeros below -2. */
+/* Returns lgamma(x). For x >= 0 the result is base - log(divisor):
+ *
+ *   x < 1.5          base = lgamma(x + 1)   divisor = x
+ *   1.5 <= x < 2.5   base = lgamma(x)       divisor = 1
+ *   2.5 <= x < 8     base = lgamma(x + 6)   divisor = x (x + 1) ... (x + 5)
+ *   8 <= x           base = lgamma(x)       divisor = 1
+ *
+ * For x >= 2.5, base is computed by the series 5.11.1 of the DLMF, otherwise by vm_lgamma_middle(). For x < 0, the reflection formula 5.5.3 with
+ * z = 1 - x is used. Doubles use lgamma() of libm, because it has all digits near the zeros below -2. */
 GRD_INLINE float vm_lgamma_float(float number)
 {
     static const double stirling[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360};
@@ -101,8 +106,8 @@ GRD_INLINE double vm_cotangent(double r)
     return vm_poly(c, 9, r * r) / (r * vm_sinc_near(r));
 }
 
-/* Returns digamma(x). From 8 on it uses formula 5.11.2 of the DLMF. Below 8 it applies 5.5.2 eight times; all terms but the first are added as one
- * fraction. For negative x it uses 5.5.4. */
+/* Returns digamma(x). From 8 on it uses formula 5.11.2 of the DLMF. Below 8 it applies the recurrence 5.5.2 eight times; the terms of these steps,
+ * except the first, are added as one fraction. For negative x it uses the reflection 5.5.4. */
 GRD_INLINE double vm_digamma(double x)
 {
     /* B(2k) / (2k) for k = 1 to 9, where B are the Bernoulli numbers */
@@ -194,7 +199,7 @@ GRD_INLINE double vm_i1_far(double a)
     return vm_poly_long(c, 26, 16 / a - 1) / sqrt(a);
 }
 
-#define VM_E16 0x1.0f2ebd0a80020p+23 /* e^16, a factor taken out because e^a overflows before I0 and I1 do */
+#define VM_E16 0x1.0f2ebd0a80020p+23 /* e^16: I0 and I1 use e^(a - 16) * e^16 for e^a, because e^a overflows before they do */
 
 GRD_INLINE double vm_i0(double x)
 {
@@ -281,7 +286,8 @@ GRD_INLINE double vm_log_ndtr(double x)
     return x < 0 ? left : right;
 }
 
-/* Returns the normal quantile of 1/2 + y for |y| <= 0.3647. It is y times a polynomial in t, which goes from -1 to 1 as y^2 goes from 0 to 0.1332. */
+/* Returns the normal quantile of 1/2 + y for |y| <= 0.3647. It is y times a polynomial in t, where t is a linear function of y^2 that goes from -1 to
+ * 1 as y^2 goes from 0 to 0.1332. */
 GRD_INLINE double vm_quantile_middle(double y)
 {
     static const double c[] = {2.7128595245069795,    0.2449510409487426,     0.047951906054690775,  0.011698028193374524,
@@ -293,8 +299,8 @@ GRD_INLINE double vm_quantile_middle(double y)
     return y * vm_poly_long(c, 24, vm_fma(y * y, 1 / 0.0666, -1));
 }
 
-/* Returns x with P(X < -x) = p for a standard normal X and p <= 0.138. With z = sqrt(-2 log p), x / z is a smooth function of log z, and is computed
- * as a polynomial in t, which goes from -1 to 1 as z goes from 1.99 to 38.65. */
+/* Returns x with P(X < -x) = p for a standard normal X and p <= 0.138. With z = sqrt(-2 log p), x is z times a polynomial in t. Here t is a linear
+ * function of log z that goes from -1 to 1 as z goes from 1.99 to 38.65. */
 GRD_INLINE double vm_quantile_tail(double p)
 {
     static const double c[] = {0.9593573196146874,      0.10214243533765002,     -0.1248834435005684,     0.09817633520226476,
