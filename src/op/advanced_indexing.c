@@ -21,21 +21,22 @@
 #include "op/checks.h"
 #include "op/sizes.h"
 
-/* The index tensors of one call, ordered by the dimension of `self` (the indexed tensor) that each of them indexes, and what is derived from them. */
+/* The index tensors of one call, one for each indexed dimension of `self` (the tensor that is indexed), and the positions of the elements that they
+ * select. */
 struct places {
-    /* index[d] is the index tensor of dimension d of self; NULL if all of d is selected. A mask of several dimensions has been replaced by integer
-     * indices: one for each dimension or, if joined, one for its dimensions flattened (see `joined`). */
+    /* index[d] is the index tensor of dimension d of self, or NULL if d is not indexed. A mask of several dimensions is replaced by one integer index
+     * tensor per dimension. If joined[d] is not 0, a single index tensor replaces the mask; it indexes these dimensions flattened to one. */
     grd_tensor *index[GRD_MAX_DIMS];
-    /* joined[d] is 0 for an ordinary dimension. If a mask of several dimensions was replaced by one index into those dimensions flattened, joined[d]
-     * is the mask's number of elements where d is the last of those dimensions, and -1 where d is another one of them. */
+    /* joined[d] is 0 for an ordinary dimension. If one index tensor replaces a mask over several dimensions, joined[d] is not 0 for these dimensions:
+     * for the last one it is the number of elements of the mask, for the others it is -1. */
     int64_t joined[GRD_MAX_DIMS];
-    int64_t sizes[GRD_MAX_DIMS], n;    /* the shape that the index tensors broadcast to, with n dimensions */
-    int64_t count;                     /* the number of elements of the shape `sizes` */
+    int64_t sizes[GRD_MAX_DIMS], n;    /* the shape to which the index tensors broadcast, and its number of dimensions n */
+    int64_t count;                     /* the number of elements of the broadcast index, i.e. the product of `sizes` */
     int64_t left[GRD_MAX_DIMS], nleft; /* the `nleft` dimensions of self without an index */
-    /* number of dimensions of the result that precede the index dimensions; none of them has an index */
+    /* position of the index dimensions in the result, i.e. the number of unindexed dimensions before them */
     int64_t at;
-    struct grd_indices list; /* offset of each selected element, in the order of the broadcast index */
-    int64_t step;            /* the offsets in `list` are in units of `step` bytes */
+    struct grd_indices list; /* the offsets in self of the selected elements, in the order of the broadcast index */
+    int64_t step;            /* unit of the offsets in `list`, in bytes */
 };
 
 /* ---- Which dimensions --------------------------------------------------------------------------------------------------------- */
@@ -62,8 +63,8 @@ static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t d
     return true;
 }
 
-/* Replaces `mask`, which indexes several dimensions of self from `dim` on, by one index tensor into those dimensions flattened to one: sets
- * p->index and p->joined for them. self must be contiguous, because only then one stride leads through the flattened dimensions. */
+/* Replaces `mask`, which indexes several dimensions of self from `dim` on, by a single index tensor that indexes these dimensions flattened to one.
+ * Sets p->index and p->joined for these dimensions. self must be contiguous, because otherwise they have no common stride. */
 static void join(struct places *p, int64_t dim, grd_tensor *mask)
 {
     grd_tensor *places = op_nonzero(op_reshape(mask, grd_dims(-1)));
@@ -74,9 +75,9 @@ static void join(struct places *p, int64_t dim, grd_tensor *mask)
     }
 }
 
-/* Sets p->index[d] to the index tensor of each indexed dimension d of self. The dimensions are given by `dims` or, if `dims` is absent, are the first
- * ones in order. `joins` is true if self (and out) are contiguous, so that a mask of several dimensions may be replaced by one index tensor. Returns
- * false if it raised an error. */
+/* Sets p->index[d] to the index tensor for each indexed dimension d of self. `dims` lists these dimensions; without `dims`, the first dimensions are
+ * indexed. If `joins` (self and out are contiguous), one index tensor may replace a mask of several dimensions. Returns false after raising an
+ * error. */
 static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, bool joins, struct places *p)
 {
     if (dims.data != NULL && dims.n != indices.n)
@@ -162,8 +163,8 @@ static int64_t place_of(const grd_tensor *self, const struct places *p)
 
 /* ---- Where the elements are --------------------------------------------------------------------------------------------------------- */
 
-/* Adds dim->stride * index to each of the p->count int64 values in `offsets`, where index is the corresponding element of `indices`, the index tensor
- * (with `ndim` dimensions) of one dimension of self. A negative index counts from the end of the dimension. */
+/* Adds the offset along one indexed dimension of self, dim->stride * index, to each of the p->count int64 values in `offsets`. The indices are the
+ * elements of `indices`, a tensor with `ndim` dimensions, broadcast to p->sizes. A negative index counts from the end of the dimension. */
 static void add_dimension(const struct grd_indexed_dim *dim, const struct grd_indices *indices, const struct places *p, int64_t ndim,
                           char *offsets)
 {
@@ -189,7 +190,7 @@ static bool check_nonempty_dims(const grd_tensor *self, const struct places *p)
     return true;
 }
 
-/* True if the result has no elements, because the index or a dimension without an index is empty. */
+/* True if no element is selected. This is so if the broadcast index is empty or a dimension of self without an index has size 0. */
 static bool names_nothing(const grd_tensor *self, const struct places *p)
 {
     bool nothing = p->count == 0;
@@ -198,9 +199,9 @@ static bool names_nothing(const grd_tensor *self, const struct places *p)
     return nothing;
 }
 
-/* Fills p->list and p->step with the offsets of the selected elements in `self`. If only one dimension is indexed and no index is negative, the index
- * tensor itself is the list, in units of the dimension's stride; otherwise the offsets of all indexed dimensions are added up. Raises IndexError if
- * an index is out of range, but not if the result has no elements, because PyTorch accepts any index then. */
+/* Sets p->list and p->step to the offsets of the selected elements in `self`. If only one dimension is indexed and no index is negative, p->list
+ * is the index tensor itself, and p->step is the stride of the dimension. Otherwise p->list holds the sums of the offsets along all indexed
+ * dimensions. Raises IndexError if an index is out of range. As in PyTorch, any index is accepted if no element is selected. */
 static bool locate(const grd_tensor *self, struct places *p)
 {
     char *offsets = NULL;
@@ -211,8 +212,8 @@ static bool locate(const grd_tensor *self, struct places *p)
         indexed += p->index[dim] != NULL && p->joined[dim] >= 0;
     for (int64_t dim = 0; dim < self->ndim; dim++) {
         struct grd_indices indices;
-        /* The flattened dimensions are contiguous, so their stride follows from the sizes. self->strides is not used, because a dimension of size
-         * 1 may have any stride. */
+        /* Dimensions flattened to one (`joined`) are contiguous, so their stride follows from the sizes. self->strides would be wrong, because a
+         * dimension of size 1 may have any stride. */
         const bool joined = p->joined[dim] > 0;
         const int64_t size = joined ? p->joined[dim] : self->sizes[dim];
         const int64_t stride = joined ? grd_sizes_product(self->sizes + dim + 1, self->ndim - dim - 1) : self->strides[dim];
@@ -255,8 +256,8 @@ static bool check_devices(const grd_tensor *self, grd_tensors indices)
     return true;
 }
 
-/* Fills *p except for the offsets of the selected elements (p->list and p->step), which locate() computes. `out` may be NULL. If there are masks,
- * their elements are read. Returns false if it raised an error. */
+/* Fills *p, except for p->list and p->step (the offsets of the selected elements), which locate() sets. Reads the elements of masks. `out` may be
+ * NULL. Returns false if it raised an error. */
 static bool find_places(const grd_tensor *self, const grd_tensor *out, grd_tensors indices, grd_dims dims, struct places *p)
 {
     const bool joins = grd_has(self, GRD_FLAG_CONTIGUOUS) && (out == NULL || grd_has(out, GRD_FLAG_CONTIGUOUS));
@@ -280,8 +281,8 @@ static struct places *places_of(const struct grd_plan *p)
 
 /* ---- The loops ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes the shape of the selected elements to ret_sizes and returns it: the dimensions of self without an index, with the broadcast index
- * dimensions inserted at p->at. If `merged`, the index dimensions count as one dimension of p->count elements. */
+/* Writes the shape of the selected elements to ret_sizes and returns it: the sizes of the dimensions of self without an index, with the sizes of the
+ * broadcast index inserted at position p->at. If `merged`, the index counts as one dimension of size p->count. */
 static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool merged, int64_t *ret_sizes)
 {
     int64_t n = 0;
@@ -294,9 +295,9 @@ static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool
     return grd_dims_from(ret_sizes, n);
 }
 
-/* Runs `kernel` over the selected elements of `self` and the elements of `other`, whose strides are other_strides. If `named` is GRD_SOURCE,
- * `self` is read and `other` is written. If it is GRD_RESULT, `self` is written in the order of the index, and other_strides treats the index
- * dimensions as one. */
+/* Runs `kernel` over the selected elements of `self` and the elements of `other`, which has the strides other_strides. `named` is the role of
+ * `self`. GRD_SOURCE: `self` is read and `other` is written. GRD_RESULT: `self` is written in the order of the index, and other_strides has a single
+ * stride for all index dimensions together. */
 static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
                        grd_loop_kernel *kernel)
 {
@@ -319,8 +320,8 @@ static void run_places(const grd_tensor *self, int named, const struct places *p
     grd_indexed_run(&x);
 }
 
-/* Writes the strides in elements of a view of `index` that has the result's rank, with size 1 in all dimensions except the index dimensions. A stride
- * is 0 where the index tensor is broadcast. If no such view exists, the strides are contiguous. */
+/* Writes the strides, in elements, of a view of `index` with result.n dimensions. Dimensions p->at to p->at + p->n - 1 of the view are those of the
+ * broadcast index; all others have size 1. Broadcast dimensions have stride 0. If there is no such view, writes contiguous strides. */
 static void index_strides(const grd_tensor *index, const struct places *p, grd_dims result, int64_t *ret_strides)
 {
     int64_t raised[GRD_MAX_DIMS], expanded[GRD_MAX_DIMS] = {0};
@@ -337,7 +338,7 @@ static void index_strides(const grd_tensor *index, const struct places *p, grd_d
             ret_strides[i] = 0;
 }
 
-/* Plans the result of `index`, which has no gaps in memory. Like PyTorch, orders the result's dimensions in memory by the strides of self and of the
+/* Plans the dense result of the operator `index`. As in PyTorch, the order of its dimensions in memory follows the strides of self and of the
  * index tensors. */
 static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const struct places *p)
 {
@@ -361,8 +362,8 @@ static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const 
     return grd_plan_strided(plan, named, strides, (grd_dtype)self->dtype);
 }
 
-/* Plans `index`: checks the arguments and describes the result. If there is a mask, plans only to read `self`, because the size of the result
- * depends on the mask's elements. check_index, which runs after this function, may read them and plans the rest. */
+/* Plans the operator `index`: checks its arguments and describes the result. If an index is a mask, the size of the result depends on the elements of
+ * the mask. In this case check_index, which runs later, reads the mask and describes the result. */
 bool plan_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
     if (!check_devices(self, indices) || !grd_plan_reads(p, self))
@@ -384,8 +385,8 @@ void run_index(const struct grd_plan *p)
                grd_kernel_of_size(grd_kernels->index->gather, p->in[0]));
 }
 
-/* The data that plan_index_put and check_index_put hand to run_index_put. `strides` are the strides, in elements, of `values` broadcast to the
- * shape of the selected elements, with the index dimensions merged into one. `kernel` writes or adds one element. */
+/* The state of index_put that its plan and check functions hand to run_index_put. `strides`: the strides, in elements, that `values` has once it is
+ * broadcast to the shape of the selected elements and its index dimensions are merged into one. `kernel`: writes or adds one element. */
 struct put {
     struct places places;
     int64_t strides[GRD_MAX_DIMS + 1];
@@ -404,13 +405,14 @@ static bool check_values(const grd_tensor *self, const grd_tensor *values, const
                      grd_list_text(grd_sizes(values)), grd_list_text(named));
 }
 
-/* Returns `values` broadcast to the shape of the selected elements. Writes to put->strides the strides that the result has if its index dimensions
- * are merged into one. If the strides of `values` do not allow merging, the result is a contiguous copy. */
+/* Returns `values` broadcast to the shape of the selected elements. If the index dimensions of this view cannot be merged into one dimension, returns
+ * a contiguous copy of the view. Writes the strides of the result with merged index dimensions to put->strides. */
 static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct put *put)
 {
     int64_t sizes[GRD_MAX_DIMS], merged[GRD_MAX_DIMS + 1];
     const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, merged);
-    /* No element is selected, so the strides are not needed. They are not computed, because the product of the sizes other than 0 may overflow. */
+    /* If no element is selected, the strides are not needed. Computing them could fail, because the product of the sizes other than 0 may
+     * overflow. */
     if (put->places.count == 0)
         return values;
     values = op_expand(values, named);

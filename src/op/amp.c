@@ -1,5 +1,5 @@
-/* Unscales gradients and updates the scale, for gradient scaling in mixed-precision training. Both functions only call operators and never read a
- * value themselves, so they never wait for a device. */
+/* Unscales gradients and updates the scale, for gradient scaling in mixed-precision training. The two operators of this file only call other
+ * operators and read no value on the CPU, so they never wait for a device. */
 #include "gen/uses/op/amp.h"
 #include "core/dtype.h"
 #include "core/tensor.h"

@@ -8,8 +8,8 @@
 #include "gradus/library.h"
 #include "op/formula.h"
 
-/* Returns tanh(x). If the real part of a complex x is infinite and the imaginary part finite, the imaginary part of the result is a zero with the
- * sign of imag(x). */
+/* Returns tanh(x). For a complex x with an infinite real part and a finite imaginary part, the imaginary part of the result is a zero with the sign
+ * of the imaginary part of x. */
 static grd_tensor *tanh_by_parts(grd_tensor *x)
 {
     grd_tensor *result = grd_tanh(x);

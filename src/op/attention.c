@@ -1,5 +1,5 @@
-/* Checks and plans attention, and implements scaled_dot_product_attention, which converts its arguments to the form that the operator `attention`
- * takes. The runs are in attention_blocks.c. Schema: schema/attention.toml. */
+/* Checks and plans the operator `attention`, and implements scaled_dot_product_attention, which prepares its arguments for that operator. The
+ * computation is in attention_blocks.c. Schema: schema/attention.toml. */
 #include "op/attention.h"
 
 #include <math.h>
@@ -16,13 +16,13 @@
 #include "op/matrix_batch.h"
 #include "op/sizes.h"
 
-/* Limit on the number of elements of the query, key and value matrices of one head together. 2^56 elements of 8 bytes are 2^59 bytes, so sizes in
- * bytes cannot overflow int64_t. The limit is needed because tensors made by expand() can have more elements than fit into memory. */
+/* Limit on the total number of elements of the query, key and value matrices of one head. Within it, sizes in bytes cannot overflow int64_t, because
+ * 2^56 elements of 8 bytes are 2^59 bytes. Tensors made by expand() can exceed the limit, because several of their elements share memory. */
 #define MOST_ELEMENTS 0x1p56
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes the batch sizes of `query`, followed by `rows` and, unless it is negative, `columns`, to ret_sizes. Returns the written sizes. */
+/* Writes (batch sizes of `query`, rows, columns) to ret_sizes and returns these sizes. Leaves `columns` out if it is negative. */
 static grd_dims sizes_with(const grd_tensor *query, int64_t rows, int64_t columns, int64_t *ret_sizes)
 {
     memcpy(ret_sizes, query->sizes, (size_t)(query->ndim - 2) * sizeof *ret_sizes);
@@ -73,8 +73,8 @@ static bool read_mask(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
     return t == NULL || t->dtype == dtype ? grd_plan_reads(p, t) : grd_plan_reads_as(p, t, dtype);
 }
 
-/* Checks the operands that the forward and the backward pass have in common, fills the plan's struct grd_attention, and plans to read the
- * operands. Returns false if it raised an error. */
+/* Checks the operands that forward and backward pass share, fills the plan's struct grd_attention, and plans to read these operands. Returns false
+ * if it raised an error. */
 static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask,
                           grd_tensor *keep, double dropout_p, bool is_causal, double scale)
 {
@@ -105,8 +105,8 @@ static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key
            read_mask(p, mask, GRD_BOOL) && grd_plan_reads_as(p, keep, GRD_BOOL);
 }
 
-/* Plans a result with the sizes of `t` whose dimensions have the same order in memory as t's. If its rows (the last dimension) would not be
- * contiguous in this order, plans a contiguous result instead. */
+/* Plans a result that has the sizes of `t` and, in memory, the same order of dimensions as `t`. Plans a contiguous result instead if the last
+ * dimension would not be contiguous in this order. */
 static bool plan_rows_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t strides[GRD_MAX_DIMS];
@@ -182,8 +182,8 @@ static bool check_arguments(const grd_tensor *query, const grd_tensor *key, cons
            grd_raise(GRD_ERROR_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", dropout_p);
 }
 
-/* True if PyTorch would use its fused CPU kernel instead of composing operators. These two implementations differ in the strides of their output
- * and in the combinations of arguments they accept. */
+/* True if PyTorch would use its fused CPU kernel for this call instead of a composition of operators. The caller must know, because the two differ
+ * in the strides of the output and in the arguments they accept. */
 static bool takes_kernel(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask, double dropout_p,
                          bool enable_gqa)
 {
@@ -196,8 +196,8 @@ static bool takes_kernel(const grd_tensor *query, const grd_tensor *key, const g
            (mask == NULL || ((mask->ndim == 2 || mask->ndim == 4) && !grd_requires_grad(mask)));
 }
 
-/* True if the right matrix of a product, of size `rows` x `columns`, has `wanted` rows. Otherwise raises the RuntimeError that PyTorch's mm or bmm
- * raises, whose text contains `batch` and left_rows. */
+/* True if `rows`, the number of rows of the right matrix of a product, is `wanted`. Otherwise raises the RuntimeError of PyTorch's mm or bmm;
+ * `columns`, left_rows and `batch` only appear in its text. */
 static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wanted, int64_t rows, int64_t columns)
 {
     if (rows == wanted)
@@ -211,13 +211,14 @@ static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wante
                      (long long)wanted, matrices, (long long)rows);
 }
 
-/* The tensor arguments of a call of scaled_dot_product_attention, which the functions below replace step by step until `attention` can take them. */
+/* The tensor arguments of a call of scaled_dot_product_attention. The functions below replace them step by step by tensors that the operator
+ * `attention` can take. */
 struct arguments {
     grd_tensor *query, *key, *value, *mask;
 };
 
-/* Returns a view of `t` whose dimension -3 of n * m elements is split into dimensions of n and m elements. If `merged`, the dimension of m
- * elements replaces dimension -2, which has size 1. */
+/* Returns a view of `t` in which dimension -3 (the heads), of size n * m, is split into two dimensions of sizes n and m. If `merged`, the dimension
+ * of size m takes the place of dimension -2, which must have size 1. */
 static grd_tensor *split_heads(grd_tensor *t, int64_t n, int64_t m, bool merged)
 {
     int64_t sizes[GRD_MAX_DIMS + 1];
@@ -244,12 +245,13 @@ static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
     return grd_flatten(grd_expand(lifted, grd_dims_from(sizes, lifted->ndim)), .start_dim = -4, .end_dim = -3);
 }
 
-/* Implements enable_gqa (grouped-query attention), with which several heads of the query share one head of key and value. The query's dimension of
- * heads is split into one for the heads of key and value and one for the query heads that share them; key and value get a dimension of size 1 to
- * broadcast over the latter. If the query has one row and attention is not causal, the query heads that share a head become rows instead.
- * *ret_grouped is true if the query was split, so that the output must be reshaped. If key and value have different numbers of heads, or one head,
- * their heads are repeated and the query stays as it is. Raises IndexError if a tensor has no dimension of heads, and RuntimeError if the number of
- * heads of the query is no multiple of that of key and of that of value. */
+/* Implements enable_gqa (grouped-query attention), in which several heads of the query share one head of key and value. Changes nothing if query,
+ * key and value have equally many heads. If key and value have different numbers of heads, or one head each, repeats their heads until they have as
+ * many as the query. Otherwise splits the query's dimension of heads into two dimensions: key heads, and query heads per key head. Key and value get
+ * a dimension of size 1 that broadcasts over the latter. But if the query has one row and attention is not causal, the query heads of one key head
+ * become rows of the query instead, and key and value do not change. Sets *ret_grouped to true if the query is split, because the caller must then
+ * reshape the output. Raises IndexError if an argument has no dimension of heads. Raises RuntimeError if the number of query heads is not a multiple
+ * of the numbers of key heads and of value heads. */
 static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
 {
     int64_t dim;
@@ -315,7 +317,7 @@ static bool broadcast_batches(struct arguments *x)
     return !grd_pending();
 }
 
-/* Returns a random bool mask of the scores that dropout keeps; NULL without dropout. */
+/* Returns a random bool mask with the shape of the scores, false where dropout drops a score; NULL if dropout_p is 0. */
 static grd_tensor *kept_weights(const struct arguments *x, double dropout_p)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -323,7 +325,7 @@ static grd_tensor *kept_weights(const struct arguments *x, double dropout_p)
     return dropout_p > 0 ? grd_hidden_attention_keep(x->query, scores, dropout_p) : NULL;
 }
 
-/* Returns the attention of integer or bool tensors, which is zeros if there are no scores (no queries or no keys), as in PyTorch. Otherwise raises
+/* Returns the attention for integer or bool arguments: zeros if there are no scores (no queries or no keys), as in PyTorch. Otherwise raises
  * RuntimeError, because softmax does not exist for integers. */
 static grd_tensor *attend_integers(const struct arguments *x)
 {

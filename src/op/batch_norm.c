@@ -34,8 +34,8 @@ bool grd_check_parameter_dtypes(const grd_tensor *input, const grd_tensor *const
     return true;
 }
 
-/* Returns true if the running statistics are given where needed. Otherwise raises ValueError or RuntimeError and returns false. `own` is true if
- * the input is normalized by its own mean and variance. */
+/* True if running_mean and running_var are both given, or if `own` is true and both are NULL. Otherwise raises ValueError (`own` is true) or
+ * RuntimeError. `own` is true if the input is normalized by its own mean and variance. */
 static bool check_statistics(const grd_tensor *running_mean, const grd_tensor *running_var, bool own)
 {
     if (own && (running_mean == NULL) != (running_var == NULL))
@@ -54,8 +54,8 @@ bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mea
            grd_check_parameter_dtypes(input, (const grd_tensor *const[]){weight, bias, running_mean, running_var}, 4);
 }
 
-/* Updates the running statistics with made->used_mean and made->used_variance, by which a call has normalized its input. In instance_norm each of
- * the `samples` samples has its own mean and variance; their averages over the samples are used. */
+/* Updates running_mean and running_var with made->used_mean and made->used_variance, the statistics by which this call has normalized its input. In
+ * instance_norm there is one mean and variance per sample; they are first averaged over the `samples` samples. */
 static void follow(grd_tensor *running_mean, grd_tensor *running_var, const grd_hidden_native_batch_norm_result *made, int64_t samples,
                    double momentum)
 {
@@ -70,8 +70,7 @@ static void follow(grd_tensor *running_mean, grd_tensor *running_var, const grd_
     grd_hidden_running_(running_var, variance, momentum, count / (count - 1));
 }
 
-/* Returns `running` (running_mean or running_var) detached from the autograd graph; NULL if the input is normalized by its own mean and variance
- * (`own`). */
+/* Returns `running` (running_mean or running_var) without autograd history, or NULL if the statistics of the input are used instead (`own`). */
 static grd_tensor *given(grd_tensor *running, bool own)
 {
     return own || running == NULL ? NULL : grd_detach(running);
@@ -119,13 +118,14 @@ void op_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tensor *bia
     }
 }
 
-/* Returns a vector over channels repeated `samples` times; NULL stays NULL. */
+/* Returns `vector`, which has one element per channel, repeated `samples` times; NULL if `vector` is NULL. */
 static grd_tensor *for_each_sample(grd_tensor *vector, int64_t samples)
 {
     return vector == NULL ? NULL : grd_repeat(vector, grd_dims(samples));
 }
 
-/* instance_norm is the batch_norm of a batch of one sample whose channels are the channels of all samples. */
+/* Computes instance_norm as the batch_norm of a single sample that has the channels of all samples. So each channel of each sample gets its own mean
+ * and variance. */
 grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_tensor *running_var, grd_tensor *weight, grd_tensor *bias,
                              bool use_input_stats, double momentum, double eps)
 {

@@ -1,4 +1,4 @@
-/* Computes matrix products with OpenBLAS. Each product runs on the calling thread alone. */
+/* Computes matrix products with OpenBLAS, each on the calling thread only. */
 #include "op/blas.h"
 
 #include "base/cpu.h"
@@ -7,10 +7,11 @@
 #include "op/openblas.h"
 
 /* The limits in this function were measured on one thread of a Cascade Lake against OpenBLAS 0.3.34. At instruction-set levels v4 (512-bit vectors)
- * and v3 (256 bits) our float32 and float64 kernels are faster for matrices of 128 and 256 rows and columns. At v4 they are as fast or faster up to
- * 2,048; at v3 they are 5 to 10 % slower from 512 on, but OpenBLAS would be called for parts of the product and pack its operands once per part,
- * which costs as much. Below v3 (128 bits) our kernels are slower from 16 rows and columns on. Our complex kernels are slower from about 128 on
- * (estimated), except where OpenBLAS has narrower vectors than our kernels. Products in which m, n or k is below 16 never gain from OpenBLAS. */
+ * and v3 (256 bits) our float32 and float64 kernels are faster for matrices of 128 and 256 rows and columns. At v4 they are at least as fast as
+ * OpenBLAS up to 2,048. At v3 they are 5 to 10 % slower from 512 on. OpenBLAS would still gain no time there, because it would be called for parts of
+ * the product and would pack its operands once per part. Below v3 (128 bits) our kernels are slower from 16 rows and columns on. Our complex kernels
+ * are slower from about 128 on (estimated), except where OpenBLAS has narrower vectors than our kernels. Products in which m, n or k is below 16
+ * never gain from OpenBLAS. */
 bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     if (m < 16 || n < 16 || k < 16)
@@ -26,14 +27,14 @@ bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
     return blas != NULL && (level < GRD_ISA_V4 || blas->has_wide_vectors);
 }
 
-/* The arguments `trans` (as `transposition`) and `ld` (leading dimension) of CBLAS for a matrix in row-major order. */
+/* The CBLAS arguments for one row-major operand: `trans` (here `transposition`) and `ld` (here `leading`, the leading dimension). */
 struct operand {
     int transposition;
     int64_t leading;
 };
 
-/* Writes the CBLAS arguments for a (rows, columns) matrix with strides `row` and `column` in elements to *ret_operand. Returns false if CBLAS cannot
- * read the matrix: one stride must be 1, and the other at least as large as the dimension with stride 1. */
+/* Writes to *ret_operand the CBLAS arguments for a (rows, columns) matrix with strides `row` and `column` in elements. Returns false if CBLAS
+ * cannot read the matrix. CBLAS needs a stride of 1 in one dimension. The other stride must be at least the size of this dimension. */
 static bool read_operand(int64_t rows, int64_t columns, int64_t row, int64_t column, struct operand *ret_operand)
 {
     if (column == 1 && (rows == 1 || row >= columns)) {

@@ -49,7 +49,8 @@ grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
     grd_tensor **list = check_grid(tensors, indexing) ? grd_pool_array(n, sizeof *list) : NULL;
     if (list == NULL)
         return (grd_tensors){0};
-    const int64_t swapped = indexing[0] == 'x' && n > 1; /* 1 for "xy": the first two dimensions are exchanged */
+    /* 1 if indexing = "xy", which exchanges the first two dimensions of the result; otherwise 0 */
+    const int64_t swapped = indexing[0] == 'x' && n > 1;
     for (int64_t i = 0; i < n; i++)
         sizes[i < 2 ? i ^ swapped : i] = tensors.data[i]->numel;
     for (int64_t i = 0; i < n; i++) {

@@ -17,8 +17,8 @@
 
 /* ---- Joining ------------------------------------------------------------------------------------------------------------------- */
 
-/* True if `t` is an empty vector. cat skips empty vectors whatever the rank of the other tensors, because programs often begin with an empty tensor
- * and append to it. */
+/* True if `t` is an empty vector. As in PyTorch, cat skips empty vectors whatever the rank of the other tensors, because programs often start with
+ * an empty tensor and append to it. */
 static bool is_left_out(const grd_tensor *t)
 {
     return t->ndim == 1 && t->sizes[0] == 0;
@@ -77,14 +77,15 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
            grd_plan_in_order(p, grd_dims_from(sizes, first->ndim), channels_last, dtype);
 }
 
-/* Copies tensors[first] and some of the tensors that follow into the result, from index `start` along dimension `dim` on. Returns the number of
- * tensors that were copied or are empty, which is at least 1. Stops early at a tensor that is not contiguous. */
+/* Copies tensors[first] and some of the tensors that follow it into the result, where they begin at index `start` along dimension `dim`. A tensor
+ * that is not contiguous is copied by a call of its own. Returns the number of tensors that it has copied, or skipped because they are empty. It is
+ * at least 1. */
 static int64_t place(grd_tensor *result, grd_tensors tensors, int64_t first, int64_t dim, int64_t start)
 {
-    /* `inner` is the number of bytes from one index of dim to the next; `outer` is the number of rows, i.e. of index combinations of the dimensions
-     * before dim. */
+    /* inner: number of bytes from one index of `dim` to the next. outer: number of rows, where a row is all bytes of `result` with the same
+     * indices in the dimensions before `dim`. */
     const int64_t inner = grd_byte_stride(result, dim), outer = grd_sizes_product(result->sizes, dim);
-    /* Up to GRD_JOINED_PARTS tensors are copied in one pass over the rows. A single row is copied by all threads, one tensor at a time. */
+    /* Copies up to GRD_JOINED_PARTS tensors in one pass over the rows. If there is only one row, one tensor at a time is copied, by all threads. */
     const int64_t most = outer == 1 ? 1 : GRD_JOINED_PARTS;
     struct grd_row_join joined;
     struct grd_joined_rows *const rows = &joined.rows;
@@ -184,9 +185,9 @@ static bool check_chunks(grd_tensors tensors, int64_t dim, int64_t num_chunks, i
     return true;
 }
 
-/* Implements _chunk_cat. Reshapes each tensor to (product of the sizes before dim, size along dim, product of the sizes behind dim), pads it along
- * dim with zeros to a multiple of num_chunks, divides it along dim into num_chunks chunks, and concatenates the chunks of all tensors along the
- * last dimension. */
+/* Implements _chunk_cat. Reshapes each tensor to three dimensions: the product of all sizes before dim, dim itself, and the product of all sizes
+ * behind it. Pads the middle dimension with zeros to a multiple of num_chunks and splits it into num_chunks chunks. Concatenates the chunks of all
+ * tensors along the last dimension. */
 grd_tensor *op_hidden_chunk_cat(grd_tensors tensors, int64_t dim, int64_t num_chunks)
 {
     grd_tensor **made = grd_pool_array(tensors.n, sizeof *made);

@@ -21,8 +21,8 @@
  * The fallback in conjugate.c passes tensors without the key to all operators that are not views, so kernels need not handle the key. Code that reads
  * memory without a call through the dispatcher must ask grd_is_conjugated. */
 
-/* Plans a view of self's memory that has the dispatch key CONJUGATE exactly if `self` has not, so that the view's elements are the conjugates (if
- * real, the negatives) of self's. Always true. */
+/* Plans a view of the memory of `self` that has the dispatch key CONJUGATE exactly if `self` does not. So the elements of the view are the
+ * conjugates of those of `self`, or the negatives if `self` is real. Always returns true. */
 static bool plan_turned(struct grd_view *v, const grd_tensor *self)
 {
     grd_view_start(v, self, self->ndim);
@@ -57,8 +57,8 @@ grd_tensor *op_resolve_neg(grd_tensor *self)
     return grd_is_neg(self) ? grd_clone(self) : self;
 }
 
-/* Plans a view of the real (`part` 0) or imaginary (`part` 1) parts of a complex `self`. The strides and the offset of the view are counted in real
- * numbers. */
+/* Plans a view of the real parts (`part` = 0) or the imaginary parts (`part` = 1) of `self`, which is complex. Strides and offset of the view
+ * count real numbers, two for each element of `self`. */
 static bool plan_halves(struct grd_view *v, const grd_tensor *self, int part)
 {
     grd_view_start(v, self, 0);
@@ -72,7 +72,8 @@ static bool plan_halves(struct grd_view *v, const grd_tensor *self, int part)
 bool plan_real(struct grd_view *v, grd_tensor *self)
 {
     v->itself = !grd_dtype_is_complex((grd_dtype)self->dtype);
-    /* A conjugated tensor has the same real part as the numbers in memory. So the view must not inherit the key CONJUGATE: `turns` removes it. */
+    /* The real part of a conjugated tensor is stored in memory as it is, so the view must not have the key CONJUGATE. A view inherits the key
+     * of `self`; if `turns` is true, the key is flipped. */
     v->turns = grd_is_conjugated(self);
     return v->itself || plan_halves(v, self, 0);
 }
@@ -100,7 +101,7 @@ bool plan_view_as_real(struct grd_view *v, grd_tensor *self)
     return true;
 }
 
-/* True if `dtype` is a real dtype from which complex numbers can be made. */
+/* True if pairs of this real dtype form a complex dtype. */
 static bool is_part(grd_dtype dtype)
 {
     return dtype == GRD_FLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;

@@ -42,15 +42,15 @@ static bool check_out(const grd_tensor *out, const grd_tensor *value)
     return check_gradient(out, value) && grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value));
 }
 
-/* Returns a copy of `value` if it shares the storage of `out`, because writing `out` could overwrite elements of `value` that are not yet read.
- * Otherwise returns `value`. */
+/* Returns `value`, or a copy of it if `out` has the same storage. Without the copy, writing to `out` could overwrite elements of `value` before
+ * they are read. */
 static grd_tensor *copied_from_out(const grd_tensor *out, grd_tensor *value)
 {
     return out->storage == value->storage ? grd_clone(value) : value;
 }
 
-/* Warns with PyTorch's text that a non-empty `out` is resized. A function without input tensors warns only if it computes the length of its result
- * (e.g. arange). */
+/* Warns, as PyTorch does, that a non-empty `out` is resized. An operator without tensor inputs warns only if it computes the length of its result,
+ * as arange does. */
 static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     char text[640];
@@ -67,7 +67,7 @@ static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor 
     return grd_warn(text);
 }
 
-/* Resizes `out` to the sizes of `value` if they differ, copies `value` to it and returns it. Returns grd_failed on an error. */
+/* Resizes `out` to the sizes of `value` if their sizes differ, copies `value` to `out` and returns `out`. Returns grd_failed on an error. */
 static grd_tensor *fill_out(grd_tensor *out, grd_tensor *value)
 {
     value = copied_from_out(out, value);
@@ -151,7 +151,7 @@ bool grd_composite_has_values(const grd_tensor *t)
 
 bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest)
 {
-    t = grd_physical(t); /* under vmap, this is the tensor with the batch dimension, so that all samples are checked */
+    t = grd_physical(t); /* under vmap, the tensor that holds all samples, so that the elements of all samples are read */
     if (!grd_composite_has_values(t))
         return false;
     *ret_least = grd_item_double(grd_amin(t));
@@ -193,8 +193,8 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     return grd_pending() ? grd_failed : t;
 }
 
-/* Raises RuntimeError and returns false if writing to `out` would overwrite an input before it is read. `out` itself may be an input if it has the
- * sizes of the result. */
+/* Raises RuntimeError and returns false if `out` partly overlaps an input, because writing could then overwrite elements of the input before they
+ * are read. `out` may be one of the inputs if it already has the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     for (int64_t i = 0; i < inputs.n; i++) {

@@ -1,8 +1,8 @@
 /* Runs operators on tensors that are conjugated, or negated, when they are read. See Note [Conjugated when read] in complex.c.
  *
  * This file holds the fallback of the dispatch key CONJUGATE. View operators run on the tensor itself, and their results inherit the key. Every other
- * operator gets a copy with the conjugated elements. If an operator writes to a tensor with the key, it is given a copy to write to; after it has
- * succeeded, the conjugates of that copy are written to the tensor's memory.
+ * operator gets a copy with the conjugated elements. If an operator writes to a tensor with the key, the operator gets a copy to write to. After a
+ * successful call, the conjugates of this copy are written to the tensor's memory.
  * Invariant: no argument has the key when the fallback calls the operator again. */
 #include "op/conjugate.h"
 
@@ -15,14 +15,14 @@
 
 enum { CONJUGATE_BIT = 1 << GRD_KEY_CONJUGATE };
 
-/* The tensor that an operator writes, and the tensor that the fallback passes to the operator instead. */
+/* The output argument of one call of an operator, and its replacement. */
 struct call {
-    /* `out` is the tensor that the operator writes, or NULL. `written` is passed in its place: a copy if `out` has the key CONJUGATE, otherwise
-     * `out` itself. */
+    /* out: the caller's output argument, or NULL. written: the tensor that the operator gets instead. It is a conjugated copy of `out` if `out` has
+     * the key CONJUGATE, otherwise `out` itself. */
     grd_tensor *out, *written;
 };
 
-/* Returns a tensor that shares t's memory but has no key CONJUGATE, so that its elements are read as stored, and no autograd history. */
+/* Returns a tensor that shares t's memory but has neither autograd history nor the key CONJUGATE, so its elements are read as stored. */
 static grd_tensor *memory_of(grd_tensor *t)
 {
     grd_tensor *memory = grd_new_detached(t);
@@ -37,8 +37,8 @@ static grd_tensor *conjugates_of(grd_tensor *t)
     return grd_dtype_is_complex((grd_dtype)t->dtype) ? grd_conj_physical(t) : grd_neg(t);
 }
 
-/* Returns the tensor to pass to the operator in place of argument `t`. If `t` does not have the key CONJUGATE, this is `t` itself; otherwise it is
- * a tensor with the conjugated elements in memory. */
+/* Returns the tensor that the operator gets in place of argument `t`. If `t` does not have the key CONJUGATE, this is `t` itself. If `t` is the
+ * output argument, it is call->written. Otherwise it is a new tensor, with the conjugated elements in memory. */
 static grd_tensor *resolved(const void *context, grd_tensor *t)
 {
     const struct call *call = context;
@@ -47,7 +47,8 @@ static grd_tensor *resolved(const void *context, grd_tensor *t)
     return t == call->out ? call->written : conjugates_of(memory_of(t));
 }
 
-/* Writes the operator's result, which is in `written`, to `out`. As `out` has the key CONJUGATE, its memory gets the conjugates. */
+/* Writes the result of the operator, `written`, to `out`, which is resized if needed. Because `out` has the key CONJUGATE, its memory gets the
+ * conjugates of the elements. */
 static void bring_back(grd_tensor *out, grd_tensor *written)
 {
     if (grd_dims_equal(grd_sizes(out), grd_sizes(written)) || grd_resize(out, grd_sizes(written)))

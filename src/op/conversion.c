@@ -28,9 +28,8 @@ static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
     return op_expand(src, grd_sizes(self));
 }
 
-/* Checks the copy of `src` to a tensor on `device` with dtype `dtype`, and allows the plan's operands to be on different devices, because
- * run_elements() transfers them. Raises NotImplementedError if `src` is a meta tensor but the target is not, or there is no conversion between the
- * dtypes. */
+/* Checks that `src` can be copied to a tensor on `device` with dtype `dtype`. Raises NotImplementedError if only `src` is a meta tensor, or if the
+ * dtypes cannot be converted. Also lets the operands of the plan be on different devices, because run_elements() transfers them. */
 static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, grd_dtype dtype)
 {
     p->device = device;
@@ -40,8 +39,9 @@ static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, g
     return grd_check_convertible((grd_dtype)src->dtype, dtype);
 }
 
-/* Copies `from` to `to` if one of them is on a device that a plug-in has registered. If both have one dtype and the same dense strides, their
- * bytes are transferred directly; otherwise the elements are converted on the CPU. */
+/* Copies `from` to `to`, at least one of which is on a device that a plug-in has registered. Transfers the bytes
+ * directly if the tensors have the same dtype and the same dense strides, share no memory, and are not on two different plug-in devices. Otherwise
+ * copies and converts the elements on the CPU. */
 static void copy_between(grd_tensor *to, grd_tensor *from)
 {
     const bool one_way = to->device == from->device || to->device == GRD_DEVICE_CPU || from->device == GRD_DEVICE_CPU;
@@ -59,7 +59,7 @@ static void copy_between(grd_tensor *to, grd_tensor *from)
         grd_transfer(to, staged);
 }
 
-/* Runs copy_, clone and to, which all copy the elements of the plan's input to the result. */
+/* Runs the planned operator copy_, clone or to: copies the elements of the plan's input to its result. */
 void run_elements(const struct grd_plan *p)
 {
     if (grd_is_extra(p->device) || grd_is_extra(grd_device_of(p->in[0])))
@@ -74,15 +74,15 @@ bool plan_copy(struct grd_plan *p, grd_tensor *self, grd_tensor *src, bool non_b
     p->any_strides = p->aligned = p->repeats = true;
     if (!check_copy(p, src, grd_device_of(self), (grd_dtype)self->dtype) || !grd_check_no_internal_overlap(self))
         return false;
-    /* Like PyTorch, copy_ checks for a partial overlap only if both tensors are dense. */
+    /* As in PyTorch, copy_ refuses partly overlapping tensors only if both tensors are dense. */
     if (grd_is_dense(self) && grd_is_dense(src) && !grd_check_no_partial_overlap(self, src))
         return false;
     grd_tensor *from = broadcast_source(self, src);
     return !grd_pending() && grd_plan_reads(p, from) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-/* Runs copy_ by a fast path for contiguous CPU tensors of one dtype and shape that share no memory, and returns `out`. Returns NULL for all other
- * tensors. */
+/* Fast path of copy_ for contiguous CPU tensors with the same dtype and shape that share no memory: copies `src` to `self` and returns `out`.
+ * Returns NULL for all other tensors. */
 grd_tensor *shortcut_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non_blocking)
 {
     (void)non_blocking;
@@ -95,8 +95,8 @@ grd_tensor *shortcut_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bo
     return out;
 }
 
-/* Returns a copy of `self` in dtype `dtype`, with self's strides if these are dense. Returns NULL if `self` is not a CPU tensor or one of the
- * dtypes is not handled by this fast path. */
+/* Fast path for CPU tensors: returns a copy of `self` in dtype `dtype`, with the strides of `self` if these are dense. Returns NULL if `self` is
+ * on another device or a dtype is not supported here. */
 static grd_tensor *shortcut_like(grd_tensor *self, grd_dtype dtype)
 {
     if (self->device != GRD_DEVICE_CPU || self->dtype > GRD_COMPLEX128 || dtype > GRD_COMPLEX128)

@@ -1,5 +1,5 @@
-/* Checks the arguments of convolutions, computes the shapes of their results and plans them. The implementations are in convolution_run.c,
- * convolution_direct.c and convolution_small.c. Schema: schema/convolution.toml. */
+/* The plan functions of convolutions: they check the arguments, compute the shape of the result and choose the implementation. The implementations
+ * are in convolution_run.c, convolution_direct.c and convolution_small.c. Schema: schema/convolution.toml. */
 #include "op/convolution.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Reads `list`, an argument such as `stride`, into the last n elements of ret_values. `list` holds one number for all n spatial dimensions or one
- * for each. Raises RuntimeError if it holds any other number of elements. */
+/* Reads `list`, an argument such as `stride`, into the last n elements of ret_values. `list` holds either one number for all n spatial dimensions, or
+ * one number for each of them. Raises RuntimeError if it holds any other number of elements. */
 static bool take_list(grd_dims list, int64_t n, const char *name, int64_t *ret_values)
 {
     if (list.n != 1 && list.n != n)
@@ -57,7 +57,7 @@ static bool take_settings(struct grd_conv *c, int64_t n, grd_dims stride, grd_di
            grd_raise(GRD_ERROR_RUNTIME, "dilation should be greater than zero, but got %s", grd_list_text(dilation));
 }
 
-/* Reads the sizes of a weight, (output channels, input channels of a group, kernel sizes ...), into the members of *c. Raises RuntimeError if the
+/* Reads the sizes of a weight (output channels, input channels of a group, kernel sizes ...) into the members of *c. Raises RuntimeError if the
  * number of output channels is no multiple of the number of groups. */
 static bool take_weight(struct grd_conv *c, grd_dims weight)
 {
@@ -83,8 +83,8 @@ static bool take_weight(struct grd_conv *c, grd_dims weight)
                                                grd_list_text(grd_dims_from(weight.data + 2, n)));
 }
 
-/* Reads the sizes of an input with n spatial dimensions, with or without a batch dimension: sets c->batch and *ret_channels and writes the last n
- * sizes to ret_sizes. */
+/* Reads `sizes`, the sizes of an input with n spatial dimensions, with or without a batch dimension. Sets c->batch and *ret_channels, and writes
+ * the spatial sizes to the last n elements of ret_sizes. Raises RuntimeError if there are not n + 1 or n + 2 sizes. */
 static bool take_input(struct grd_conv *c, grd_dims sizes, int64_t n, int64_t *ret_channels, int64_t *ret_sizes)
 {
     if (sizes.n != n + 1 && sizes.n != n + 2)
@@ -124,7 +124,7 @@ static const char *sizes_text(const int64_t *sizes, int64_t n)
     return text != NULL ? text : "?";
 }
 
-/* Writes the extent of the dilated kernel along dimension i, (kernel - 1) * dilation + 1, to *ret_reach. Returns false if this overflows. */
+/* Writes the extent of the dilated kernel along dimension i, (kernel - 1) * dilation + 1, to *ret_reach. Returns false if it overflows int64. */
 static bool reach(const struct grd_conv *c, int i, int64_t *ret_reach)
 {
     return !__builtin_mul_overflow(c->kernel[i] - 1, c->dilation[i], ret_reach) && !__builtin_add_overflow(*ret_reach, 1, ret_reach);
@@ -152,8 +152,8 @@ static bool find_places(struct grd_conv *c, int64_t n)
                sizes_text(padded, n), sizes_text(spanned, n));
 }
 
-/* Sets c->image, the spatial sizes of the image that a transposed convolution produces. `n` is the number of spatial dimensions; output_padding has
- * one number for each of the GRD_CONV_DIMS. Raises RuntimeError if a size overflows or is negative. */
+/* Sets c->image, the spatial sizes of the image that a transposed convolution produces. `n` is the number of spatial dimensions; the last n elements
+ * of output_padding are used. Raises RuntimeError if a size overflows or is negative. */
 static bool find_image(struct grd_conv *c, int64_t n, const int64_t *output_padding)
 {
     bool fits = true;
@@ -212,16 +212,16 @@ static bool is_channels_last(const grd_tensor *t)
     return grd_shape_suggests_channels_last(grd_dims_from(sizes, 4), strides);
 }
 
-/* True if the result should have its channels innermost. As in PyTorch, this is so if the weight has its channels innermost. For a two-dimensional
- * convolution it is also so if `seen`, the operand that the sliding window reads, has its channels innermost. */
+/* True if the result should have its channels innermost in memory. As in PyTorch, this is so if the weight has its channels innermost. In
+ * two-dimensional convolutions it is also so if `seen`, the operand that the sliding window reads, has its channels innermost. */
 static bool makes_channels_last(const struct grd_conv *c, const grd_tensor *seen, const grd_tensor *weight)
 {
     const int64_t n = weight->ndim - 2;
     return c->kind != GRD_CONV_WEIGHT && n <= 2 && (is_channels_last(weight) || (n == 2 && seen->ndim == 4 && is_channels_last(seen)));
 }
 
-/* Plans a result of `channels` channels for each sample. Its spatial sizes are the last n elements of `last`. It has a batch dimension if
- * `batched`. */
+/* Plans a result with sizes (batch, channels, spatial sizes), where the spatial sizes are the last n elements of `last`. There is no batch
+ * dimension unless `batched`. */
 static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t channels, const int64_t *last)
 {
     const struct grd_conv *c = grd_conv_of(p);
@@ -239,8 +239,8 @@ static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t chan
 }
 
 /* Plans to read the operands of a complex convolution that is computed as a real one. Each operand is replaced by its real parts, its imaginary parts
- * and their sums, concatenated along the channels. The channels are dimension 0 of a weight; in an image or output they follow the batch dimension,
- * if there is one. */
+ * and the sums of both, concatenated along the channels. The channels are dimension 0 of a weight; in images and outputs they follow the batch
+ * dimension, if there is one. */
 static bool plan_split_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias, int64_t n)
 {
     const struct grd_conv *c = grd_conv_of(p);
@@ -251,8 +251,9 @@ static bool plan_split_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *m
            grd_plan_reads_as(p, bias, grd_conv_result_dtype(c)) && !grd_pending();
 }
 
-/* Chooses the implementation and plans to read the operands. `seen` is the operand that the sliding window reads. If a vector holds several
- * neighbouring output positions, it is loaded from `seen` as a whole, so the last dimension of `seen` must be contiguous. */
+/* Chooses the implementation and plans to read the operands. `seen` is the operand that the sliding window reads. Plans contiguous copies of operands
+ * that are not contiguous. An exception is that convolution_direct.c reads `seen` by its strides. With several output positions in a vector
+ * (c->is_lines), this needs a last stride of 1. */
 static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias, int64_t n)
 {
     struct grd_conv *c = grd_conv_of(p);
@@ -296,8 +297,8 @@ bool plan_convolution(struct grd_plan *p, grd_tensor *input, grd_tensor *weight,
            plan_image(p, n, input->ndim == n + 2, made, transposed ? c->image : c->places);
 }
 
-/* Reads `grad`, the sizes of the output's gradient, into *c. They must be the forward convolution's output sizes or smaller; smaller sizes occur with
- * a transposed convolution with output_padding. */
+/* Reads `grad`, the sizes of the gradient of the output, into *c. Raises RuntimeError if they are larger than the output sizes of the
+ * convolution, or if the numbers of samples or channels differ. Smaller spatial sizes occur in a transposed convolution with output_padding. */
 static bool take_gradient(struct grd_conv *c, int64_t n, grd_dims grad, bool batched, int64_t batch)
 {
     int64_t channels, places[GRD_CONV_DIMS] = {1, 1, 1};

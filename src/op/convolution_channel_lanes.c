@@ -1,7 +1,7 @@
 /* Runs direct convolutions (see convolution_direct.h) whose results have many channels. A vector holds neighbouring channels of the result, and a
- * panel is a few such vectors. The sums of a block of output positions for one panel are on the stack; the kernel (kernel/conv.h) adds to them the
- * products of packed weights and the image elements that the positions read. For the gradient of a weight, the rows of a block are kernel elements of
- * source channels instead of positions, and the output's gradient is packed instead of the weights.
+ * panel is a few such vectors. The sums of a block of output positions for one panel are on the stack. The kernel (kernel/conv.h) multiplies packed
+ * weights by the image elements that the positions read, and adds the products to these sums. For the gradient of a weight, a row of a block is one
+ * kernel element of one source channel instead of a position, and the output's gradient is packed instead of the weights.
  *
  * Without groups, the positions of all samples that are computed together are numbered consecutively. If there are few positions, each task packs a
  * few rows of the weights of its panel at a time and multiplies them with all positions while they are in the cache. Otherwise the weights of all
@@ -15,14 +15,16 @@
 
 enum {
     BLOCK_ROWS = 96, /* output positions in a block; a multiple of the tile height of every kernel */
-    DEPTH = 128,     /* rows of packed weights (one per kernel element and source channel) multiplied at a time, to stay in the L2 cache */
-    MOST_WIDTH = 64, /* largest number of channels in a panel, for elements of 4 bytes */
+    /* Number of rows of packed weights that are multiplied at a time, so that they stay in the L2 cache. There is one row for each kernel element of
+     * each source channel. */
+    DEPTH = 128,
+    MOST_WIDTH = 64, /* largest number of channels in a panel (the channels in a few vectors), if elements have 4 bytes */
     SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
-    FEW_ROWS = 256,  /* if there is one group with at most this many output positions, each task packs its own weights */
-    FEW_DEPTH = 192, /* rows of weights that a task multiplies at a time if it packs its own weights */
-    /* limit on the output positions whose window offsets are listed at a time for a weight's gradient, unless a sample has more */
+    FEW_ROWS = 256,  /* with groups = 1 and at most this many output positions, each task packs the weights that it needs itself */
+    FEW_DEPTH = 192, /* the most rows of weights that a task packs and multiplies at a time if it packs weights itself (see FEW_ROWS) */
+    /* For the gradient of a weight: limit on the output positions whose window offsets are listed at a time, unless one sample has more positions. */
     FEW_PLACES = 4096,
-    TASK_WORK = 1 << 18 /* a thread takes as many tasks at a time as have about this many multiplications together */
+    TASK_WORK = 1 << 18 /* a thread takes several tasks at a time, with about this many multiplications in total */
 };
 
 static int64_t vectors_of_row(const struct grd_conv_run *r)
@@ -30,13 +32,14 @@ static int64_t vectors_of_row(const struct grd_conv_run *r)
     return r->width / r->kernel->lanes;
 }
 
-/* Returns the number of panels (groups of a few vectors) into which the channels of the result are divided. */
+/* Returns the number of panels into which the channels of the result are divided. A panel is the channels in a few vectors, one channel per lane. */
 static int64_t panels_of(const struct grd_conv_run *r)
 {
     return grd_conv_pieces(vectors_of_row(r), r->kernel->vectors);
 }
 
-/* Returns the number of vectors of a panel. The vectors are distributed evenly, so the sizes of two panels differ by at most one vector. */
+/* Returns the number of vectors in panel number `panel`. A panel is the channels in a few vectors, one channel per lane. The sizes of two
+ * panels differ by at most one vector. */
 static int vectors_of(const struct grd_conv_run *r, int64_t panel)
 {
     return (int)(vectors_of_row(r) / panels_of(r) + (panel < vectors_of_row(r) % panels_of(r)));
@@ -47,22 +50,22 @@ static int64_t first_vector(const struct grd_conv_run *r, int64_t panel)
     return panel * (vectors_of_row(r) / panels_of(r)) + grd_least(panel, vectors_of_row(r) % panels_of(r));
 }
 
-/* True if the elements of a phase (the result elements that are sums over the same kernel elements) are sums of no products and have no bias. They
- * are 0 and were written by clear_samples. */
+/* True if all elements of a phase (the result elements that use the same kernel elements) are empty sums without bias. clear_samples has already
+ * written 0 to them. */
 static bool is_blank(const struct grd_conv_run *r, const struct grd_conv_phase *phase)
 {
     return r->bias == NULL && r->channels * phase->taps == 0;
 }
 
-/* Returns the number of elements of a phase (result elements that use the same kernel elements) that are computed as rows of one matrix product:
- * those of `items` samples if there is one group, otherwise those of one sample. Returns 0 if the elements are sums of no products. */
+/* Returns the number of rows of one matrix product. Each row is one element of a phase (the result elements that use the same kernel elements). With
+ * groups = 1 these are the elements of `items` samples, otherwise of one sample. Returns 0 if the phase is blank (see is_blank). */
 static int64_t rows_of(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t items)
 {
     return is_blank(r, phase) ? 0 : r->c->groups == 1 ? items * phase->places : phase->places;
 }
 
-/* Returns the number of blocks into which the result elements are divided. A block is at most BLOCK_ROWS elements of one phase (the result
- * elements that use the same kernel elements). */
+/* Returns the number of blocks of result elements to compute. A block is up to BLOCK_ROWS elements of one phase, i.e. elements that use the same
+ * kernel elements. */
 static int64_t blocks_of(const struct grd_conv_run *r, int64_t items)
 {
     int64_t blocks = 0;
@@ -71,8 +74,8 @@ static int64_t blocks_of(const struct grd_conv_run *r, int64_t items)
     return blocks;
 }
 
-/* True if there are only one group and so few result elements that packing the weights in advance does not pay. Each task then packs the weights
- * that it needs. */
+/* True if groups = 1 and there are so few result elements that packing all weights in advance is not worth it. In this case each task packs the
+ * weights that it needs. */
 static bool has_few_places(const struct grd_conv_run *r)
 {
     for (int i = 0; i < r->nphases; i++)
@@ -86,23 +89,23 @@ static int64_t tasks_of_group(const struct grd_conv_run *r)
     return panels_of(r) * grd_conv_pieces(r->channels * r->taps, BLOCK_ROWS);
 }
 
-/* Returns the size in bytes of the list at the beginning of r->packed, which is used for the gradient of a weight. The list holds, for each output
- * position, the offset in the source at which its window begins. */
+/* For the gradient of a weight, r->packed begins with a list that holds, for each output position, the offset at which its window begins. Returns
+ * the size of this list in bytes. */
 static int64_t places_bytes(const struct grd_conv_run *r)
 {
     return (grd_greatest(r->places, FEW_PLACES) * (int64_t)sizeof(int32_t) + 63) / 64 * 64;
 }
 
-/* Returns the number of samples whose output positions fit into the list of window offsets (at most FEW_PLACES) at the beginning of r->packed; at
- * least 1. */
+/* Returns the number of samples that are processed at a time: as many as have at most FEW_PLACES output positions together, but at least 1. The list
+ * in r->packed has room for the window offsets of these positions. */
 static int64_t samples_at_once(const struct grd_conv_run *r)
 {
     const int64_t step = grd_greatest(1, llabs(grd_conv_seen_step(r)));
     return grd_greatest(1, grd_least(r->c->batch, grd_least(FEW_PLACES / r->places, INT32_MAX / 4 / step)));
 }
 
-/* Returns the address in r->packed of the packed output gradient of a group: all samples, for the panel of channels that begins with channel
- * `begins`. */
+/* Returns the address in r->packed of one panel of the packed gradient of the output. The panel (the channels in a few vectors) starts at
+ * channel `begins` of the group `group` and contains all samples. */
 static char *gradient_of(const struct grd_conv_run *r, int64_t group, int64_t begins)
 {
     const int64_t first_group = r->first_item / r->c->batch;
@@ -116,8 +119,8 @@ int64_t grd_conv_panels_bytes(const struct grd_conv_run *r)
     return has_few_places(r) ? 0 : r->c->groups * r->weights * r->size;
 }
 
-/* Writes to `to` the offsets, in elements of the source, of the windows that result elements [first, first + n) of a phase read. A phase is the
- * result elements that use the same kernel elements; they are counted over successive samples. */
+/* Writes to `to` the offsets, in elements, of the windows that elements first to first + n - 1 of a phase read. A phase is the result elements that
+ * use the same kernel elements; its elements are numbered sample after sample. */
 static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
 {
     while (n > 0) {
@@ -129,8 +132,8 @@ static void fill_rows(const struct grd_conv_run *r, const struct grd_conv_phase 
     }
 }
 
-/* Packs portions [begin, end) of the weights. A portion is the weights of one group for one phase (result elements that use the same kernel
- * elements) and one panel of channels. */
+/* Packs portions [begin, end) of the weights. A portion is the weights of one group of the convolution, one phase (result elements that use the
+ * same kernel elements) and one panel (the channels in a few vectors). */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -160,8 +163,8 @@ void grd_conv_panels_begin(struct grd_conv_run *r)
         grd_parallel_for(0, r->c->groups * r->nphases * panels_of(r), 1, pack_items, r);
 }
 
-/* Writes `sums`, a matrix with a row of `width` elements for each position and a column for each channel, to positions [first, first + n) and
- * channels [channel, channel + columns) of a sample of the result. The channels of the result must be innermost. */
+/* Writes `sums` to channels [channel, channel + columns) and positions [first, first + n) of one sample. `sums` has one row of `width` elements
+ * per position and one column per channel. The channels must be the innermost dimension of the result in memory. */
 static void write_across(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -173,8 +176,8 @@ static void write_across(const struct grd_conv_run *r, const struct grd_conv_pha
                                                   (const int64_t[]){r->itemsize, r->size}, NULL);
 }
 
-/* Writes `sums`, a matrix with a row for each channel and a column for each position, to positions [first, first + n) and channels [channel, channel
- * + columns) of a sample of the result. The channels of the result must not be innermost. With several phases, neighbouring positions are
+/* Writes `sums` to channels [channel, channel + columns) and positions [first, first + n) of one sample. `sums` has one row per channel and one
+ * column per position. The channels must not be the innermost dimension of the result. If there are several phases, neighbouring positions are
  * phase->axes[2].step elements apart. */
 static void write_turned(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t first, int64_t n, const char *sums)
@@ -199,8 +202,8 @@ static void write_turned(const struct grd_conv_run *r, const struct grd_conv_pha
     }
 }
 
-/* Writes `sums`, a matrix with a row of `width` elements for each position and a column for each channel, to positions [first, first + n) and
- * channels [channel, channel + columns) of a sample, whatever the strides of the result. */
+/* Writes `sums` to channels [channel, channel + columns) and positions [first, first + n) of one sample of the result. `sums` has one row of
+ * `width` elements per position and one column per channel. The result may have any strides. */
 static void write_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                          int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -218,8 +221,9 @@ static void write_places(const struct grd_conv_run *r, const struct grd_conv_pha
         }
 }
 
-/* Writes `sums` to channels [channel, channel + columns) of the result, at positions [first, first + n), which are counted over successive
- * samples, beginning with the sample of `item`. `sums` is a matrix with a row of `width` elements for each position and a column for each channel. */
+/* Writes `sums` to channels [channel, channel + columns) and positions [first, first + n) of the result. Positions are numbered across samples:
+ * position 0 is the first one of the sample to which `item` (one group of one sample) belongs. `sums` has one row of `width` elements per position
+ * and one column per channel. */
 static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t item, int64_t channel, int64_t columns,
                        int64_t width, int64_t first, int64_t n, const char *sums)
 {
@@ -244,7 +248,8 @@ static const char *bias_of(const struct grd_conv_run *r, int64_t channel, int64_
     return room;
 }
 
-/* Runs tasks [begin, end) of a convolution or its gradient for the image. A task computes one block of result positions for one panel of channels. */
+/* Runs tasks [begin, end) of a convolution or of its gradient for the image. A task computes up to BLOCK_ROWS positions of the result for one
+ * panel (the channels in a few vectors). */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -281,8 +286,9 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs tasks [begin, end) of a convolution or its gradient for the image, if there are few output positions. A task packs the weights of one panel
- * of channels for one phase (result elements that use the same kernel elements), and computes these channels at all positions. */
+/* Runs tasks [begin, end) of a convolution or of its gradient for the image, if there are few output positions. A task is one panel (the
+ * channels in a few vectors) in one phase (the result elements that use the same kernel elements). It packs the weights and computes these channels
+ * at all positions. */
 static void panels_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -313,7 +319,7 @@ static void panels_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Packs the output's gradient in portions [begin, end), where a portion is one panel of channels of one sample. */
+/* Packs portions [begin, end) of the gradient of the output. A portion is one panel (the channels in a few vectors) of one sample. */
 static void pack_gradients(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -328,8 +334,8 @@ static void pack_gradients(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs tasks [begin, end) of the gradient of a weight. A task computes the gradient of a block of kernel elements for one panel of output
- * channels, summed over all samples. */
+/* Runs tasks [begin, end) of the gradient of a weight. A task computes this gradient for up to BLOCK_ROWS elements of the kernel and one panel (a
+ * few vectors) of output channels, summed over all samples. */
 static void weights_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -365,7 +371,7 @@ static void weights_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Returns the number of tasks that a thread takes at a time, so that they have about TASK_WORK multiplications together. */
+/* Returns how many tasks a thread takes at a time. Together they have about TASK_WORK multiplications. */
 static int64_t grain_of(const struct grd_conv_run *r)
 {
     const double rows = (double)grd_least(BLOCK_ROWS, rows_of(r, r->phases, r->items));

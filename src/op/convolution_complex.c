@@ -57,14 +57,15 @@ grd_tensor *grd_conv_thirds(grd_tensor *x, int64_t dim)
     return grd_cat(grd_tensors(re, im, grd_add(re, im)), .dim = dim);
 }
 
-/* The context that grd_parallel_for passes to join_channels. */
+/* The arguments that grd_parallel_for passes to join_channels. `sums` holds the results of the three real convolutions. */
 struct joined {
     const struct grd_plan *p;
     const char *sums;
-    int64_t channels, elements; /* channels of a sample of the complex result; elements of a channel */
+    /* channels: number of channels of one sample of the complex result; elements: number of elements of one channel */
+    int64_t channels, elements;
 };
 
-/* Computes channels [begin, end) of the complex result, counted over all samples, from the three real results. */
+/* Computes channels [begin, end) of the complex result, numbered sample after sample, from the results of the three real convolutions. */
 static void join_channels(int64_t begin, int64_t end, void *context)
 {
     const struct joined *j = context;

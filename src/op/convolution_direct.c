@@ -15,9 +15,9 @@
 #include "op/sizes.h"
 
 enum {
-    /* if rows are long, a vector holds output positions rather than channels if each position sums at most this many products */
+    /* If rows are long and a result element is a sum of at most this many products, a vector holds output positions instead of channels. */
     LINES_DEPTH = 64,
-    /* the same for the gradient of a weight: limit on the kernel elements per output channel, over all input channels of a group */
+    /* The limit for the gradient of a weight. It applies to the number of kernel elements of all input channels of a group. */
     LINES_TAPS = 32
 };
 enum { WAVE_BYTES = 3 << 18 /* limit on the bytes of the padded copies that are made at a time, unless one sample needs more */ };
@@ -42,8 +42,8 @@ static void find_axis_of_places(const struct grd_conv *c, int dim, struct grd_co
     ret_axis->ntaps = c->kernel[dim];
 }
 
-/* Returns the description of the image elements i with (i + padding) % stride == remainder along dimension `dim`. Each is a sum over the kernel
- * elements t with (remainder - t * dilation) % stride == 0. */
+/* Returns the description of the image elements i with (i + padding) % stride == remainder along dimension `dim`. Each image element is a sum
+ * over the kernel elements t with (remainder - t * dilation) % stride == 0. */
 static struct grd_conv_axis axis_of_image(const struct grd_conv *c, int dim, int64_t remainder)
 {
     const int64_t stride = c->stride[dim], padding = c->padding[dim], dilation = c->dilation[dim];
@@ -122,7 +122,8 @@ static void find_phases(struct grd_conv_run *r)
 
 /* ---- Whether, and with how much memory ------------------------------------------------------------------------------------------------- */
 
-/* Determines the strides of a padded copy of the source, and the number of items (a group of a sample) that are copied at a time. */
+/* Determines the strides of a padded copy of the source, and the number of items that are copied at a time. An item is one group of channels of one
+ * sample. */
 static void find_copy(struct grd_conv_run *r)
 {
     const struct grd_conv *c = r->c;
@@ -232,7 +233,7 @@ static size_t rounded(int64_t bytes)
     return (size_t)((bytes + 63) / 64 * 64);
 }
 
-/* True if the result is computed with channels first and then transposed, because it must have its channels innermost. */
+/* True if the result must have its channels innermost, but is computed with channels first and then transposed. */
 static bool is_turned(const struct grd_conv_run *r)
 {
     return r->is_lines && r->c->is_channels_last && r->widen == NULL && !r->c->is_split;
@@ -311,8 +312,8 @@ static void place_rows(const struct grd_conv_run *r, int64_t first, int64_t n, c
     });
 }
 
-/* True if the padded copy of the source has the layout of a contiguous tensor, because no dimension is padded and none is sorted by index modulo
- * the stride. */
+/* True if the padded copy of the source has the layout of a contiguous tensor. This is so if no dimension is padded, and if
+ * in no dimension the elements are regrouped by their index modulo the stride. */
 static bool copies_as_is(const struct grd_conv_run *r)
 {
     for (int d = 0; d < GRD_CONV_DIMS; d++)
@@ -368,8 +369,8 @@ const char *grd_conv_copy_item(const struct grd_conv_run *r, int64_t item, char 
     return to;
 }
 
-/* Copies channels [begin, end) of the items that are computed now (an item is a group of a sample) to the interior of their padded copies. Sets the
- * padding to zero only if these items are the first, because later items use the same memory. */
+/* Copies channels [begin, end) of the current items to the interior of their padded copies. An item is one group of channels of one sample. Sets the
+ * padding to zero only for the first items, because later items use the same memory and leave the padding as it is. */
 static void copy_planes(int64_t begin, int64_t end, void *context)
 {
     const struct grd_conv_run *r = context;
@@ -387,8 +388,8 @@ int64_t grd_conv_tap_offset(const struct grd_conv_run *r, const struct grd_conv_
     return r->is_copied ? place_in_copy(r, dim, i) : i * r->source[dim];
 }
 
-/* Fills r->offsets, where each phase has a list with one offset for each kernel element in each channel. It is the distance, in elements of the
- * source, from the beginning of a window to the element that is multiplied by this kernel element. */
+/* Fills r->offsets. For each phase (a set of result elements that use the same kernel elements), it lists one offset for each source channel and
+ * kernel element: the distance, in elements of the source, from the beginning of a window to the element that the kernel element multiplies. */
 static void fill_offsets(struct grd_conv_run *r)
 {
     for (int i = 0; i < r->nphases; i++) {
@@ -440,7 +441,7 @@ void grd_conv_pack_channels(const struct grd_conv_run *r, int64_t group, const s
     const int64_t columns = grd_least(width, r->rows - first);
     const struct grd_conv_axis *a = phase->axes;
     const char *from = r->left + (group * r->c->outer * r->c->inner * r->taps + first * of_row) * r->size;
-    if (!image) { /* an output channel's kernel elements of all source channels are contiguous, so one call packs them */
+    if (!image) { /* The weights of one output channel are contiguous, so one call packs them for all source channels. */
         r->product->pack((end - begin) * r->taps, columns, width, from + begin * of_channel * r->size, 1, of_row, to);
         return;
     }
@@ -479,7 +480,8 @@ static const char *in_computed(const struct grd_conv_run *r, const grd_tensor *t
     return room;
 }
 
-/* Sets the address and strides of the source to those of the padded copy if there is one, otherwise to those of the tensor. */
+/* Sets the address from which the source (the operand that is read through windows) is read. This is the padded copy, if there is one. Otherwise it
+ * is the tensor r->seen, and its strides replace those of the copy. */
 static void read_source(struct grd_conv_run *r)
 {
     const grd_tensor *t = r->seen;

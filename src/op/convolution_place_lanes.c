@@ -16,13 +16,13 @@
 enum {
     /* Number of kernel elements for which one task computes the gradient of a weight. */
     BLOCK_TAPS = 32,
-    SUMS = 4096, /* limit on the number of sums that a block of result elements has on the stack */
+    SUMS = 4096, /* limit on the number of sums that a task keeps on the stack for one block of result elements */
     /* kernels with more rows than this are not divided into chains of elements that share a loaded source row (find_chains) */
     MOST_CHAINED = 32,
     CHUNK = 1024, /* output positions that a task processes for all its kernel elements before it reads the next positions */
     /* Bytes of the widest vector of any instruction set. */
     MOST_LANES_BYTES = 64,
-    TASK_WORK = 1 << 18 /* a thread takes as many tasks at a time as have about this many multiplications together */
+    TASK_WORK = 1 << 18 /* a thread takes several tasks at a time, with about this many multiplications in total */
 };
 
 int64_t grd_conv_lines_bytes(const struct grd_conv_run *r)
@@ -41,8 +41,8 @@ static void pack_items(int64_t begin, int64_t end, void *context)
                                   r->packed);
 }
 
-/* Returns the kernel row that reads, at a given output row, the source row that kernel row `tap` reads `step` output rows later. Returns -1 if
- * there is no such kernel row. */
+/* Looks for the source row that kernel row `tap` reads for output row y + step. Returns the kernel row that reads this source row for output row y,
+ * or -1 if there is none. The result is the same for every y. */
 static int64_t next_of_chain(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t tap, int step)
 {
     const int64_t wanted = grd_conv_tap_offset(r, phase, 1, tap) + step * r->source[1];
@@ -52,8 +52,8 @@ static int64_t next_of_chain(const struct grd_conv_run *r, const struct grd_conv
     return -1;
 }
 
-/* Adds chains to r->chains: one for each source channel, kernel plane and kernel column. A chain is `count` kernel elements that read one source
- * row at successive output rows. Its first element is in kernel row `tap`, its second one in kernel row `next`. */
+/* Adds chains to r->chains: one for each source channel, kernel plane and kernel column. A chain is `count` kernel elements that read the same source
+ * row, each for a different output row. The first element is in kernel row `tap`, the second one in kernel row `next`. */
 static void add_chains(struct grd_conv_run *r, struct grd_conv_phase *phase, int64_t tap, int64_t count, int64_t next)
 {
     const struct grd_conv_axis *a = phase->axes;
@@ -67,8 +67,8 @@ static void add_chains(struct grd_conv_run *r, struct grd_conv_phase *phase, int
         }
 }
 
-/* Divides the kernel elements of a phase into chains. The elements of a chain read one source row at successive output rows, so that the row is
- * loaded once for all of them (see struct grd_conv_chain). A chain has at most GRD_CONV_CHAIN elements. */
+/* Divides the kernel elements of a phase into chains. The elements of a chain read the same source row, each for a different output row, so the
+ * source row is loaded only once (see struct grd_conv_chain). A chain has at most GRD_CONV_CHAIN elements. */
 static void find_chains(struct grd_conv_run *r, struct grd_conv_phase *phase)
 {
     const int64_t taps = phase->taps > 0 ? phase->axes[1].ntaps : 0;
@@ -98,11 +98,12 @@ void grd_conv_lines_begin(struct grd_conv_run *r)
 
 /* ---- Places and images ------------------------------------------------------------------------------------------------------------- */
 
-/* Describes how the result elements of several phases are divided into blocks. A phase is a set of result elements that use the same kernel elements;
- * these phases differ only in the last dimension. A block is several full rows, or a part of one row. All blocks have nearly the same size. */
+/* Describes how the result elements of several phases are divided into blocks. A phase is a set of result elements that use the same kernel elements.
+ * A block is several full rows, or a part of one row. All blocks have nearly the same size. */
 struct blocks {
     const struct grd_conv_phase *phases; /* array of `parts` phases, which differ only in the last dimension */
-    /* true if a block is computed as one long row, which includes the padding between the source's rows */
+    /* true if the rows of a block are computed as one long row, which includes the padding between the rows of the source; the sums at the padding
+     * are not used */
     bool is_one_line;
     bool writes_result; /* true if the kernel writes its sums directly to the result */
     int64_t channels;   /* number of result channels that are computed at a time */
@@ -110,12 +111,13 @@ struct blocks {
     int64_t parts, part;
     int64_t width;         /* distance between two rows of sums, in elements */
     int64_t rows, columns; /* largest number of rows and columns of a block */
-    /* in_plane: number of blocks one below the other in a plane. in_row: number side by side in a row. all: total number. */
+    /* A plane (the rows of one depth index) has in_plane blocks one below the other and in_row blocks side by side. There are `all` blocks in
+     * total. */
     int64_t in_plane, in_row, all;
 };
 
-/* Returns the number of phases (sets of result elements that use the same kernel elements) that differ only in the last dimension. It is the
- * stride along this dimension if the result is an image, otherwise 1. */
+/* Returns the number of phases that differ only in the last dimension: the stride along this dimension if the result is an image, otherwise 1. A
+ * phase is a set of result elements that use the same kernel elements. */
 static int64_t parts_of(const struct grd_conv_run *r)
 {
     return r->c->kind == GRD_CONV_IMAGE ? r->c->stride[2] : 1;
@@ -129,7 +131,7 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     int64_t columns = 0;
     for (int64_t i = 0; i < parts; i++)
         columns = grd_greatest(columns, phases[i].axes[2].count);
-    b.width = grd_greatest(r->source[1], columns); /* result rows that read no source element can be longer than the source's rows */
+    b.width = grd_greatest(r->source[1], columns); /* result rows that use no kernel element can be longer than the source's rows */
     b.columns = grd_least(columns, b.part);
     b.in_row = grd_conv_pieces(columns, b.part);
     if (b.in_row == 1 && rows > 1 && b.width <= b.part)
@@ -142,8 +144,8 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     return b;
 }
 
-/* Returns the number of blocks into which the result of one group of one sample is divided. Phases that differ only in the last dimension share
- * one struct blocks, which is written to ret_blocks[i] if phase i is the first of them. */
+/* Returns the number of blocks into which the result of one group of one sample is divided. Phases (struct grd_conv_phase) that
+ * differ only in the last dimension share their blocks. If phase i is the first of them, ret_blocks[i] describes these blocks. */
 static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks[GRD_CONV_MOST_PHASES])
 {
     int64_t all = 0;
@@ -154,8 +156,8 @@ static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks
     return all;
 }
 
-/* Writes n rows of `columns` result elements from `sums` to the result at `to`, where rows are `row` elements apart. In `sums` the elements of
- * different phases are apart, because they are computed separately; in the result they alternate. */
+/* Writes n rows of `columns` elements from `sums` to the result at `to`, where rows are `row` elements apart. In `sums` each phase (a set of result
+ * elements that use the same kernel elements) has its own array. In the result the elements of the phases alternate. */
 static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int64_t n, int64_t columns, const char *sums, char *to,
                        int64_t row)
 {
@@ -185,8 +187,8 @@ static void write_rows(const struct grd_conv_run *r, const struct blocks *b, int
 }
 
 /* One block of result elements. `item` is the number of the item (a group of channels of a sample), and `column` is the block's first column.
- * `seen` is the address at which the window of the block's first element begins. `to` is the address of that element in the first channel of the
- * group; rows in the result are to_line elements apart. */
+ * `seen` is the address at which the window of the block's first element begins. `to` is the address of the first element in the result,
+ * in the first channel of the group. Rows of the block are to_line elements apart in the result. */
 struct block {
     int64_t item, column, rows, columns;
     const char *seen;
@@ -273,9 +275,9 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Adds to the sums in `lanes` what one item (a group of channels of one sample) contributes to the gradient of a weight. These are products of the
- * output's gradient in channels [row, row + rows) and the source elements at `seen` that kernel elements [first, first + taps) read. Processes a
- * few rows, or a part of a long row, at a time. */
+/* Adds the contribution of one item (a group of channels of one sample) to the sums in `lanes`, for the gradient of a weight. Multiplies the output's
+ * gradient in channels [row, row + rows) with the source elements at `seen` that kernel elements [first, first + taps) read. Processes a few rows, or
+ * a part of a long row, at a time. */
 static void add_item(const struct grd_conv_run *r, int64_t item, const char *seen, int64_t row, int64_t rows, int64_t first, int64_t taps,
                      char *lanes)
 {

@@ -1,10 +1,10 @@
 /* Computes convolutions as matrix products, for every dtype and shape (see convolution.h).
  *
- * For an output, the columns of the right matrix are output positions of all samples, and its rows are the image elements that each position reads
- * through each kernel element ("tap") of each channel. For the gradient of a weight, the columns are taps and the rows are positions. A task computes
- * a block of columns: it packs the image elements into panels and calls the kernel for packed products.
- * For an image, the product has a row for each tap of each channel, with the contribution of every output position through this tap. These rows,
- * called lines here, are then added to the image, tap by tap, as col2im does.
+ * If the result is an output, the right matrix has a column for each output position of each sample, and a row for each kernel element ("tap") of
+ * each channel. Its elements are the image elements that the positions read through the taps. If the result is the gradient of a weight, the right
+ * matrix is the transpose of this matrix. A task computes a block of columns: it packs the image elements into panels and calls the kernel for packed
+ * products. If the result is an image, the product has a row, called a line, for each tap of each channel. A line holds the contributions of all
+ * output positions to this channel through this tap. The lines are added to the image, tap by tap, as col2im does.
  *
  * Invariants: blocks depend on shapes alone, and the sums of a block are computed in a fixed order. So results do not depend on the number of
  * threads, bit for bit. Half types and small integers are computed in the dtype of their matrix products and rounded once. */
@@ -23,11 +23,13 @@
 enum {
     BLOCK_COLUMNS = 192, /* columns of the right matrix in a block; a multiple of the panel width of every kernel */
     BLOCK_ROWS = 64,     /* rows of the left matrix in a block, if the result is an image or the gradient of a weight */
-    LINES = 32,          /* rows or columns of the right matrix that are read and converted at a time */
-    MOST_SLOTS = 32,     /* limit on the tasks that run at the same time, because each needs scratch memory (a slot) */
+    /* number of rows or columns of the right matrix that are read, and converted to the dtype of the computation, at a time */
+    LINES = 32,
+    MOST_SLOTS = 32, /* limit on the tasks that run at the same time, because each needs scratch memory (a slot) */
     /* Limit on the bytes of scratch memory for all tasks that run at the same time. */
     SLOT_BYTES = 64 << 20,
-    /* limit on the bytes of the products that are computed before they are added to an image, unless the products of one kernel element need more */
+    /* Limit on the bytes of the products that are computed before they are added to an image. It is exceeded only if the products of one kernel
+     * element need more. */
     WAVE_BYTES = 4 << 20
 };
 
@@ -41,25 +43,32 @@ struct wave {
 struct run {
     const struct grd_conv *c;
     const struct grd_product_kernels *kernels;
-    grd_loop_kernel *widen, *narrow; /* convert the operands' dtype to that of the computation and back; both NULL if these are equal */
-    int64_t itemsize, size;          /* bytes of an element of the operands (itemsize), and in the dtype of the computation (size) */
+    /* widen: converts elements from the operands' dtype to the dtype of the computation. narrow: converts back. NULL if the two dtypes are equal. */
+    grd_loop_kernel *widen, *narrow;
+    /* itemsize: bytes of an element of the operands; size: bytes of an element in the dtype of the computation */
+    int64_t itemsize, size;
     struct grd_windows windows;
-    int64_t taps, positions;   /* a channel has `taps` kernel elements, a sample has `positions` output positions */
-    int64_t rows, depth, step; /* a group's left matrix is rows x depth; `step` of its columns are multiplied at a time */
+    int64_t taps, positions; /* a channel has `taps` kernel elements, a sample has `positions` output positions */
+    /* The matrix of one group's left operand has `rows` rows and `depth` columns; a task multiplies `step` of these columns at a time. */
+    int64_t rows, depth, step;
     /* left: the operand that is packed as the left matrix; seen: the operand that is read through windows; bias may be NULL */
     const char *left, *seen, *bias;
     char *to;
-    /* Elements of the result between two samples, two channels and two positions. */
+    /* Distances in the result, in elements, from sample to sample, from channel to channel and from position to position. */
     int64_t to_sample, to_row, to_column;
     char *packed; /* the packed weights of all groups */
-    /* bytes of a group's packed weights, and of the panels, sums and packed rows in a slot (the scratch memory of one task) */
+    /* packed_bytes: bytes of a group's packed weights. panel_bytes, sums_bytes, rows_bytes: bytes of the panels, the sums and the packed rows in a
+     * slot (the scratch memory of one task). */
     int64_t packed_bytes, panel_bytes, sums_bytes, rows_bytes;
     char *slots;
-    int64_t nslots, blocks, first; /* a group has `blocks` tasks; `nslots` tasks run at a time, from number `first` on */
-    struct wave wave;              /* only if the result is an image: the part of it that is computed now */
+    /* A group has `blocks` tasks. The tasks of all groups are run in batches of at most `nslots`. `first` is the number of the first task in the
+     * current batch. */
+    int64_t nslots, blocks, first;
+    struct wave wave; /* used only if the result is an image: the part of the image that is computed now */
     /* Only if the result is an image. group: the group that is computed now. line_bytes, plane_bytes: bytes of `lines` and `planes`. */
     int64_t group, line_bytes, plane_bytes;
-    /* lines: the products of r->wave. planes: image elements not yet rounded to the result's dtype; NULL if no rounding is needed */
+    /* lines: the products for the part of the image that is computed now (`wave`). planes: image elements not yet rounded to the result's dtype; NULL
+     * if no rounding is needed */
     char *lines, *planes;
 };
 
@@ -129,8 +138,8 @@ static void pack_across(const struct run *r, const char *from, int64_t distance,
 
 /* ---- What is read through windows ------------------------------------------------------------------------------------------------------ */
 
-/* Writes to `line` the elements that output positions [first, first + n) read through kernel element k. Positions are counted over all samples, and
- * kernel elements over all channels of the group. */
+/* Writes n elements to `line`, one for each of the output positions [first, first + n). It is the element that kernel element k multiplies for
+ * this position. Positions are numbered through all samples, and kernel elements through all channels of the group. */
 static void read_line(const struct run *r, int64_t group, int64_t k, int64_t first, int64_t n, char *line)
 {
     const struct grd_conv *c = r->c;
@@ -146,8 +155,8 @@ static void read_line(const struct run *r, int64_t group, int64_t k, int64_t fir
     }
 }
 
-/* Packs into `panel` the elements that `length` output positions from `first` on read through kernel elements [k, k + n). If `across`, kernel
- * elements are the columns of the panel and positions its rows, otherwise the reverse. */
+/* Packs into `panel` the elements that output positions [first, first + length) read through kernel elements [k, k + n). If `across`, kernel elements
+ * are the columns of the panel and positions its rows, otherwise the reverse. */
 static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n, int64_t first, int64_t length, bool across, int64_t width,
                        char *panel)
 {
@@ -165,7 +174,7 @@ static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n,
 
 /* ---- Tasks -------------------------------------------------------------------------------------------------------------------------------- */
 
-/* The scratch memory of one task: packed panels, sums, and packed rows of the left matrix. */
+/* The scratch memory of one task: packed panels (blocks of columns of the right matrix), sums, and packed rows of the left matrix. */
 struct slot {
     char *panels, *sums, *rows;
 };
@@ -176,7 +185,8 @@ static struct slot slot_of(const struct run *r, int64_t task)
     return (struct slot){memory, memory + r->panel_bytes, memory + r->panel_bytes + r->sums_bytes};
 }
 
-/* Multiplies packed rows of the left matrix by the panels of a slot. The product is written to `to`, or added to it if `added`. */
+/* Multiplies packed rows of the left matrix by slot->panels, the packed columns of the right matrix. Writes the product to `to`, or adds it to `to`
+ * if `added`. */
 static void multiply(const struct run *r, const char *left, const struct slot *slot, int64_t rows, int64_t columns, int64_t depth,
                      bool added, char *to, int64_t to_row)
 {
@@ -192,8 +202,8 @@ static void multiply(const struct run *r, const char *left, const struct slot *s
                                           .beta = grd_int(added)});
 }
 
-/* Packs rows [at, at + depth) of a group's right matrix, whose columns are output positions, into `panels`, as the product kernel reads it. Packs
- * the `columns` columns from number `first` on. */
+/* Packs a block of a group's right matrix into `panels`: rows [at, at + depth) and columns [first, first + columns). A column is an output
+ * position. */
 static void pack_places(const struct run *r, int64_t group, int64_t at, int64_t depth, int64_t first, int64_t columns, char *panels)
 {
     const int64_t panel = r->kernels->panel;
@@ -205,7 +215,7 @@ static void pack_places(const struct run *r, int64_t group, int64_t at, int64_t 
     }
 }
 
-/* Writes n sums to the result, converted to its dtype. In the result they are `step` elements apart. */
+/* Converts n sums to the result's dtype and writes them to the result, from address `to` on and `step` elements apart. */
 static void write_row(const struct run *r, const char *sums, int64_t n, char *to, int64_t step)
 {
     if (r->narrow == NULL && step == 1)
@@ -224,7 +234,7 @@ static void begin_sums(const struct run *r, int64_t channel, int64_t n, char *su
                                                                               (const int64_t[]){step, 0}, NULL);
 }
 
-/* Runs tasks [begin, end) that compute an output. A task is a block of output positions, for all channels of a group. */
+/* Runs tasks [begin, end) of a convolution's output. A task computes a block of output positions in all channels of a group. */
 static void places_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -253,8 +263,8 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs tasks [begin, end) that compute the gradient of a weight. A task is a block of output channels times a block of kernel elements of all
- * image channels; each sum is over the output positions of all samples. */
+/* Runs tasks [begin, end) that compute the gradient of a weight. A task computes the gradient for a block of output channels and a block of columns,
+ * where a column is one kernel element of one image channel. Each sum is over the output positions of all samples. */
 static void weight_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -309,14 +319,14 @@ static void line_tasks(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Adds the products in `line` to a channel of the image. `line` holds, for each output position, its product with kernel element `tap`, which is
- * added to the image element that the position reads through this kernel element. Elements of the channel, `plane`, are `step` apart. */
+/* Adds `line` to `plane`, a channel of the image whose elements are `step` apart. `line` holds one product with kernel element `tap` for each output
+ * position. The product is added to the image element that the position reads through this kernel element. */
 static void fold_line(const struct run *r, int64_t tap, const char *line, char *plane, int64_t step)
 {
     const struct grd_conv *c = r->c;
     const int64_t taps[GRD_CONV_DIMS] = {tap / c->kernel[2] / c->kernel[1], tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
-    /* Output positions [first, past) are those that read an element inside the image through the kernel element. Position p reads element p *
-     * stride + offset. */
+    /* Output positions [first, past) read an element inside the image through kernel element `tap`. Position p reads image element p * stride +
+     * offset. */
     int64_t offset[GRD_CONV_DIMS], first[GRD_CONV_DIMS], past[GRD_CONV_DIMS];
     for (int d = 0; d < GRD_CONV_DIMS; d++) {
         offset[d] = taps[d] * c->dilation[d] - c->padding[d];
@@ -333,8 +343,8 @@ static void fold_line(const struct run *r, int64_t tap, const char *line, char *
                              c->stride[2] * step, line + ((i * c->places[1] + first[1]) * c->places[2] + first[2]) * r->size, c->places[2]);
 }
 
-/* Adds products to channels [begin, end) of the image, counted over the samples of r->wave, the part of the image that is computed now. line_tasks
- * has computed these products. After the products with the last kernel element, rounds the sums to the result's dtype and writes them. */
+/* Adds the products of line_tasks to channels [begin, end) of r->wave, the part of the image that is computed now. Channels are numbered sample by
+ * sample. After the last kernel element, rounds the sums to the dtype of the result and writes them. */
 static void fold_tasks(int64_t begin, int64_t end, void *context)
 {
     const struct run *r = context;
@@ -388,7 +398,8 @@ static struct run describe(const struct grd_conv *c)
     }
     r.positions = grd_conv_product(c->places);
     r.windows = (struct grd_windows){.itemsize = r.itemsize};
-    if (image) { /* no window slides here: each output element is read once, so a sample is described as one contiguous row */
+    /* If the result is an image, the output is read. Each of its positions is read once, without windows, so a sample is described as one row. */
+    if (image) {
         for (int d = 0; d < GRD_CONV_DIMS; d++)
             r.windows.plane[d] = r.windows.places[d] = d == GRD_CONV_DIMS - 1 ? r.positions : 1;
         r.windows.step[GRD_CONV_DIMS - 1] = 1;

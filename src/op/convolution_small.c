@@ -20,8 +20,8 @@ struct planes {
     int64_t row, plane; /* elements between two rows (row) and between two channels (plane) */
 };
 
-/* The offset in the padded sample of each kernel element of each channel. The vector kernel `line` takes kernel elements as chains (groups of up
- * to GRD_CONV_CHAIN elements); here each chain has one element. */
+/* Holds, for each kernel element of each channel, its offset in the padded sample and a chain. A chain is a group of up to GRD_CONV_CHAIN kernel
+ * elements that the vector kernel `line` processes together; here each chain has one element. */
 struct taps {
     int32_t offsets[MOST_TAPS];
     struct grd_conv_chain chains[MOST_TAPS];

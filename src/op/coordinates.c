@@ -12,8 +12,8 @@
 
 /* ---- Combinations ------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes the number of ways to choose k of n elements to *ret_count. Raises RuntimeError if it exceeds int64. The loop has at most 63 steps before
- * the number overflows, because after i steps it is at least 2^i. */
+/* Writes the number of ways to choose k of n elements to *ret_count. Raises RuntimeError if it exceeds int64. *ret_count is at least 2^i after i
+ * steps of the loop, so the loop ends or overflows after at most 63 steps. */
 static bool count_choices(int64_t n, int64_t k, int64_t *ret_count)
 {
     *ret_count = k <= n;
@@ -101,6 +101,6 @@ grd_tensors op_unravel_index(grd_tensor *indices, grd_dims shape)
     const grd_tensors inputs = grd_tensors(
         grd_unsqueeze(indices, -1),
         grd_arange_end(grd_int(shape.n),
-                       .device = grd_device_of(indices))); /* PyTorch divides two such tensors, so the result has a quotient's strides */
+                       .device = grd_device_of(indices))); /* as in PyTorch, the result gets the strides of the quotient of the inputs */
     return grd_unbind(grd_composite_elementwise(grd_stack(grd_tensors_from(places, shape.n), .dim = -1), inputs), .dim = -1);
 }

@@ -21,7 +21,7 @@
 
 enum {
     PATTERN_BYTES = 2048,         /* bytes of the pattern from which memory is filled; a multiple of every element size */
-    TRANSPOSE_MIN = 8,            /* least rows and columns of a matrix that is transposed; for smaller ones the overhead is too large */
+    TRANSPOSE_MIN = 8,            /* minimum rows and columns for blocked transposition; smaller matrices are not worth the overhead */
     TRANSPOSE_PIECE = 256 * 1024, /* bytes that one call of a transposition kernel copies */
     PAGE = 4096,                  /* largest number of contiguous bytes of the source that a transposition kernel reads at a time */
     CACHE_LINE = 64,
@@ -96,13 +96,15 @@ struct transposition {
     grd_transpose_kernel *kernel;
     char *to;
     const char *from;
-    int64_t rows, columns, to_stride, from_stride; /* strides in bytes: from row to row of `to`, from column to column of `from` */
-    /* One kernel call transposes a piece of at most `high` rows and `wide` columns. A matrix has `down` pieces along its rows and `across` pieces
-     * along its columns. */
+    /* A matrix of `to` is rows x columns. Its rows are to_stride bytes apart. The columns of the matrix of `from` are from_stride bytes apart. */
+    int64_t rows, columns, to_stride, from_stride;
+    /* One kernel call transposes a piece of at most `high` rows and `wide` columns. A matrix is divided into `down` pieces from top to
+     * bottom and `across` pieces from left to right. */
     int64_t high, wide, down, across;
     int64_t itemsize;
     bool streamed;
-    /* Sizes and strides (in bytes) of the n other dimensions; there is one matrix for each index combination of these dimensions. */
+    /* There is one matrix for each index of the n other dimensions. `sizes` holds the sizes of these dimensions, to_strides and from_strides their
+     * strides in bytes. */
     int64_t n, sizes[GRD_MAX_DIMS], to_strides[GRD_MAX_DIMS], from_strides[GRD_MAX_DIMS];
 };
 
@@ -182,8 +184,8 @@ bool grd_have_same_strides(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
-/* Returns how a copy of `from` to `to`, of the same dtype, should be written: with normal stores or, if the two tensors are too large for the
- * caches, with streaming stores that bypass them. An element of `from` that is broadcast counts once, because it stays in a cache. */
+/* Chooses the kind of stores for a copy of `from` to `to`, which have the same dtype. Streaming stores bypass the caches and are chosen if the two
+ * tensors do not fit into the caches. An element of `from` that is broadcast counts once, because it stays in a cache. */
 static enum grd_stores stores_for(const grd_tensor *to, const grd_tensor *from)
 {
     int64_t read = 1;

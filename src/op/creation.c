@@ -19,7 +19,7 @@
 #include "op/plan.h"
 
 enum {
-    PIECE = 512,            /* elements of a range that are computed at a time before they are converted to the result's dtype */
+    PIECE = 512,            /* elements of a range that are computed at a time and then converted to the result's dtype */
     ELEMENTS_GRAIN = 32768, /* elements of a task; a multiple of PIECE */
     BYTES_GRAIN = 256 * 1024
 };
@@ -31,8 +31,8 @@ static grd_dtype dtype_or(grd_dtype dtype, grd_dtype otherwise)
 
 /* ---- Of nothing ------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the memory format of the result of a factory function that is given sizes, e.g. empty; GRD_FORMAT_FAILED, with the error raised, for an
- * invalid format. "preserve" is invalid here, because there is no tensor whose format could be preserved. */
+/* Returns the memory format for the result of a factory function that is given sizes, e.g. empty. Returns GRD_FORMAT_FAILED, with the error raised,
+ * if `memory_format` is invalid. "preserve" is invalid here, because there is no tensor whose format could be preserved. */
 static enum grd_memory_format factory_format(const char *memory_format, int64_t ndim)
 {
     const enum grd_memory_format format = grd_memory_format_of(memory_format, GRD_FORMAT_CONTIGUOUS, ndim);
@@ -69,7 +69,7 @@ bool plan_empty_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_
            grd_plan_in_format(p, self, format, dtype);
 }
 
-/* Runs the factory functions that leave the result's memory uninitialized, e.g. empty. So it does nothing. */
+/* Runs the factory functions that leave the memory of the result uninitialized, e.g. empty. It does nothing. */
 void run_nothing(const struct grd_plan *p)
 {
     (void)p;
@@ -163,13 +163,14 @@ grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtyp
 
 /* ---- Ranges ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The numbers of a range. Element i is start + i * step in the first half of the range, and end + (i - (n - 1)) * step in the second half. A
- * complex range has such numbers for the real and the imaginary part. */
+/* Describes a range. Element i is start + i * step in the first half of the range, and end + (i - (n - 1)) * step in the second half. In a complex
+ * range, the real parts and the imaginary parts each follow this formula, with their own start, end and step. */
 struct range {
     grd_dtype made; /* dtype of the computation: int64, float64, or float32 if PyTorch rounds every step to it */
-    /* Number of real numbers of an element: 1, or 2 if the range is complex. */
+    /* Number of real numbers per element: 1, or 2 if the range is complex. */
     int parts;
-    bool logarithmic, from_start; /* from_start: the second half is computed from `start`, too */
+    /* `logarithmic`: the elements are powers of `base`. `from_start`: the second half is computed from `start`, like the first one. */
+    bool logarithmic, from_start;
     /* Number of elements of the range. */
     int64_t n;
     grd_scalar start[2], end[2], step[2];
@@ -242,7 +243,7 @@ static bool check_range_dtype(const char *name, grd_dtype dtype, bool complex_to
            (complex_too && category == GRD_CATEGORY_COMPLEX) || grd_raise_no_kernel(name, dtype);
 }
 
-/* Plans the range from `start` in steps of `step` up to `end`, which is included if `closed` (torch.range) and excluded otherwise (arange). */
+/* Plans the range from `start` to `end` in steps of `step`. If `closed` (torch.range), `end` is included; otherwise (arange) it is excluded. */
 static bool plan_steps(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
                        bool requires_grad, bool closed)
 {
@@ -298,7 +299,7 @@ static double rounded(const struct range *r, double value)
     return r->made == GRD_FLOAT32 ? (double)(float)value : value;
 }
 
-/* Sets start, end and step of the real (`part` 0) or imaginary (`part` 1) part of a range. */
+/* Sets r->start[part], r->end[part] and r->step[part]. Part 0 is the real part of the range, part 1 the imaginary part. */
 static void set_part(struct range *r, int part, double start, double end)
 {
     start = rounded(r, start);
@@ -333,7 +334,8 @@ bool plan_spaced(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t s
                         .from_start = steps == 1,
                         .n = steps,
                         .base = base};
-    const bool truncates = is_integer && !(logarithmic && steps == 1); /* with one step, logspace computes the power before it truncates */
+    /* For an integer dtype, `start` and `end` are truncated first. An exception is logspace with one element: only the result is truncated. */
+    const bool truncates = is_integer && !(logarithmic && steps == 1);
     const double first = grd_scalar_double(start), last = grd_scalar_double(end);
     set_part(r, 0, truncates ? trunc(first) : first, truncates ? trunc(last) : last);
     set_part(r, 1, grd_scalar_imaginary(start), grd_scalar_imaginary(end));
@@ -397,7 +399,7 @@ bool plan_eye(struct grd_plan *p, int64_t n, grd_scalar m, grd_dtype dtype, grd_
     return grd_scalar_write(grd_int(1), dtype, p->state) && grd_plan_new(p, grd_dims(n, columns), dtype, device, requires_grad);
 }
 
-/* Writes zeros to the result, and to its diagonal the element in p->state, which plan_eye has set to 1 in the result's dtype. */
+/* Fills the result with zeros, then its diagonal with the element in p->state. plan_eye has set this element to 1 in the dtype of the result. */
 void run_eye(const struct grd_plan *p)
 {
     grd_tensor *result = p->results[0];

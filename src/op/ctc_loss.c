@@ -20,14 +20,14 @@
 
 enum { LOG_PROBS, TARGETS, LOSS, ALPHA, GRAD }; /* indices in plan->in; only the gradient reads LOSS, ALPHA and GRAD */
 
-/* Data that plan_ctc writes for ctc_loss or its gradient, and the functions that compute these read. */
+/* Data that plan_ctc hands to the functions that compute ctc_loss or its gradient. */
 struct ctc {
     const struct grd_ctc_row *kernels;
     grd_dims input_lengths, target_lengths;
-    /* `steps`, `batch` and `classes` are the sizes of log_probs. `states` is 2 * length + 1 for the longest target. `blank` is the class that
-     * means that there is no label. */
+    /* `steps`, `batch` and `classes` are the sizes of log_probs. `states` is 2 * n + 1, where n is the length of the longest target. `blank` is the
+     * class that means that there is no label. */
     int64_t steps, batch, classes, states, blank;
-    int64_t target_row; /* elements of a row of padded targets, which holds one sample; -1 if targets are concatenated */
+    int64_t target_row; /* row length of padded targets, in which each row is one sample; -1 if targets are concatenated */
     bool zero_infinity;
 };
 
@@ -123,7 +123,7 @@ static bool plan_ctc(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targ
     return grd_plan_reads_as(p, log_probs, dtype) && grd_plan_reads_as(p, targets, GRD_INT64);
 }
 
-/* Returns the labels of a sample: its row of padded targets, or the labels from offset `at` on of concatenated targets. */
+/* Returns the address of the labels of a sample. They are row `sample` of padded targets, or begin at offset `at` of concatenated targets. */
 static const int64_t *labels_of(const struct ctc *x, const grd_tensor *targets, int64_t sample, int64_t at)
 {
     return (const int64_t *)(const void *)targets->data + (x->target_row >= 0 ? sample * x->target_row : at);
@@ -186,8 +186,8 @@ static void backward_samples(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs `task` over the samples. Before that, it writes the offset of each sample's labels to the plan's scratch memory. The workspace of the gradient
- * lies behind these offsets. */
+/* Writes the offset of each sample's labels to the plan's scratch memory, then runs `task` over the samples. In the scratch memory, the workspace of
+ * the gradient follows the offsets. */
 static void run_samples(const struct grd_plan *p, char *loss, char *alpha, grd_task *task)
 {
     const struct ctc *x = ctc_of(p);

@@ -49,7 +49,7 @@ static struct factors *factors_of(const struct grd_plan *p)
     return (struct factors *)(uintptr_t)p->state;
 }
 
-/* True if `x` is several small matrices and has_kernel says that there is a kernel that computes one matrix in each vector lane. */
+/* True if `x` holds several small matrices and has_kernel is true. has_kernel: there is a kernel that computes one matrix in each vector lane. */
 static bool is_for_lanes(const grd_tensor *x, bool has_kernel)
 {
     return has_kernel && grd_size_from_end(x, 1) <= GRD_SMALL_MATRIX_SIDE && grd_matrix_count(x) > 1;
@@ -127,7 +127,7 @@ bool grd_cholesky_inverse_check(grd_tensor *triangles)
     grd_tensor *zeros = grd_eq_scalar(grd_diagonal(grd_detach(triangles), .dim1 = -2, .dim2 = -1), grd_int(0));
     if (!grd_composite_extremes(grd_physical(zeros), &least, &largest) || largest == 0)
         return !grd_pending();
-    /* For each matrix the index of its first zero on the diagonal, counted from 1; 0 if there is none. */
+    /* For each matrix: the index, counted from 1, of the first zero on its diagonal; 0 if there is no zero. */
     grd_tensor *first =
         grd_mul(grd_add_scalar(grd_argmax(grd_to(zeros, .dtype = GRD_INT64), .dim = -1), grd_int(1)), grd_any(zeros, .dim = grd_dims(-1)));
     return !grd_find_failed_matrix(first, &failed)
@@ -143,7 +143,8 @@ grd_tensor *op_hidden_cholesky_inverse(grd_tensor *self, bool upper)
     const int64_t n = grd_size_from_end(self, 1);
     if (n <= GRD_LAPACK_SIDE)
         return grd_cholesky_solve(grd_eye(n, .dtype = (grd_dtype)self->dtype, .device = grd_tensor_device(self)), self, .upper = upper);
-    /* The inverse is computed transposed, so that the result is column-major. */
+    /* `rows` is row-major, and its upper triangle is the transpose of the lower triangle of the inverse. The last line transposes the completed
+     * matrix, so the inverse is column-major. */
     grd_tensor *rows = grd_transpose(grd_hidden_cholesky_inverse_lower(self, upper), -2, -1);
     grd_tensor *below = grd_conj_physical(grd_transpose(grd_triu(rows, .diagonal = 1), -2, -1));
     return grd_transpose(grd_add(grd_triu(rows), below), -2, -1);
@@ -159,8 +160,8 @@ bool plan_hidden_cholesky_inverse_lower(struct grd_plan *p, grd_tensor *self, bo
            grd_plan_columns(p, grd_batch_of(self), n, n, (grd_dtype)self->dtype) && grd_plan_lapack(p, n) && !grd_pending();
 }
 
-/* Inverts matrices [begin, end), which are products L L^H and are given by their Cholesky factors L. Computes Y = L^-1 and then the inverse X =
- * Y^H L^-1. */
+/* Inverts matrices [begin, end). Each of them is the product L L^H, and only its Cholesky factor L is given. First computes Y = L^-1. Then solves
+ * X L = Y^H, because the inverse X is Y^H L^-1. */
 static void invert_factors(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
@@ -186,8 +187,8 @@ void run_hidden_cholesky_inverse_lower(const struct grd_plan *p, grd_tensor *sel
     grd_parallel_for(0, grd_matrix_count(self), grd_matrix_grain(n * n * n), invert_factors, (void *)p);
 }
 
-/* Raises RuntimeError, with the name `function` in its text, if the matrices of `a` are not square or if the matrices of `b` have a different
- * number of rows. */
+/* Raises RuntimeError if the matrices of `a` are not square, or if the matrices of `b` have a different number of rows. The text of the second error
+ * names `function`. */
 static bool check_equation(const grd_tensor *a, const grd_tensor *b, const char *function)
 {
     const int64_t rows = grd_size_from_end(b, 2), columns = grd_size_from_end(b, 1);
@@ -453,8 +454,8 @@ void run_hidden_orthogonal(const struct grd_plan *p, grd_tensor *input, grd_tens
     grd_parallel_for(0, grd_matrix_count(input), grd_matrix_grain(4 * m * n * k), multiply_reflections, (void *)p);
 }
 
-/* Raises RuntimeError if `t` does not have `less` dimensions fewer than `input`, or if the batch sizes of the two differ. `what` is the name of
- * `t`. */
+/* Raises RuntimeError if the number of dimensions of `t` is not input->ndim minus `less`, or if the batch sizes of `t` and `input` differ. `what` is
+ * the name of `t` in the text of the error. */
 static bool check_beside(const grd_tensor *input, const grd_tensor *t, int less, const char *what)
 {
     if (input->ndim != t->ndim + less)
@@ -510,7 +511,7 @@ grd_dtype grd_lowrank_dtype(const grd_tensor *A)
     return dtype == GRD_FLOAT16 || dtype == GRD_FLOAT64 || grd_dtype_is_complex(dtype) ? dtype : GRD_FLOAT32;
 }
 
-/* Returns `matrices` if they have column-major strides, otherwise a copy that has. */
+/* Returns `matrices` if they are column-major, otherwise a column-major copy. */
 grd_tensor *grd_composite_columns(grd_tensor *matrices)
 {
     return grd_transpose(grd_composite_contiguous(grd_transpose(matrices, -2, -1)), -2, -1);
@@ -576,8 +577,9 @@ bool plan_linalg_solve_triangular(struct grd_plan *p, grd_tensor *self, grd_tens
            grd_plan_lapack(p, n) && !grd_pending();
 }
 
-/* The context of the parallel tasks of a triangular solve. The right-hand sides of a large matrix are divided into pieces of PIECE columns (or rows,
- * if X A = B is solved), so that several threads solve one system. */
+/* The context of the parallel tasks of a triangular solve. The right-hand sides of a large matrix are divided into pieces of PIECE columns, so that
+ * several threads solve one system. If the equation is X A = B, a right-hand side is a row of B, and a
+ * piece is PIECE rows. */
 struct solutions {
     const struct grd_plan *p;
     struct grd_triangle triangle;

@@ -28,12 +28,12 @@ typedef void complex_geev_routine(const char *jobvl, const char *jobvr, const in
 
 enum {
     SIDE = 16, /* largest number of rows for which the kernel is faster than LAPACK */
-    /* geev's workspace has n times this number of elements; a multiple of n above LAPACK's block size lets geev work in blocks */
+    /* geev gets a workspace of n * COLUMNS elements. COLUMNS is above LAPACK's block size, so that geev can work in blocks. */
     COLUMNS = 64
 };
 
-/* Data that plan_hidden_linalg_eig hands to the tasks that compute eigenvalues. There are `count` matrices of n rows and columns. A task computes
- * `grain` matrices in `bytes` bytes of scratch memory. `vectors` is true if eigenvectors are wanted. */
+/* Data that plan_hidden_linalg_eig hands to the tasks that compute eigenvalues. There are `count` matrices of n rows and columns. A task computes the
+ * eigenvalues of `grain` matrices and uses `bytes` bytes of scratch memory. `vectors` is true if eigenvectors are wanted. */
 struct job {
     int64_t n, count, grain, bytes;
     grd_dtype dtype;
@@ -45,7 +45,7 @@ static struct job *job_of(const struct grd_plan *p)
     return (struct job *)(uintptr_t)p->state;
 }
 
-/* Returns the number of elements of scratch memory for geev, which hold a copy of the matrix, real eigenvectors, real and imaginary parts of
+/* Returns the number of elements of scratch memory for geev. The memory holds a copy of the matrix, real eigenvectors, real and imaginary parts of
  * eigenvalues, and geev's workspace. */
 static int64_t elements_of(int64_t n)
 {

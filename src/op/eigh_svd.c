@@ -24,15 +24,15 @@
 /* ---- Pieces of a batch ------------------------------------------------------------------------------------------------------------------- */
 
 enum {
-    /* if the number of rows (doubled for complex dtypes) is at most this, a kernel that computes one matrix in each vector lane is faster even for
-     * a single matrix */
+    /* Matrices with at most this number of rows (half of it for complex dtypes) are computed fastest by a kernel that computes one matrix in each
+     * vector lane. This is true even for a single matrix. */
     SIDE_ALONE = 16,
-    SIDE_COMPLEX = 8, /* largest number of rows for which the kernel that computes one matrix at a time is faster than LAPACK */
-    FEW = 2           /* with at least this number of matrices, a kernel that computes one matrix in each vector lane is faster */
+    SIDE_COMPLEX = 8, /* up to this number of rows, the kernel that computes one matrix at a time is faster than LAPACK */
+    FEW = 2           /* from this number of matrices on, a kernel that computes one matrix in each vector lane is faster */
 };
 
-/* Data that plan_hidden_linalg_eigh or plan_hidden_linalg_svd hands to the tasks that decompose matrices. A task computes `grain` matrices in `bytes`
- * bytes of scratch memory. */
+/* Data that plan_hidden_linalg_eigh or plan_hidden_linalg_svd hands to the tasks that decompose matrices. A task decomposes `grain` matrices and uses
+ * `bytes` bytes of scratch memory. */
 struct job {
     int64_t count, least, largest; /* number of matrices; the smaller and the larger of a matrix's two sizes */
     int64_t parts;                 /* real numbers per element: 1 for real, 2 for complex dtypes */
@@ -58,8 +58,8 @@ static const struct grd_spectral_row *kernels_of(const struct job *job)
     return grd_kernels->jacobi[job->dtype];
 }
 
-/* Returns the kernels that compute several matrices at a time, one in each vector lane. They are stored with the real dtype but compute complex
- * matrices, too. */
+/* Returns the kernels that compute several matrices at a time, one in each vector lane. The kernels for a complex dtype are stored in the table's
+ * entry of the corresponding real dtype. */
 static const struct grd_spectral_row *lanes_of(const struct job *job)
 {
     return grd_kernels->jacobi[grd_dtype_to_real(job->dtype)];
@@ -73,16 +73,15 @@ static bool is_for_lanes(const struct job *job)
     return side <= GRD_LANES_SIDE && (side <= SIDE_ALONE || job->count >= FEW);
 }
 
-/* True if LAPACK can be used, because the matrices are not empty, and not so large (as expanded tensors may be) that the size of LAPACK's workspace
- * overflows. */
+/* True if LAPACK can be used. The matrices must not be empty, and the size of LAPACK's workspace must not overflow. It could overflow for the huge
+ * sizes that expanded tensors may have. */
 static bool is_for_lapack(const struct job *job)
 {
     return job->least > 0 && (double)job->least * (double)job->largest < 0x1p58;
 }
 
-/* Plans to read the matrices of `A` column-major. They are read row-major instead, with *ret_by_rows set to true, if that is their order in memory
- * and a kernel that computes one matrix in each vector lane will run. The latter is certain only if the environment variable GRADUS_PROVIDER does
- * not ask for an implementation. */
+/* Plans to read the matrices of `A` column-major. If the kernel that computes one matrix in each vector lane is certain to run, row-major matrices
+ * are read as they are, and *ret_by_rows is set to true. The kernel is not certain to run if the environment variable GRADUS_PROVIDER is set. */
 static bool plan_read(struct grd_plan *p, grd_tensor *A, bool *ret_by_rows)
 {
     return is_for_lanes(job_of(p)) && !grd_provider_wishes ? grd_plan_reads_matrices(p, A, ret_by_rows)
@@ -94,9 +93,9 @@ static bool lapack_wins(const struct grd_plan *p)
     return !is_for_lanes(job_of(p)) && job_of(p)->largest > SIDE_COMPLEX;
 }
 
-/* Chooses between LAPACK and the kernels of this library, and the number of matrices of a task. The matrices of a task are computed one after the
- * other in the same scratch memory of `elements` elements. Returns false, with RuntimeError, if the environment variable GRADUS_PROVIDER forbids
- * both implementations. */
+/* Chooses LAPACK or the kernels of this library, and sets the number of matrices that one task computes. A task computes its matrices one after the
+ * other in the same scratch memory of `elements` elements. Returns false, with RuntimeError, if the environment variable GRADUS_PROVIDER forbids both
+ * implementations. */
 static bool choose(struct grd_plan *p, const struct grd_provider *providers, double elements)
 {
     struct job *job = job_of(p);
@@ -214,7 +213,8 @@ static bool prepare_eigh(struct grd_plan *p)
 
 bool plan_hidden_linalg_eigh(struct grd_plan *p, grd_tensor *A, const char *UPLO, bool compute_v)
 {
-    /* A ret_v that is not NULL means that eigenvectors are wanted. This placeholder stands for their address until the results are allocated. */
+    /* The kernels compute eigenvectors if their argument ret_v is not NULL. Until the results are allocated, ret_v is the address of this
+     * placeholder. */
     static char wanted[1];
     if (!grd_decomposition_check_square(A, "linalg.eigh"))
         return false;
@@ -311,7 +311,8 @@ bool plan_hidden_linalg_svd(struct grd_plan *p, grd_tensor *A, bool full_matrice
     begin_job(p, A, 40);
     job_of(p)->svd =
         (struct grd_svd){.m = m, .n = n, .columns = columns, .rows = rows, .parts = job_of(p)->parts, .ret_u = compute_uv ? wanted : NULL};
-    /* A has no elements, and the vectors are empty or not wanted. The sizes are set to 0 so that no work or memory is planned for the longer side. */
+    /* If A has no elements and the vectors are empty or not wanted, the sizes are set to 0. Otherwise work and memory would be planned for the longer
+     * side of A. */
     if (k == 0 && !(compute_uv && full_matrices))
         job_of(p)->svd.m = job_of(p)->svd.n = 0;
     p->prepare = prepare_svd;
@@ -363,8 +364,8 @@ grd_dims grd_square_sizes(grd_dims sizes, int64_t dim)
     return grd_dims_from(square, square != NULL ? sizes.n : 0);
 }
 
-/* Returns `self`, which holds the products of eigenvectors or singular vectors and their gradients. Raises RuntimeError if the imaginary part of its
- * diagonal is not 0, because the loss then depends on the phase of the vectors, which is arbitrary. */
+/* Returns `self`, the matrix products of eigenvectors or singular vectors with their gradients. Raises RuntimeError if an element on the
+ * diagonal of `self` has an imaginary part. In this case the loss depends on the phase of the vectors, which is arbitrary. */
 grd_tensor *op_hidden_phase_checked(grd_tensor *self, const char *function)
 {
     double least = 0, largest = 0;

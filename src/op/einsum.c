@@ -158,8 +158,8 @@ static void place_ellipsis(struct equation *e)
         place_next(e, (int)(LETTERS + k));
 }
 
-/* Assigns dimensions of the reshaped operands to labels: first to those of the output, then to all others. Without "->" the output has the ellipsis
- * followed by the letters that occur once, upper case first, each in alphabetical order. */
+/* Assigns a dimension of the reshaped operands to each label: first to the labels of the output, then to all others. If the equation has no "->", the
+ * output has the ellipsis, then the letters that occur once, in alphabetical order, upper case first. */
 static bool place_output(struct equation *e)
 {
     for (int i = 0; i < e->output.n; i++) {
@@ -191,8 +191,8 @@ static bool place_output(struct equation *e)
 
 /* ---- Operands ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns a view of operand `t` with one dimension for each label of the equation, which has size 1 if the operand does not have the label. A label
- * that the operand has twice becomes a diagonal. */
+/* Returns a view of operand `t` with one dimension for each label of the equation. If the operand does not have the label, the dimension has size 1.
+ * If the operand has the label twice, the dimension is the diagonal. */
 static grd_tensor *aligned(const struct equation *e, int64_t operand, grd_tensor *t, int *labels)
 {
     int n = (int)t->ndim;
@@ -233,8 +233,8 @@ static grd_tensor *aligned(const struct equation *e, int64_t operand, grd_tensor
  * operands and summed. */
 enum part { BATCH, LEFT, RIGHT, SUMMED, PARTS };
 
-/* The dimensions of two operands, sorted by enum part, the way they occur in the product. dims[i] holds the indices of the n[i] dimensions of kind
- * i, and size[i] is the product of their sizes. */
+/* The dimensions of two operands, sorted by their kind, an enum part. dims[i] holds the indices of the n[i] dimensions of kind i, and size[i] is the
+ * product of their sizes. */
 struct pair {
     int64_t dims[PARTS][GRD_MAX_DIMS], n[PARTS], size[PARTS];
 };

@@ -115,8 +115,9 @@ static inline bool is_direct(const struct grd_elementwise *op, const grd_tensor 
     return !(op->divides && grd_category_of(like->dtype) == GRD_CATEGORY_INTEGER);
 }
 
-/* Returns a new tensor for the result of operands with the shape and dtype of `like`. `like` must have exactly the strides of a new contiguous
- * tensor (GRD_FLAG_CANONICAL). Returns NULL if the result would have more than 512 bytes of data. */
+/* Returns a new tensor with the shape of `like` for the result of an operator: bool if the operator returns bool, otherwise of like's dtype.
+ * `like` must have exactly the strides of a new contiguous tensor (GRD_FLAG_CANONICAL). Returns NULL if the result would have more than 512 bytes
+ * of data. */
 GRD_INLINE grd_tensor *small_result(const struct grd_elementwise *op, const grd_tensor *like)
 {
     const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST;
@@ -146,17 +147,16 @@ GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, const stru
 
 /* ---- Numbers beside half types --------------------------------------------------------------------------------------------------- */
 
-/* True if `t` counts as a number next to `half`, a float16 or bfloat16 tensor. It does if it was made from a Python number (wrapped number), or if
- * it is zero-dimensional, has a different dtype and `half` is the only other operand (`tensors` is 1). */
+/* True if `t` counts as a number next to `half`, a float16 or bfloat16 tensor. A tensor made from a Python number (wrapped number) counts. If `half`
+ * is the only other operand (`tensors` is 1), a zero-dimensional tensor of another dtype counts, too. */
 static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int tensors)
 {
     const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensors == 1 && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
     return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
 }
 
-/* If the operands are float16 or bfloat16 tensors and one that counts as a number (counts_as_number), runs the variant of the operator that takes
- * the number as a double. So the number is not rounded to the tensors' dtype, as in PyTorch. Returns NULL, having done nothing, for all other
- * operands. */
+/* Runs the variant of the operator that takes one input as a double. Like PyTorch, it does not round this number to the dtype of the tensors. Returns
+ * NULL, having done nothing, unless one input counts as a number (see counts_as_number) and the others are float16 or bfloat16 tensors. */
 static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
 {
     const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
@@ -180,8 +180,8 @@ struct run {
     int64_t strides[1 + MAX_INPUTS];
     int noperands;
     bool expanded;  /* true if an input is a single element that is broadcast */
-    bool canonical; /* true if all other inputs have exactly the strides of new contiguous tensors */
-    /* Inputs that were made from Python numbers (wrapped numbers), converted to the dtype of the computation. */
+    bool canonical; /* true if all inputs of the result's shape have exactly the strides of new contiguous tensors */
+    /* For each input that was made from a Python number (wrapped number): this number, converted to the dtype of the computation. */
     uint64_t numbers[MAX_INPUTS][2];
 };
 
@@ -194,8 +194,8 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     grd_map(end - begin, at, run->strides, &run->map);
 }
 
-/* True if `t` is one element of like's dtype broadcast to like's shape, e.g. the gradient of sum(), and its strides do not affect the order of the
- * result's dimensions. See Note [Strides of results] in iter.c. */
+/* True if `t` is one element of like's dtype that is broadcast to like's shape, e.g. the gradient of sum(). It must also have strides that do not
+ * affect the order of the result's dimensions; see Note [Strides of results] in iter.c. */
 static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
 {
     if (((t->traits ^ like->traits) & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE)) != 0)
@@ -214,8 +214,8 @@ static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
     return with_stride <= 1;
 }
 
-/* Returns true and writes `number`, converted to `dtype`, to ret_element if `number` does not change the result's dtype by type promotion.
- * `number` is a tensor made from a Python number (wrapped number). Returns false otherwise. */
+/* True if `dtype` remains the dtype of the computation when `number`, a tensor made from a Python number (wrapped number), is an operand. In this
+ * case, writes `number`, converted to `dtype`, to ret_element. */
 static bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
 {
     enum grd_category category = grd_category_of(dtype);
@@ -256,8 +256,8 @@ static bool set_mask(const grd_tensor *mask, const grd_tensor *like, struct run 
     return mask->dtype == GRD_BOOL && is_cpu_tensor(mask, GRD_FLAG_CONTIGUOUS) && mask->ndim == like->ndim && same_sizes(mask, like);
 }
 
-/* True if the result can be written to `out` directly: `out` has the dtype and shape of the result, and an input that shares its storage has the
- * same address and strides. Then each element is read before it is overwritten. */
+/* True if the result can be written to `out` directly. `out` must have the dtype and shape of the result. An input that shares out's storage must
+ * have out's address and strides, so that each element is read before it is overwritten. */
 static bool can_write(const struct grd_elementwise *op, const grd_tensor *out, grd_dtype dtype, const grd_tensor *like,
                       grd_tensor *const *inputs, const struct run *run)
 {
@@ -270,8 +270,8 @@ static bool can_write(const struct grd_elementwise *op, const grd_tensor *out, g
     return true;
 }
 
-/* Returns a new contiguous result. Returns NULL if PyTorch's rules might give the result other strides. This is possible if one input is a
- * broadcast element and another does not have exactly the strides of a new contiguous tensor (GRD_FLAG_CANONICAL). */
+/* Returns a new contiguous tensor for the result. Returns NULL if PyTorch's result might have other strides. This is possible if one input is a
+ * broadcast element and another input does not have exactly the strides of a new contiguous tensor (GRD_FLAG_CANONICAL). */
 static grd_tensor *new_result(const struct grd_elementwise *op, grd_dtype dtype, const grd_tensor *like, const struct run *run)
 {
     if (run->expanded && !run->canonical)

@@ -44,7 +44,7 @@ grd_scalar grd_scalar_negated(grd_scalar s)
     return s;
 }
 
-/* True if the dtype can hold the number. False, with an error pending, otherwise. */
+/* True if `dtype` can hold `number`. Otherwise returns false, with an error pending. */
 static bool fits(grd_scalar number, grd_dtype dtype)
 {
     char element[16];
@@ -127,7 +127,7 @@ bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max)
            grd_raise_no_kernel("clamp", GRD_BOOL);
 }
 
-/* Raises RuntimeError if `bound` does not fit into an integer dtype. */
+/* Raises RuntimeError if `dtype` is an integer dtype that cannot hold `bound`. */
 static bool check_bound(grd_scalar bound, grd_dtype dtype)
 {
     char element[16];

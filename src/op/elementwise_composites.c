@@ -83,8 +83,8 @@ static grd_scalar given_or(grd_scalar given, double otherwise)
     return given.kind != GRD_SCALAR_NONE ? given : grd_float(otherwise);
 }
 
-/* Returns `self` with NaN and infinities replaced. Without a value for `nan`, `posinf` or `neginf`, the replacement is 0, the largest or the least
- * finite number of the dtype. */
+/* Returns `self` with NaN and infinities replaced by `nan`, `posinf` and `neginf`. If one of these is absent, the replacement is 0 for NaN, and the
+ * largest or the least finite number of the dtype for the infinities. */
 static grd_tensor *replaced(grd_tensor *self, grd_scalar nan, grd_scalar posinf, grd_scalar neginf)
 {
     const double largest = grd_limits[self->dtype].largest;
@@ -141,8 +141,7 @@ static grd_tensor *log_sum(grd_tensor *self, grd_tensor *other, double base_log)
     return is_complex ? sum : grd_where(grd_isnan(self), self, grd_where(grd_isnan(other), other, sum));
 }
 
-/* Returns log_sum(self, other, base_log), with half types computed in a wider dtype and rounded once, and with the strides of an elementwise
- * result. */
+/* Returns log_sum(self, other, base_log) with the strides of an elementwise result. Half types are computed in a wider dtype and rounded once. */
 static grd_tensor *finished_log_sum(grd_tensor *self, grd_tensor *other, double base_log)
 {
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, other}, 2);

@@ -57,8 +57,8 @@ bool plan_embedding(struct grd_plan *p, grd_tensor *weight, grd_tensor *indices,
            grd_plan_result(p, grd_dims_from(sizes, (int64_t)indices->ndim + 1), (grd_dtype)weight->dtype);
 }
 
-/* Returns loops that copy between the rows of `table` selected by p->in[1] and the rows of a contiguous list at `list`. The table is operand
- * number `named` (GRD_RESULT or GRD_SOURCE), the list is the other of these two operands. */
+/* Returns loops that copy rows between a table and a list. In `table`, p->in[1] selects the rows. In `list`, the rows are contiguous. `named` says
+ * which operand the table is, GRD_RESULT or GRD_SOURCE; the list is the other one. */
 static struct grd_indexed rows_of(const struct grd_plan *p, const grd_tensor *table, int named, char *list)
 {
     const grd_tensor *index = p->in[1];
@@ -97,8 +97,8 @@ bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_di
            grd_plan_computed_in(p, dtype);
 }
 
-/* Divides each row of the result by the number of times the indices select it, but at least 1, as scale_grad_by_freq demands. The scratch memory
- * holds these counts, followed by the counts converted to the dtype of the rows. */
+/* Implements scale_grad_by_freq: divides each row of the result by the number of indices that select it, or by 1 if none does. The scratch memory
+ * holds these numbers, first as int64, then converted to the dtype of the rows. */
 static void divide_rows(const struct grd_plan *p)
 {
     const grd_tensor *t = p->results[0], *index = p->in[1];

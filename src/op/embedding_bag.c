@@ -12,7 +12,7 @@
 #include "op/lines.h"
 #include "op/plan.h"
 
-/* Indices in plan->in; GRAIN is about the number of table elements that a task reads. */
+/* TABLE to FACTORS are indices of the inputs in plan->in. GRAIN is about the number of table elements that a task reads. */
 enum { TABLE, INDICES, OFFSETS, FACTORS, GRAIN = 1 << 15 };
 
 /* Data that plan_hidden_embedding_bag hands to run_hidden_embedding_bag. */

@@ -2,7 +2,7 @@
  * dimension). The transform of a line, or of several in vector lanes, is in op/fft_passes.c. The functions of torch.fft are formulas over these three
  * operators. Schema: schema/fft.toml.
  *
- * Invariant: the transform of a line depends on its length and dtype alone, not on other lines, strides or the number of threads, bit for bit. */
+ * Invariant: the transform of a line is bit for bit the same whatever the other lines, the strides and the number of threads are. */
 #include <math.h>
 #include <string.h>
 
@@ -22,22 +22,22 @@
 enum {
     /* lines of at most this length are always transformed in lanes (one line per vector lane), even a single one */
     SHORT_LINE = 48,
-    LONGEST_BATCHED = 1024,  /* longest contiguous line that is transformed with others, one per vector lane; longer ones run alone */
-    LONGEST_IN_LANES = 4096, /* the longest line that is transformed with others if the elements of a line are not contiguous */
-    NEAR_BYTES = 1 << 15,    /* limit on the bytes of a group of lines, one per vector lane, that stays in the L1 cache */
+    LONGEST_BATCHED = 1024,  /* longest contiguous line that is transformed in vector lanes; a longer one is transformed by itself */
+    LONGEST_IN_LANES = 4096, /* longest line that is transformed in vector lanes if its elements are not contiguous */
+    NEAR_BYTES = 1 << 15,    /* a group of lines, one per vector lane, stays in the L1 cache if it has at most this number of bytes */
     SHARED_LINE = 1 << 14,   /* least number of elements of a line that several threads share */
     PIECE_WORK = 1 << 14,    /* least number of elements of a task */
     /* Largest number of tasks per thread. */
     PIECES_OF_THREAD = 4,
-    /* Limit on the bytes of a block of items, where an item is all elements along the transformed dimensions. All steps process a block before
-     * the next block begins, so it should stay in a core's cache. */
+    /* Limit on the bytes of a block of items. An item is the input of one multidimensional transform. Each block passes through all steps before
+     * the next block begins, so a block should fit into a core's cache. */
     BLOCK_BYTES = 1 << 19
 };
 
 enum direction {
     TO_COMPLEX, /* from complex or real numbers to complex numbers */
-    TO_HALF,    /* from n real numbers to elements 0 to n / 2 of the transform */
-    FROM_HALF   /* from elements 0 to n / 2 of a transform to n real numbers */
+    TO_HALF,    /* from n real numbers to the first n / 2 + 1 elements of their transform */
+    FROM_HALF   /* from the first n / 2 + 1 elements of a transform to n real numbers */
 };
 
 /* One step of a transform along several dimensions: the transform of all lines along dimension `dim`. A line is the elements along a dimension. */
@@ -60,8 +60,8 @@ struct step {
     int64_t piece_bytes;
 };
 
-/* A transform along several dims, as the plan functions hand it to run_fft. If the input or the result is real, the transform along the last of
- * `dims` converts from or to real numbers. */
+/* A transform along several dims, as the plan functions hand it to run_fft. If the input or the result is real, the step along the last of `dims`
+ * converts from or to real numbers. */
 struct request {
     enum direction direction;
     bool is_inverse;
@@ -70,8 +70,8 @@ struct request {
     int64_t n; /* length of the transform along the last dim */
     int64_t normalization;
     struct step *steps;
-    /* An item is all elements along `dims`. There are `items` items, in blocks of `block` items. All steps process one block before the next
-     * block begins, so that the block stays in the cache. */
+    /* An item is the input of one transform along all of `dims`. There are `items` items, in blocks of `block` items. Each block passes through
+     * all steps before the next block begins, so that the block stays in the cache. */
     int64_t items, block;
     int64_t tasks; /* number of tasks among which the blocks are divided */
     int64_t task_bytes;
@@ -95,8 +95,8 @@ static void sort_by_stride(const int64_t *strides, uint8_t *dims, int n)
         }
 }
 
-/* Updates `layout` to the result of transforms along the n dimensions `dims`, with the strides that PyTorch gives it: `dims` are innermost, and all
- * other dimensions follow in the order of their strides. The last of `dims` gets `last` elements. */
+/* Takes the input's sizes and strides in *layout and replaces them by those of the result of transforms along the n dimensions `dims`, as in PyTorch.
+ * In the result, `dims` are innermost, and all other dimensions follow in the order of their strides. The last of `dims` gets `last` elements. */
 static void lay_out(struct layout *layout, int ndim, const uint8_t *dims, int n, int64_t last)
 {
     uint8_t order[GRD_MAX_DIMS];
@@ -245,7 +245,8 @@ static bool is_halved(const struct step *s)
     return s->direction != TO_COMPLEX && s->n % 2 == 0;
 }
 
-/* Returns the number of complex elements of the transform that is computed for a line. */
+/* Returns the length of the complex transform that is computed for a line: n / 2 if the n real numbers are transformed as n / 2 complex ones,
+ * otherwise n. */
 static int64_t length_of(const struct step *s)
 {
     return is_halved(s) ? s->n / 2 : s->n;
@@ -260,14 +261,14 @@ static bool goes_in_lanes(const struct step *s)
         return n <= SHORT_LINE;
     if (s->from->strides[s->dim] != 1 || s->to->strides[s->dim] != 1)
         return n <= LONGEST_IN_LANES;
-    /* A line that is transformed alone is split into an a x b matrix. If both a and b are multiples of the number of lanes, its transform uses
-     * full vectors. Lines are then transformed together only if the group stays in the L1 cache. For complex lines the limit is half the bytes,
-     * because a complex line loses the least time if it is transformed alone. */
+    /* A line that is transformed alone is split into an a x b matrix. This is fast if a and b are multiples of the number of lanes, because the
+     * matrix fills whole vectors. In this case, several lines are transformed together only if they stay in the L1 cache. The limit
+     * on their bytes is half as large for complex lines, because a complex line loses less time than a real line if it is transformed alone. */
     const bool is_full = node->inner == NULL && node->a % lanes == 0 && node->b % lanes == 0;
     return n <= LONGEST_BATCHED && !(is_full && (is_halved(s) ? 1 : 2) * grd_fft_lanes_bytes(node->row, n) > NEAR_BYTES);
 }
 
-/* Returns the number of tasks into which a transform of `work` elements along one dimension is divided, at most `most`. */
+/* Returns the number of tasks for a transform of `work` elements along one dimension. It is at most `most`. */
 static int64_t pieces_of(double work, int64_t most)
 {
     const int threads = grd_num_threads();
@@ -302,7 +303,7 @@ static bool set_up(struct step *s)
     return true;
 }
 
-/* Appends a step, i.e. the transform along dimension `dim` from `from` to `to`, to the request and sets it up. Returns false if memory runs out. */
+/* Appends to the request a step that transforms `from` along dimension `dim` to `to`, and sets up the step. Returns false if memory runs out. */
 static bool add_step(struct request *r, enum direction direction, grd_tensor *from, grd_tensor *to, int dim, int64_t n)
 {
     struct step *s = &r->steps[r->nsteps++];
@@ -310,8 +311,8 @@ static bool add_step(struct request *r, enum direction direction, grd_tensor *fr
     return set_up(s);
 }
 
-/* Adds to the request one step per dimension for complex transforms along all of r->dims except the last, beginning with the last but one. The
- * first of these steps reads `from`, and all write `to`. Returns false if memory runs out. */
+/* Adds one step (the complex transform along one dimension) for each of r->dims except the last, from the last but one down to the first. The first
+ * of these steps reads `from`, the others read `to`, and all write `to`. Returns false if memory runs out. */
 static bool add_others(struct request *r, grd_tensor *from, grd_tensor *to)
 {
     bool is_right = true;
@@ -320,8 +321,8 @@ static bool add_others(struct request *r, grd_tensor *from, grd_tensor *to)
     return is_right;
 }
 
-/* Writes the dimensions other than s->dim that have more than one element to ret_order, with the largest strides first, and returns their number. The
- * lines of the step are numbered in row-major order of these dimensions. */
+/* Writes to ret_order all dimensions except s->dim that have more than one element, and returns their number. The dimensions are sorted by falling
+ * stride. The lines of the step are numbered in row-major order of these dimensions. */
 static int order_of(const struct step *s, uint8_t ret_order[GRD_MAX_DIMS])
 {
     int n = 0;
@@ -332,8 +333,8 @@ static int order_of(const struct step *s, uint8_t ret_order[GRD_MAX_DIMS])
     return n;
 }
 
-/* True if every step numbers its lines item by item (an item is all elements along r->dims), with the items in the same order. Only then can a block
- * of items run through all steps. */
+/* True if all steps process the items one after the other and in the same order, where an item is the input of one transform along all of r->dims.
+ * Otherwise a block of items cannot pass through all steps before the next block begins. */
 static bool come_by_items(const struct request *r)
 {
     uint8_t first[GRD_MAX_DIMS], order[GRD_MAX_DIMS];
@@ -348,8 +349,8 @@ static bool come_by_items(const struct request *r)
     return is_same;
 }
 
-/* Divides the items (an item is all elements along r->dims) into blocks, if there are several steps and enough blocks to keep all threads busy.
- * Otherwise all items are one block. */
+/* Divides the items into blocks, where an item is the input of one transform along all of r->dims. All items are one block if there is only one step,
+ * if the blocks would not keep all threads busy, or if the steps process the items in different orders. */
 static void divide(struct request *r)
 {
     const grd_tensor *made = r->steps->to;
@@ -429,7 +430,7 @@ static struct grd_fft_line exchanged(struct grd_fft_line line)
     return (struct grd_fft_line){line.im, line.re, line.element};
 }
 
-/* Returns `line`, which consists of real numbers, as a line of half as many complex numbers. */
+/* Returns `line`, a line of real numbers, as a line of half as many complex numbers, each made of two neighbours. */
 static struct grd_fft_line paired(struct grd_fft_line line, int64_t itemsize)
 {
     return (struct grd_fft_line){line.re, line.re + line.element * itemsize, 2 * line.element};
@@ -490,7 +491,8 @@ static void transform_in_lanes(const struct lines *l, int64_t first, int64_t cou
     const struct grd_fft_row *row = l->row;
     const int64_t n = length_of(s);
     struct grd_fft_line source = l->source, result = l->result;
-    /* Of `results` only the first `count` offsets are set, because put() writes only `count` lines. */
+    /* Only the first `count` offsets are those of lines. In `sources` the last of these offsets is repeated for all other lanes. In `results` the
+     * other offsets remain unset, because put() does not read them. */
     struct grd_fft_lines sources, results;
     if (s->direction == TO_COMPLEX && s->is_inverse) {
         source = exchanged(source);

@@ -7,7 +7,7 @@
 
 enum grd_fft_kind {
     GRD_FFT_SHORT, /* for lengths whose lines are always transformed in vector lanes, one line per lane */
-    GRD_FFT_LONG,  /* for lines that are treated as a matrix of a rows and b columns; the columns are transformed, then the rows */
+    GRD_FFT_LONG,  /* for lines that are treated as an a x b matrix; the columns are transformed, then the rows */
     GRD_FFT_REAL   /* no transform; only holds the roots of unity that convert between the transforms of n real and of n / 2 complex
                     * numbers */
 };
@@ -25,10 +25,11 @@ struct grd_fft_node {
     size_t bytes; /* size of the node with its tables */
     int npasses;
     struct grd_fft_pass passes[GRD_FFT_MOST_PASSES];
-    /* For GRD_FFT_LONG: the n elements are transformed as a matrix of a rows and b columns, where n = a * b. */
+    /* For GRD_FFT_LONG: the n elements are transformed as an a x b matrix, where n = a * b. */
     int64_t a, b;
-    const struct grd_fft_node *columns, *rows; /* the transforms of a column (a elements) and of a row (b elements) */
-    /* For GRD_FFT_LONG: the roots of unity by which the a x b matrix is multiplied after its columns and before its rows are transformed. */
+    const struct grd_fft_node *columns, *rows; /* the transforms of a column (`a` elements) and of a row (`b` elements) */
+    /* For GRD_FFT_LONG: roots of unity, one per element of the a x b matrix. The columns are transformed, the elements are multiplied by these roots,
+     * and then the rows are transformed. */
     const char *factors;
     /* Length of Bluestein's convolution; 0 if there is none. */
     int64_t m;

@@ -8,7 +8,7 @@
 #include "kernel/table.h"
 #include "op/sizes.h"
 
-/* Returns the bytes of a real number of the dtype to which the kernels `row` belong. */
+/* Returns the size in bytes of a real number of the dtype to which the kernels `row` belong. */
 static int64_t item_bytes(const struct grd_fft_row *row)
 {
     return row == grd_kernels->fft[GRD_FLOAT32] ? 4 : 8;
@@ -39,7 +39,7 @@ int64_t grd_fft_lanes_room(const struct grd_fft_node *node)
 }
 
 /* Transforms a group of lines, one per vector lane, by Bluestein's algorithm: multiplies by a chirp, convolves with a filter of m elements, and
- * multiplies by the chirp again. */
+ * multiplies by the chirp again. Returns the address of the result, which is `data` or `other`. */
 static char *lanes_by_convolution(const struct grd_fft_node *node, char *data, char *other)
 {
     const struct grd_fft_row *row = node->row;
@@ -68,7 +68,7 @@ char *grd_fft_lanes(const struct grd_fft_node *node, char *data, char *other)
 
 /* ---- One line ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* A line of n = a * b elements as a matrix of a rows and b columns, with element j + b * i in row i and column j. The columns are transformed,
+/* A line of n = a * b elements as an a x b matrix, with element j + b * i in row i and column j. The columns are transformed,
  * multiplied by roots of unity and written transposed to `turned`, where each vector lane holds a row. Element k + a * l of the result is element
  * l of the transform of row k. */
 struct matrix {
@@ -82,15 +82,14 @@ struct matrix {
     int64_t work_bytes, grain; /* work_bytes: bytes of one of a task's two buffers; grain: blocks per task */
 };
 
-/* Returns the bytes of one of the two buffers of a task's workspace. A buffer holds a group of columns or rows of the matrix, one per vector
- * lane. */
+/* Returns the size in bytes of one of the two buffers of a task. A buffer holds as many columns or rows of the matrix as there are vector lanes. */
 static int64_t work_bytes(const struct grd_fft_node *node)
 {
     return grd_fft_lanes_bytes(node->row, grd_greatest(grd_fft_lanes_room(node->columns), grd_fft_lanes_room(node->rows)));
 }
 
-/* Writes to *lines the addresses of lines [first, first + count) of a matrix, which start `step` real numbers apart. The struct is not returned
- * by value, because it would be copied with wider loads than its members were stored with, which stalls store forwarding. */
+/* Writes to *lines the addresses of lines [first, first + count) of a matrix whose lines start `step` real numbers apart. The struct is not returned
+ * by value, because copying it would load more bytes at a time than were stored, which stalls store forwarding. */
 static void set_lines(struct grd_fft_lines *lines, const struct grd_fft_line *line, int64_t element, int64_t step, int64_t first,
                       int64_t count)
 {
@@ -125,8 +124,8 @@ static void transform_rows(int64_t begin, int64_t end, void *context)
         const int64_t first = i * lanes, count = grd_least(lanes, node->a - first);
         char *const data = m->turned + i * m->block;
         const char *const made = grd_fft_lanes(node->rows, data, m->work + begin / m->grain * 2 * m->work_bytes);
-        /* Only the first `limit` elements of the result are written. Each row of this block of rows holds at least `full` of them, and the first
-         * `rest` rows hold one more. */
+        /* Only the first `limit` elements of the transform are written. Each row of this block of rows holds at least `full` of these elements, and
+         * the first `rest` rows hold one more. */
         const int64_t full = grd_least(node->b, grd_greatest(0, (m->limit - first - count) / node->a + (m->limit >= first + count)));
         struct grd_fft_lines rows;
         set_lines(&rows, m->to, node->a * element, element, first, count);
@@ -149,7 +148,7 @@ static int64_t turned_bytes(const struct grd_fft_node *node)
     return blocks_of(node->a, node->row->lanes) * block_bytes(node);
 }
 
-/* Transforms the line `from` by treating its n = a * b elements as a matrix of a rows and b columns. Writes the first `limit` elements of the
+/* Transforms the line `from` by treating its n = a * b elements as an a x b matrix. Writes the first `limit` elements of the
  * transform, times `scale`, to the line `to`. The work is divided into `pieces` tasks, which use `scratch`. */
 static void line_as_matrix(const struct grd_fft_node *node, const struct grd_fft_line *from, const struct grd_fft_line *to, int64_t limit,
                            double scale, int64_t pieces, char *scratch)

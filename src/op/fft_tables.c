@@ -61,7 +61,8 @@ static int radices_of(int64_t n, int ret_radices[GRD_FFT_MOST_PASSES], int64_t *
     for (int prime = 3; prime <= GRD_FFT_MOST_RADIX; prime += 2)
         for (; n % prime == 0; n /= prime)
             ret_radices[count++] = prime;
-    /* radix 8 is used as often as possible without leaving a single factor of 2, because a pass of radix 2 takes as long as one of radix 4 */
+    /* A pass of radix 2 takes as long as one of radix 4, so radix 2 is used only if n has a single factor of 2. Otherwise the factors of 2 get at
+     * most two passes of radix 4, and passes of radix 8 for the rest. */
     for (; twos % 3 != 0 && twos > 1; twos -= 2)
         ret_radices[count++] = 4;
     for (; twos >= 3; twos -= 3)
@@ -72,8 +73,8 @@ static int radices_of(int64_t n, int ret_radices[GRD_FFT_MOST_PASSES], int64_t *
     return count;
 }
 
-/* Returns the estimated time of a transform of n elements in vector lanes, including reading and writing. The unit is the time that a pass of
- * radix 2 takes per element. */
+/* Returns the estimated time of transforms of n elements that run side by side, one in each lane of a vector. Includes reading and writing. The unit
+ * is the time in which a pass of radix 2 processes one element of each lane. */
 static double cost_of_lanes(int64_t n)
 {
     int radices[GRD_FFT_MOST_PASSES];
@@ -85,15 +86,15 @@ static double cost_of_lanes(int64_t n)
     return cost * (double)n * (n > 512 ? 1.4 : n > 192 ? 1.15 : 1);
 }
 
-/* Returns the estimated time of the transform of a line of a * b elements as a matrix of a rows and b columns. The unit is the time that a pass
+/* Returns the estimated time of the transform of a line of a * b elements as an a x b matrix. The unit is the time that a pass
  * of radix 2 takes per element. */
 static double cost_of_matrix(int64_t a, int64_t b, int64_t lanes)
 {
     return (double)grd_ceil_div(b, lanes) * (cost_of_lanes(a) + 20) + (double)grd_ceil_div(a, lanes) * (cost_of_lanes(b) + 20);
 }
 
-/* Returns the least estimated time of the transform of a line of n elements over all matrices into which it can be split; n is not a prime. Writes
- * the number of rows of the best matrix to *ret_rows. */
+/* Returns the estimated time of the transform of a line of n elements as the best a x b matrix, where n is not a prime. Writes the number of rows of
+ * this matrix to *ret_rows. */
 static double cost_of_line(int64_t n, int64_t lanes, int64_t *ret_rows)
 {
     double least = INFINITY;
@@ -137,28 +138,28 @@ static int64_t convolution_length(enum grd_fft_kind kind, int64_t n, int64_t lan
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the bytes of a table of `numbers` numbers, rounded up to TABLE_ALIGNMENT. */
+/* Returns the size in bytes of a table of `numbers` numbers, rounded up to TABLE_ALIGNMENT. */
 static int64_t in_table(int64_t numbers, int64_t itemsize)
 {
     const int64_t bytes = numbers * itemsize;
     return bytes + (-bytes & (TABLE_ALIGNMENT - 1));
 }
 
-/* Returns the number of real numbers in the table node->factors, which has one root of unity per element of a matrix of `a` rows and `b` columns,
- * both rounded up to multiples of the number of lanes. */
+/* Returns the number of real numbers in the table node->factors. The table has one root of unity per element of an a x b matrix, where a and b are
+ * rounded up to multiples of the number of lanes. */
 static int64_t factors_of(const struct grd_fft_node *node)
 {
     const int64_t lanes = node->row->lanes;
     return grd_ceil_div(node->b, lanes) * grd_round_up(node->a, lanes) * 2 * lanes;
 }
 
-/* True if the pass reads a table of roots of unity, because specialised functions exist only for radices up to 8. */
+/* True if the pass reads a table of roots of unity. Passes of a radix up to 8 have specialised functions, which need no table. */
 static bool has_roots(const struct grd_fft_pass *pass)
 {
     return pass->radix > 8;
 }
 
-/* Returns the bytes of all tables of the node, which follow the node in memory. */
+/* Returns the size in bytes of all tables of the node. The tables follow the node in memory. */
 static int64_t table_bytes(const struct grd_fft_node *node, int64_t itemsize)
 {
     int64_t bytes = 0;
@@ -278,8 +279,9 @@ static void destroy(struct grd_object *object)
 
 static const struct grd_object_type node_type = {.name = "tables of a Fourier transform", .destroy = destroy};
 
-/* Chooses the matrix into which a long line is split. The passes of the matrix's columns and rows are also listed in node->passes with the strides of
- * the full line, so that the line can be transformed in lanes as well. False if memory runs out. */
+/* Chooses a and b for a long line, which is transformed as an a x b matrix: first its columns, then its rows. Also lists the passes (stages of one
+ * radix) of columns and rows in node->passes. They are used when several long lines are transformed at once, one in each vector lane. Returns false
+ * if memory runs out. */
 static bool plan_matrix(struct grd_fft_node *node, grd_dtype dtype)
 {
     cost_of_line(node->n, node->row->lanes, &node->a);
@@ -362,8 +364,8 @@ static struct grd_fft_node *find_kept(enum grd_fft_kind kind, int64_t n, grd_dty
     return NULL;
 }
 
-/* Adds the node to the cache, unless it is larger than KEPT_BYTES. Returns a list of the least recently used nodes, which are removed from the
- * cache because it would exceed KEPT_BYTES with them. The caller drops them. */
+/* Adds the node (the tables for one length) to the cache, unless it is larger than KEPT_BYTES. If the cache then exceeds KEPT_BYTES, removes the
+ * least recently used nodes and returns them as a list, which the caller drops. */
 static struct grd_fft_node *keep_node(struct grd_fft_node *node)
 {
     if (node->bytes > KEPT_BYTES)

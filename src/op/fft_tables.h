@@ -5,11 +5,12 @@
 #include "gradus/types.h"
 #include "op/fft_node.h"
 
-/* Returns the tables for transforms of n elements, which live at least until the innermost memory scope closes. `dtype` is float32 or float64.
+/* Returns the tables for transforms of n elements. The tables live at least until the innermost memory scope closes. `dtype` is float32 or float64.
  * Returns NULL, with MemoryError, if memory runs out. */
 const struct grd_fft_node *grd_fft_node(enum grd_fft_kind kind, int64_t n, grd_dtype dtype);
 
-/* Makes fork() hold the lock of the cache, and memory trimming empty the cache. The library's constructor calls this once. */
+/* Registers the cache with fork() and with the trimming of memory. fork() takes the lock of the cache, so that the child finds the cache consistent.
+ * Trimming memory empties the cache. The library's constructor calls this once. */
 void grd_fft_tables_init(void);
 
 #endif

@@ -35,7 +35,7 @@ static grd_tensor *line_slope(grd_tensor *x, grd_tensor *y, grd_tensor *h)
     return grd_div(grd_sub(y, x), h);
 }
 
-/* Returns the derivative along dimension `dim`, in which all neighbours have distance h. If `parabolic` (edge_order 2), the first and last elements
+/* Returns the derivative of `t` along dimension `dim`, where neighbours have distance h. If `parabolic` (edge_order 2), the first and last elements
  * are computed from three elements instead of two. */
 static grd_tensor *even_slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool parabolic)
 {
@@ -49,8 +49,8 @@ static grd_tensor *even_slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool p
     return grd_div(grd_cat(grd_tensors(first, center, last), .dim = dim), h);
 }
 
-/* Returns the derivative along dimension `dim`, in which `h` holds the distance of each pair of neighbours. If `parabolic` (edge_order 2), the first
- * and last elements are computed from three elements instead of two. */
+/* Returns the derivative of `t` along dimension `dim`. `h` holds the distances between neighbours along this dimension. If `parabolic` (edge_order
+ * 2), the first and last elements are computed from three elements instead of two. */
 static grd_tensor *slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool parabolic)
 {
     grd_tensor *center = parabola(cut(t, dim, 0, -2), cut(t, dim, 1, -1), cut(t, dim, 2, 0), cut(h, dim, 0, -1), cut(h, dim, 1, 0), 1);
@@ -67,7 +67,7 @@ static grd_tensor *slopes(grd_tensor *t, int64_t dim, grd_tensor *h, bool parabo
 
 /* ---- The operators ------------------------------------------------------------------------------------------------------------------- */
 
-/* The dims that gradient differentiates along. */
+/* The dims along which torch.gradient differentiates. */
 struct gradient_dims {
     int64_t n, dims[GRD_MAX_DIMS];
 };

@@ -43,8 +43,8 @@ static int64_t first_rolled(int64_t size, int64_t shift)
     return moved > 0 ? size - moved : -moved;
 }
 
-/* Writes to starts[d], for each dimension d, the index of the element that becomes the first after all shifts, and to ret_strides the strides of the
- * result. The caller has filled `starts` with 0. The strides are those of PyTorch's result, because PyTorch rolls one dimension after the other by
+/* Writes to starts[d], for each dimension d, the index of the element that becomes the first after all shifts. The caller has filled `starts` with 0.
+ * Writes the strides of PyTorch's result to ret_strides. They follow from PyTorch's algorithm, which rolls one dimension after the other by
  * concatenating two slices. Returns false if a dimension is out of range. */
 static bool rolled_geometry(const grd_tensor *self, grd_dims shifts, grd_dims dims, int64_t *starts, int64_t *ret_strides)
 {
@@ -110,8 +110,9 @@ static void copy_rolled(grd_tensor *to, grd_tensor *from, const int64_t *starts,
     to->data = data;
 }
 
-/* If only one dimension is rolled and the elements from this dimension on are contiguous for each index of the dimensions before it, copies them
- * as two parts that exchange places, and returns true. Otherwise returns false. */
+/* Rolls one dimension by exchanging two contiguous parts for each index of the dimensions before it, and returns true. Returns false, having done
+ * nothing, if the tensors are empty or not contiguous, or if more or fewer dimensions than one are rolled. Also returns false if the dimensions
+ * before the rolled one have only one index. */
 static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t *starts)
 {
     int64_t dim = -1;
@@ -137,7 +138,7 @@ static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t 
 void run_roll(const struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_dims dims)
 {
     grd_tensor *result = p->results[0], *from = p->in[0];
-    if (dims.n == 0) { /* all elements are rolled as one dimension */
+    if (dims.n == 0) { /* without dims, `self` is rolled as if it were flattened */
         const int64_t start = first_rolled(self->numel, shifts.data[0]) * self->itemsize, rest = self->numel * self->itemsize - start;
         grd_copy_block(result->data, from->data + start, rest);
         grd_copy_block(result->data + rest, from->data, start);

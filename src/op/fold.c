@@ -1,5 +1,5 @@
-/* Implements im2col, col2im, pixel_shuffle, pixel_unshuffle and channel_shuffle. They call views and copies, but each call of them is recorded as one
- * node of the autograd graph. Schema: schema/fold.toml. */
+/* Implements im2col, col2im, pixel_shuffle, pixel_unshuffle and channel_shuffle by views and copies. The autograd graph records each call of these
+ * operators as one node. Schema: schema/fold.toml. */
 #include <string.h>
 
 #include "gen/uses/op/fold.h"
@@ -67,7 +67,8 @@ static bool check_count(const struct windows *w)
                      (long long)w->count[0], (long long)w->count[1]);
 }
 
-/* Raises RuntimeError if `self` does not have `unbatched` dimensions, or one more for the batch, or if a dimension other than the batch is empty. */
+/* Raises RuntimeError if the number of dimensions of `self` is neither `unbatched` nor `unbatched` + 1, where the additional first dimension is the
+ * batch. Also raises RuntimeError if a dimension other than the batch dimension is empty. */
 static bool check_sizes(const grd_tensor *self, int unbatched)
 {
     bool valid = self->ndim == unbatched || self->ndim == unbatched + 1;

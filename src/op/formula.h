@@ -16,17 +16,17 @@
 
 /* ---- batch_norm.c -------------------------------------------------------------------------------------------------------------------- */
 
-/* Raises RuntimeError if the input has fewer than 2 dimensions, if statistics, weight or bias do not have one element per channel or have a wrong
- * dtype, or if running statistics are missing although `own` is false. Raises ValueError if only one of the running statistics is given although
- * `own` is true. `own` is true if the input is normalized by its own mean and variance. */
+/* Raises RuntimeError if the input has fewer than 2 dimensions, or if statistics, weight or bias have a wrong dtype or not one element per channel.
+ * `own` is true if the input is normalized by its own mean and variance. Raises ValueError if `own` is true and only one running statistic is given.
+ * Raises RuntimeError if `own` is false and a running statistic is missing. */
 bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mean, const grd_tensor *running_var, const grd_tensor *weight,
                           const grd_tensor *bias, bool own);
-/* Raises RuntimeError if one of the n parameters, each of which may be NULL, does not have the input's dtype. For inputs of a half type all
+/* Raises RuntimeError if the dtype of one of the n parameters (NULL entries are skipped) is not the input's dtype. If the input has a half type, all
  * parameters may be float32 instead. */
 bool grd_check_parameter_dtypes(const grd_tensor *input, const grd_tensor *const *parameters, int n);
 /* Raises RuntimeError if the input has fewer than 2 dimensions, or its number of channels (dimension 1) is not divisible by num_groups. */
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
-/* Returns the sizes (samples, groups, elements of a group) of a tensor of the given sizes, reshaped for group_norm. */
+/* Returns the sizes to which group_norm reshapes a tensor of sizes `sizes`: (samples, groups, elements of a group). */
 grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups);
 
 /* ---- broadcast.c --------------------------------------------------------------------------------------------------------------------- */
@@ -39,8 +39,8 @@ bool grd_vectors_check(grd_tensors tensors);
 /* Raises RuntimeError if cdist does not accept these arguments: x1 and x2 must have the same dtype and number of columns, and p must not be
  * negative. */
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
-/* True if the compute_mode `mode` of cdist says that distances for this p are computed by a matrix product. Raises ValueError and returns false if
- * there is no such mode. */
+/* True if cdist computes the distances by a matrix product. This depends on its compute_mode `mode`, on p, and on the numbers of rows. Raises
+ * ValueError and returns false if there is no such mode. */
 bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);
 
 /* ---- convolution.c ------------------------------------------------------------------------------------------------------------------- */
@@ -54,8 +54,8 @@ int64_t grd_conv_channel(grd_dims image, grd_dims weight);
 bool grd_check_conv_padding(const char *padding, grd_dims weight, grd_dims stride, grd_dims dilation);
 /* Returns the number of padding elements on each side of each dimension for the argument `padding`, which is "valid" or "same". */
 grd_dims grd_conv_padding(const char *padding, grd_dims weight, grd_dims dilation);
-/* Returns the input. If `padding` is "same" and a dimension needs an odd number of padding elements in all, the input is padded by one element at
- * the end of this dimension, because the convolution itself pads both ends equally. */
+/* Returns the input, padded by one element at the end of each dimension for which `padding` "same" needs an odd number of padding elements. The
+ * convolution itself pads both ends of a dimension equally. */
 grd_tensor *grd_conv_padded(grd_tensor *input, grd_dims weight, const char *padding, grd_dims dilation);
 
 /* ---- creation.c ---------------------------------------------------------------------------------------------------------------------- */
@@ -71,9 +71,9 @@ grd_dims grd_permuted_strides(grd_dims sizes, grd_dims order);
 bool grd_householder_check(const grd_tensor *input, const grd_tensor *tau);
 /* Raises RuntimeError if the sizes of these tensors do not fit together as arguments of ormqr. */
 bool grd_ormqr_check(const grd_tensor *input, const grd_tensor *tau, const grd_tensor *other, bool left);
-/* Returns the dtype of the random vectors that svd_lowrank and pca_lowrank multiply by A: that of A, or float32 if A is integral. */
+/* Returns the dtype of the random vectors by which svd_lowrank and pca_lowrank multiply A: that of A, or float32 if A is integral or bfloat16. */
 grd_dtype grd_lowrank_dtype(const grd_tensor *A);
-/* Returns `matrices`, or a copy of them, with column-major strides. */
+/* Returns `matrices` if they are column-major, otherwise a column-major copy. */
 grd_tensor *grd_composite_columns(grd_tensor *matrices);
 /* Raises LinAlgError if `info`, a result of _cholesky_factor, says that a matrix is not positive-definite. The error's text begins with
  * `function`. */
@@ -116,7 +116,7 @@ bool grd_spectral_check(grd_tensor *info, const char *function, const char *valu
 bool grd_svd_check_driver(const char *driver);
 /* True if matrices of these sizes have more rows than columns. */
 bool grd_is_tall(grd_dims sizes);
-/* Returns the sizes of a batch of square matrices with as many rows and columns as `sizes` has elements along `dim`, which is -2 or -1. */
+/* Returns the sizes of a batch of square matrices: `sizes` with the last two numbers both replaced by the number at `dim`, which is -2 or -1. */
 grd_dims grd_square_sizes(grd_dims sizes, int64_t dim);
 
 /* ---- elementwise_checks.c ------------------------------------------------------------------------------------------------------------ */
@@ -134,29 +134,31 @@ bool grd_is_real_number(const grd_tensor *t);
 grd_scalar grd_scalar_conj(grd_scalar s);
 /* Returns -s, as a float if `s` is an unsigned integer. */
 grd_scalar grd_scalar_negated(grd_scalar s);
-/* Raises RuntimeError if torch.add does not accept this alpha: a bool needs a bool result, a float a result that is not integral, and a complex
- * number a complex result. Otherwise rounds *alpha to the result's dtype if this is a half type or bool. */
+/* Raises RuntimeError if torch.add does not accept this alpha. A bool alpha needs a bool result. A float alpha needs a result that is not integral. A
+ * complex alpha needs a complex result. If the result's dtype is a half type or bool, rounds *alpha to this dtype. */
 bool grd_take_alpha(grd_tensor *self, grd_tensor *other, grd_scalar *alpha);
-/* Raises RuntimeError if an operand is a wrapped number (a Python scalar as a tensor) that does not fit into the dtype of the result. Operators
- * that store the number unchanged call this, because the number would wrap around. */
+/* Raises RuntimeError if an operand is a wrapped number (a Python scalar as a tensor) that does not fit into the dtype of the result. Operators that
+ * store the number unchanged call this; without the check, the number would wrap around. */
 bool grd_check_numbers(grd_tensor *self, grd_tensor *other);
-/* Raises RuntimeError if `value` does not fit into the dtype in which these tensors are computed. */
+/* Raises RuntimeError if `value` does not fit into the dtype to which `tensors` promote. If this dtype is a half type, `value` only has to fit into
+ * float32. */
 bool grd_check_factor(grd_tensors tensors, grd_scalar value);
 /* Raises RuntimeError if `exponent` is a Python scalar that torch.pow does not accept: a negative integer for an integral self, or a number that
  * does not fit into the integral dtype of the result. */
 bool grd_check_power(grd_tensor *self, grd_tensor *exponent);
-/* Returns the exponent of pow if it is a real wrapped number (a Python scalar as a tensor) that does not change the result's dtype; otherwise
- * NaN. */
+/* Returns the exponent of pow as a double if it is a Python scalar (as a tensor) that is real and does not change the result's dtype. Otherwise
+ * returns NaN. */
 double grd_number_power(grd_tensor *self, grd_tensor *exponent);
 /* Raises RuntimeError if both bounds of clamp are NULL. Raises NotImplementedError if the result would be complex, or bool with two bounds. */
 bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max);
-/* Raises RuntimeError if both bounds of clamp are absent, or a bound does not fit into an integer dtype, where it would wrap around. Raises
- * NotImplementedError if clamp is not supported for the dtype. */
+/* Raises RuntimeError if both bounds of clamp are absent, or if the result has an integer dtype that cannot hold a bound. Raises NotImplementedError
+ * if clamp is not supported for the dtype. */
 bool grd_check_bounds(grd_tensor *out, grd_tensor *self, grd_scalar min, grd_scalar max);
 
 /* ---- elementwise_composites.c -------------------------------------------------------------------------------------------------------- */
 
-/* Returns how many significant bits of float32 the half type drops to which the two tensors promote; 0 if they do not promote to a half type. */
+/* Returns how many significant bits of float32 are lost in the dtype to which self and other promote: 13 for float16, 16 for bfloat16, and 0 for all
+ * other dtypes. */
 double grd_dropped_bits(grd_tensor *self, grd_tensor *other);
 
 /* ---- embedding_bag.c ----------------------------------------------------------------------------------------------------------------- */
@@ -167,39 +169,39 @@ int64_t grd_padding_row(grd_scalar padding_idx, const grd_tensor *weight);
 
 /* ---- fft_arguments.c ----------------------------------------------------------------------------------------------------------------- */
 
-/* Returns (n + 1) / 2. Of the transform of n real numbers, half is stored: elements 0 to n / 2. Those with an index from 1 to (n + 1) / 2 - 1
- * also stand for their complex conjugates in the half that is not stored. */
+/* Returns (n + 1) / 2, here called p. A transform of n real numbers stores only its elements 0 to n / 2. Each stored element from 1 to p - 1 also
+ * stands for its complex conjugate, which is not stored. */
 int64_t grd_fft_paired(int64_t n);
 /* Returns the input converted for a transform: bool and integers to the default float dtype and, if `complex`, real to complex numbers.
  * Raises RuntimeError if there are no transforms for the dtype. */
 grd_tensor *grd_fft_input(grd_tensor *self, bool complex);
 /* Raises RuntimeError if the input is complex. The error's text begins with `function`, and `wanted` describes the input that is expected. */
 bool grd_fft_check_real(const grd_tensor *self, const char *function, const char *wanted);
-/* Returns the length of a transform along `dim`: n if given, otherwise the input's size or, if the input is `half` of a transform, 2 * (size - 1).
- * Raises RuntimeError if the length is not positive. */
+/* Returns the length of a transform along `dim`: n if given, otherwise the input's size. If `half`, the input is the stored half of a transform
+ * (elements 0 to length / 2), and the default is 2 * (size - 1). Raises RuntimeError if the length is not positive. */
 int64_t grd_fft_length(const grd_tensor *self, grd_scalar n, int64_t dim, bool half);
-/* Returns the dims of a transform, with negative dims counted from the end. They are those of `dim`; if `dim` is absent, the last dims, as many
- * as `s` has; if `s` is absent too, all dims. Raises RuntimeError if `s` and `dim` do not fit together. If `function` (the caller's name) is not
- * NULL, having no dims is an error, too. */
+/* Returns the dims of a transform, numbered from 0: `dim` if given, otherwise the last s.n dims if `s` is given, otherwise all dims. Raises
+ * RuntimeError if `s` and `dim` do not fit together. If `function` (the caller's name) is not NULL, also raises RuntimeError if there are no dims. */
 grd_dims grd_fft_dims(const grd_tensor *self, grd_dims s, grd_dims dim, const char *function);
 /* Returns the sizes of the transform along `dims`: those of `s`, or the input's sizes where `s` is absent or -1. */
 grd_dims grd_fft_sizes(const grd_tensor *self, grd_dims s, grd_dims dims);
-/* Returns the length of the real result of a transform along its last dim: the last number of `s` or, if that is absent or -1, 2 * (size - 1), where
- * size is the input's size along this dim. */
+/* Returns the length of the real result of a transform along the last of `dims`: the last number of `s`. If that is absent or -1, the length is 2 *
+ * (size - 1), where size is the input's size along this dim. */
 int64_t grd_fft_real_length(const grd_tensor *self, grd_dims s, grd_dims dims);
 /* Returns `sizes` with the last one replaced by length / 2 + 1, the number of complex elements that determine `length` real ones. */
 grd_dims grd_fft_halved(grd_dims sizes, int64_t length);
 /* Returns the input cut or padded with zeros to `sizes` along `dims`. */
 grd_tensor *grd_fft_resized(grd_tensor *self, grd_dims dims, grd_dims sizes);
-/* Returns the code by which _fft_c2c, _fft_r2c and _fft_c2r identify the normalization `norm` of a transform, or of its inverse if `forward` is
- * false: 0 for none, 1 for division by sqrt(n), 2 for division by n. Raises RuntimeError if there is no such `norm`. */
+/* Returns the normalization that `norm` requests, as a code for _fft_c2c, _fft_r2c and _fft_c2r: 0 for none, 1 for division by sqrt(n), 2 for
+ * division by n. The code also depends on `forward`, which is false for an inverse transform. Raises RuntimeError if there is no such `norm`. */
 int64_t grd_fft_normalization(const char *norm, bool forward);
 /* Returns the dtype of fftfreq's result: `dtype` or, if it is absent, the default float dtype. Raises RuntimeError if `dtype` is integral. The
  * error's text begins with `function`. */
 grd_dtype grd_fft_frequency_dtype(grd_dtype dtype, const char *function);
-/* Returns the dims that fftshift shifts: all if `dim` is absent. */
+/* Returns the dims along which fftshift shifts: `dim`, or all dims if it is absent. */
 grd_dims grd_fft_shift_dims(grd_dims sizes, grd_dims dim);
-/* Returns how far fftshift or, if `back`, ifftshift rolls each of `dims`: half the size of the dim, rounded down or, if `back`, up. */
+/* Returns the shift along each of `dims`. If `back` is false (fftshift), it is half the size of the dim, rounded down. If `back` is true (ifftshift),
+ * it is half the size, rounded up. */
 grd_dims grd_fft_shifts(grd_dims sizes, grd_dims dims, bool back);
 
 /* ---- flip_roll.c --------------------------------------------------------------------------------------------------------------------- */
@@ -211,7 +213,7 @@ int64_t grd_turns_back(int64_t k);
 
 /* ---- fold.c -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of groups with which channel_shuffle undoes a channel_shuffle with `groups` groups. */
+/* Returns the number of groups with which channel_shuffle undoes a channel_shuffle of `groups` groups. */
 int64_t grd_groups_back(grd_dims sizes, int64_t groups);
 
 /* ---- grid_sample.c ------------------------------------------------------------------------------------------------------------------- */
@@ -221,9 +223,9 @@ grd_dims grd_affine_sizes(grd_dims size, bool merged);
 
 /* ---- histogram.c --------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the edges of `bins` bins from `low` to `high`. If `low` is absent, the range is that of the elements, or from 0 to 1 for an empty tensor. A
- * `dimension` of -1 means the caller is histc, which ignores `low` and `high` if they are equal; otherwise `dimension` is the number of the
- * histogram's dimension in errors. Raises RuntimeError if bins <= 0, or the range is not finite. */
+/* Returns the edges of `bins` bins from `low` to `high`. If `low` is absent, the bins cover the range of the elements, or 0 to 1 for an empty tensor.
+ * `dimension` is the dimension's number in error texts. It is -1 for histc, which treats equal `low` and `high` as absent. Raises RuntimeError if
+ * bins <= 0, or the range is not finite. */
 grd_tensor *grd_histogram_edges(grd_tensor *self, int64_t bins, grd_scalar low, grd_scalar high, int64_t dimension);
 /* Returns a tensor with one element per cell of the grid that `edges` define: the number of rows (points) of self in the cell or, with `weight`,
  * their total weight. If `density`, each element is divided by the total of all cells and by the volume of its cell. `search` is an enum
@@ -255,8 +257,8 @@ bool grd_lstsq_check(const grd_tensor *self, const grd_tensor *b, const char *dr
 bool grd_lstsq_is_vector(const grd_tensor *self, const grd_tensor *b);
 /* Returns `rcond` or, if it is absent, the default: max(m, n) times the epsilon of self's dtype, for m x n matrices. */
 double grd_lstsq_rcond(const grd_tensor *self, grd_scalar rcond);
-/* Returns `solution` with the strides that PyTorch's lstsq gives it: column-major. For m x n matrices with m > n, it is the first n rows of a
- * column-major m x k matrix. */
+/* Returns `solution` with the strides that PyTorch's lstsq gives it, for m x n matrices and k right-hand sides. If m <= n, the result is
+ * column-major. If m > n, the result is the first n rows of a column-major m x k matrix. */
 grd_tensor *grd_lstsq_laid(grd_tensor *solution, grd_dims sizes);
 /* True if linalg.lstsq returns residuals. This needs m > n, a driver other than "gelsy", and rank n for all matrices. With the driver "gels", which
  * does not compute ranks, the rank is not checked. */
@@ -267,7 +269,7 @@ bool grd_lstsq_has_residuals(const grd_tensor *self, grd_tensor *rank, const cha
 /* Raises RuntimeError if lobpcg does not accept these matrices: A must be square and float32 or float64, B must have A's sizes, and X as many
  * rows as A. B and X may be NULL. */
 bool grd_lobpcg_check(const grd_tensor *A, const grd_tensor *B, const grd_tensor *X);
-/* Returns the sizes of n start vectors for each of the matrices of a batch, where `sizes` are those of the matrices. */
+/* Returns the sizes of a tensor with n start vectors for each matrix of a batch. `sizes` is the sizes of that batch. */
 grd_dims grd_lobpcg_sizes(grd_dims sizes, int64_t n);
 /* Returns the default of lobpcg's argument tol: the square root of the epsilon of A's dtype. */
 double grd_lobpcg_tolerance(const grd_tensor *A);
@@ -282,27 +284,27 @@ enum grd_loss_reduction grd_loss_reduction_of(const char *name);
 bool grd_loss_check(const char *reduction);
 /* Returns the mean or the sum of `loss`, or `loss` itself if `reduction` is "none". */
 grd_tensor *grd_loss_reduced(grd_tensor *loss, const char *reduction);
-/* Returns the derivative of the reduced loss by one element of the loss. For a mean it is 1 / n, where n is the number of elements of the shape to
- * which sizes `a` and `b` broadcast; otherwise it is 1. */
+/* Returns the derivative of the reduced loss with respect to one element of the loss. For a mean it is 1 / n, where n is the number of elements of
+ * the shape to which sizes `a` and `b` broadcast. Otherwise it is 1. */
 double grd_loss_share(const char *reduction, grd_dims a, grd_dims b);
 /* Returns the dimension of the classes in an input of a loss: 1, or 0 if there is no batch dimension. */
 int64_t grd_class_dim(grd_dims sizes);
 /* Raises RuntimeError if `weight`, unless NULL, does not have one element per class. */
 bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes);
-/* Raises RuntimeError if the input is not a vector or matrix, if the weight (C, ..., in) or the bias does not fit to it, or if the input is a vector
- * and there are several dimensions of classes. */
+/* Raises RuntimeError if the input is not a vector or matrix, or if the weight (C, ..., in) or the bias does not fit the input. If the input is a
+ * vector, the weight must have two dimensions. */
 bool grd_linear_cross_entropy_check(const grd_tensor *input, const grd_tensor *linear_weight, const grd_tensor *linear_bias);
 /* Returns the sizes of a weight (C, ..., in) without the last size. */
 grd_dims grd_linear_classes(grd_dims linear_weight);
 /* Returns the sizes of the scores: those of the input (..., in) without the last, followed by `classes`. */
 grd_dims grd_logits_sizes(grd_dims input, grd_dims classes);
-/* Returns a variance that broadcasts to the input. It may have one element per element of the input, size 1 along one dimension, or one element
- * per row (which gets a last dimension of size 1). Raises ValueError for other sizes or a negative variance. */
+/* Returns `var`, reshaped if needed so that it broadcasts to the input. `var` must have the input's sizes, the same sizes with one replaced by 1, or
+ * one element per row of the input. Raises ValueError for other sizes or a negative variance. */
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
 
 /* ---- lu.c ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the sizes of a batch of matrices, which are all of `sizes` but the last two. */
+/* Returns the batch sizes of matrices, i.e. `sizes` without the last two. */
 grd_dims grd_batch_sizes_of(grd_dims sizes);
 /* Returns the numbers of rows and columns of matrices, which are the last two of `sizes`. */
 grd_dims grd_matrix_sizes(grd_dims sizes);
@@ -343,8 +345,8 @@ bool grd_multi_margin_check(const grd_tensor *self, const grd_tensor *target, do
 
 /* Raises RuntimeError if batch1 and batch2 are not batches of matrices that can be multiplied. */
 bool grd_addbmm_check(const grd_tensor *batch1, const grd_tensor *batch2);
-/* Raises RuntimeError if inputs (..., A) and (..., B) differ in batch sizes or dtype, the weight is not (K, A, B), or the bias, unless NULL, is not
- * (K). */
+/* Checks the shapes of bilinear: inputs (..., A) and (..., B) with equal batch sizes, weight (K, A, B), and bias (K) or NULL. Raises RuntimeError if
+ * a shape is wrong or the inputs differ in dtype. */
 bool grd_bilinear_check(const grd_tensor *input1, const grd_tensor *input2, const grd_tensor *weight, const grd_tensor *bias);
 
 /* ---- matrix_batch.c ------------------------------------------------------------------------------------------------------------------ */
@@ -363,8 +365,8 @@ int64_t grd_columns_of(grd_dims sizes);
 
 /* Returns a / b, with 0 where b is 0. */
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
-/* Raises RuntimeError if the norm of order p of an empty tensor does not exist. Raises NotImplementedError if there is no arithmetic for the
- * dtype. */
+/* Raises RuntimeError if a norm would be taken over no elements and p is negative or infinite, because such a norm is undefined. Raises
+ * NotImplementedError if there is no arithmetic for the dtype. */
 bool grd_norm_check(const grd_tensor *self, double p, grd_dims dim, grd_dtype as);
 /* The eight checks below raise RuntimeError with PyTorch's texts for arguments that norms, ranks, pseudo-inverses and condition numbers do not
  * accept. */
@@ -389,7 +391,7 @@ grd_tensor *grd_tolerance_tensor(grd_tensor *self, grd_scalar tolerance);
 
 /* ---- pad.c --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the lengths with which constant_pad_nd undoes a constant_pad_nd by `pad`. */
+/* Returns the padding lengths with which constant_pad_nd undoes a constant_pad_nd by `pad`. */
 grd_dims grd_pad_back(grd_dims pad);
 /* Returns the padding at the end of each dimension that extends sizes `from` to sizes `to`. */
 grd_dims grd_pad_to(grd_dims from, grd_dims to);
@@ -405,8 +407,8 @@ grd_dims grd_image_sizes(grd_dims sizes, int64_t n);
 grd_dims grd_plane_sizes(grd_dims sizes, int64_t n);
 /* True if `size` has exactly two numbers. */
 bool grd_is_pair(grd_dims size);
-/* Converts an argument of one-dimensional pooling, a list of one number such as (kernel_size), to one of two-dimensional pooling over images with
- * one row: returns (above, number). Returns an empty list if `numbers` does not have exactly one number. */
+/* Converts an argument of one-dimensional pooling to the argument of two-dimensional pooling over images with one row. `numbers` has one number, e.g.
+ * (kernel_size); the result is (above, kernel_size). Returns an empty list if `numbers` does not have exactly one number. */
 grd_dims grd_window_of_row(grd_dims numbers, int64_t above);
 /* Returns the input of one-dimensional pooling as images with one row, for two-dimensional pooling. Raises RuntimeError if self does not have 2
  * or 3 dimensions, or if one of the argument lists does not have one number (`stride` may be absent). */
@@ -435,22 +437,22 @@ grd_dtype grd_summing_dtype(const grd_tensor *out, const grd_tensor *self);
 
 /* ---- repeat.c ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the sizes of an intermediate form of the result of `repeat`: each dimension that is repeated is preceded by a dimension whose size is
- * the number of repetitions (1 if `once`). Merging the two gives the dimension of the result. Dimensions repeated once have no such companion. */
+/* Returns the sizes of the result of `repeat` with each repeated dimension split in two: first the number of repetitions (1 if `once`), then the size
+ * of the input's dimension. A dimension that is repeated once is not split. */
 grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once);
 
 /* ---- resample.c ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the last sizes of `sizes`, as many as `image` has. */
+/* Returns the last image.n numbers of `sizes`. */
 grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image);
 
 /* ---- scatter.c ----------------------------------------------------------------------------------------------------------------------- */
 
 /* Returns the sizes of the part of `src` from which scatter reads if the index has the sizes `index`. */
 grd_dims grd_used_sizes(grd_dims index, grd_dims src);
-/* Returns the value that scatter_reduce starts from if include_self is false. */
+/* Returns the identity element of the reduction `reduce`, from which scatter_reduce starts if include_self is false. */
 grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
-/* Returns for each element of self the number of values that scatter_reduce averages there; 1 where there are none. */
+/* Returns for each element of self the number of values whose mean scatter_reduce writes to this element, or 1 if there are none. */
 grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
 
 /* ---- signal_windows.c ---------------------------------------------------------------------------------------------------------------- */
@@ -468,8 +470,8 @@ grd_dtype grd_signal_window_dtype(grd_dtype dtype, int64_t length, const char *f
 grd_tensor *grd_quantile_fraction(grd_tensor *self, double q);
 /* Raises RuntimeError if y is bool, or dx is complex. Raises IndexError if there is no such dim. The error's text begins with `function`. */
 bool grd_trapezoid_check(const grd_tensor *y, grd_scalar dx, int64_t dim, const char *function);
-/* Returns the sample positions `x` reshaped so that they broadcast to y. Raises RuntimeError if a tensor is bool, or there is not one position for
- * each sample along `dim`. */
+/* Returns the sample positions `x` reshaped so that they broadcast to y. Raises RuntimeError if a tensor is bool, or if `x` does not have one
+ * position for each sample of y along `dim`. */
 grd_tensor *grd_trapezoid_places(const grd_tensor *y, grd_tensor *x, int64_t dim, const char *function);
 
 /* ---- take.c -------------------------------------------------------------------------------------------------------------------------- */
@@ -488,10 +490,10 @@ bool grd_split_check(const grd_tensor *self, int64_t least, int64_t dim, int64_t
 
 /* Returns the permutation that undoes the permutation `dims`. */
 grd_dims grd_inverse_order(grd_dims dims);
-/* Returns the dimension after `dimension` (which may be negative), or 0 for a zero-dimensional tensor. The gradient formula of unfold moves the
- * elements of each window there, next to the dimension that counts the windows. */
+/* Returns `dimension` + 1, where a negative `dimension` counts from the end, or 0 for a zero-dimensional tensor. The gradient formula of unfold moves
+ * the last dimension of the gradient, which runs along a window, to the returned position. */
 int64_t grd_window_dim(grd_dims sizes, int64_t dimension);
-/* Returns storage_offset minus `offset`, where `offset` is the tensor's own offset; 0 if storage_offset is absent. */
+/* Returns storage_offset - offset, where `offset` is the storage offset of the tensor whose view is taken; 0 if storage_offset is absent. */
 int64_t grd_offset_within(grd_scalar storage_offset, int64_t offset);
 
 /* ---- view_gradient.c ----------------------------------------------------------------------------------------------------------------- */

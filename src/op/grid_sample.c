@@ -59,9 +59,9 @@ static bool check_sizes(grd_dims input, const grd_tensor *grid, int64_t dims)
     return true;
 }
 
-/* Checks the arguments that grid_sampler and the gradients for its image and its grid have in common, and fills the plan's struct grid. `input`
- * is the sizes of the images. `values` is the images or, in a gradient for the images, the output's gradient. Raises an error and returns false
- * if the arguments do not fit. */
+/* Checks the arguments that grid_sampler and its two gradients (for the images and for the grid) have in common, and fills the plan's struct grid.
+ * `input` is the sizes of the images. `values` is the images or, in the gradient for the images, the output's gradient. Raises an error and returns
+ * false if the arguments do not fit. */
 static bool take_grid(struct grd_plan *p, grd_dims input, const grd_tensor *values, grd_tensor *grid, int64_t mode, int64_t padding,
                       bool align_corners)
 {

@@ -1,7 +1,7 @@
 /* Implements index_add, index_copy and index_fill, which write slices of a tensor at the positions that an index selects.
  *
- * Invariants: every index is checked before anything is written. If an index occurs more than once, the last value stays, and sums are formed in the
- * order of the index. */
+ * Invariants: every index is checked before anything is written. If an index occurs more than once, index_copy keeps the last
+ * slice, and index_add adds the slices in the order of the index. */
 #include <string.h>
 
 #include "gen/uses/op/index_add.h"
@@ -37,7 +37,8 @@ bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tenso
     return true;
 }
 
-/* True if the slices along dimension `dim` have no elements. Then index_add, index_copy and index_fill do not read the index, as in PyTorch. */
+/* True if the slices along dimension `dim` have no elements. In this case index_add, index_copy and index_fill do not read the index, as in
+ * PyTorch. */
 static bool has_empty_slices(const grd_tensor *self, int64_t dim)
 {
     for (int64_t i = 0; i < self->ndim; i++)
@@ -46,8 +47,8 @@ static bool has_empty_slices(const grd_tensor *self, int64_t dim)
     return false;
 }
 
-/* Plans an operator that writes slices of `source` to the positions along `dim` that `index` selects, computed in dtype `as`. range_code is the code
- * of the error for an index out of range. */
+/* Plans an operator that writes slices of `source` to the positions along `dim` that `index` selects. `as` is the dtype of the computation, and
+ * range_code is the code of the error for an index out of range. Returns false, with the error raised, on failure. */
 static bool plan_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_loop_kernel *kernel,
                         grd_error_code range_code, grd_dtype as)
 {

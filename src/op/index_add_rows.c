@@ -1,6 +1,6 @@
 /* Runs index_add by a fast path for contiguous rows. The rows of the source are sorted by the row of the result to which they are added. So each row
- * of the result is read and written once, and threads can share the result. Rows with the same index are added in the order of the index. Half types
- * are added in float32 and rounded once. */
+ * of the result is read and written once, and threads can share the result. The source rows that are added to one row of the result are
+ * added in their order in the source. Half types are added in float32 and rounded once. */
 #include "op/index_add_rows.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum {
     LEAST_ROW = 256, /* least number of bytes of a row; for shorter rows the calls of kernels would take most of the time */
-    LEAST_PART = 8,  /* the index must have at least rows / LEAST_PART elements, because all rows of the result are visited */
+    LEAST_PART = 8,  /* the index must have at least rows / LEAST_PART elements; otherwise visiting all rows is too slow */
     PIECE = 1024,    /* elements of a row that are summed at a time, so that their sums stay in the L1 cache */
     GRAIN = 16 * 1024
 };
@@ -55,11 +55,12 @@ struct added_rows {
     int64_t rows, added, elements, itemsize;
     grd_loop_kernel *add;
     grd_loop_kernel *widen, *narrow; /* conversions from and to half types; NULL for other dtypes */
-    grd_block_kernel *add_halves;    /* adds one row of a half type directly; NULL if there is no such kernel */
+    /* adds one row of a half type in one call, without a float32 copy; NULL if there is no such kernel */
+    grd_block_kernel *add_halves;
 };
 
-/* Sorts the `added` rows of the source by the row of the result to which they are added. It is a counting sort, which is stable. In the end, rows
- * ret_sources[ret_ends[r - 1]] to ret_sources[ret_ends[r] - 1] belong to row r of the result. */
+/* Writes the numbers of the `added` source rows to ret_sources, sorted by the result row to which each is added. The sort is a counting sort, so it
+ * is stable. Entries ret_ends[r - 1] to ret_ends[r] - 1 of ret_sources belong to row r of the result, where ret_ends[-1] counts as 0. */
 static void sort_rows(int64_t rows, int64_t added, const struct grd_indices *indices, int64_t *ret_ends, int64_t *ret_sources)
 {
     const int64_t step = indices->unique == 1 ? 0 : 1;
@@ -75,8 +76,8 @@ static void sort_rows(int64_t rows, int64_t added, const struct grd_indices *ind
         ret_sources[ret_ends[indices->data[i * step]]++] = i;
 }
 
-/* Adds n elements of each of `count` rows of the source, whose numbers are in `sources`, to n elements of a row of the result. `to` and `from` are
- * the addresses of the first of these elements in the row of the result and in row 0 of the source. */
+/* Adds n elements of `count` rows of the source to n elements of one row of the result. `sources` holds the numbers of these source rows. `to` is the
+ * address of the first of the n elements in the result. `from` is the address of the corresponding element in row 0 of the source. */
 static void add_to_piece(const struct added_rows *a, int64_t n, char *to, const char *from, const int64_t *sources, int64_t count)
 {
     static const int64_t here = 0;

@@ -24,12 +24,13 @@ enum {
     /* Number of elements (ELEMENTS_GRAIN), or of indices to check (CHECK_GRAIN), in a task. */
     ELEMENTS_GRAIN = 16 * 1024,
     CHECK_GRAIN = 128 * 1024,
-    ROW_PIECE = 4096,     /* number of elements of the innermost loop that are one unit of work */
-    MOST_ROW = 32 * 1024, /* a row (the elements along the indexed dimension) of more bytes is not prefetched; MOST_ROW is less than the L1
-                           * cache */
-    NEAR = 512 * 1024,    /* if all rows together have at most this many bytes, they are not prefetched; they stay in the L2 cache */
+    ROW_PIECE = 4096, /* number of elements of the innermost loop that are one unit of work */
+    /* a row (all elements along the indexed dimension) of more than MOST_ROW bytes is not prefetched, because it may not stay in the L1 cache */
+    MOST_ROW = 32 * 1024,
+    /* rows are not prefetched if all rows together have at most NEAR bytes, because they stay in the L2 cache */
+    NEAR = 512 * 1024,
     CACHE_LINE = 64,
-    /* Least number of elements of the innermost loop in a unit of work that runs through the whole indexed dimension. With fewer, the calls of
+    /* Smallest piece (elements of the innermost loop) if a unit of work runs through the whole indexed dimension. With smaller pieces, the calls of
      * kernels would take most of the time. */
     SHARED_PIECE = 512
 };
@@ -79,7 +80,7 @@ bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
     return true;
 }
 
-/* The context that grd_parallel_for passes to check_some, which sets `left` to true if an index is not in [low, high). */
+/* The context that grd_parallel_for passes to check_some. check_some sets `left` to true if an index lies outside the range [low, high). */
 struct range {
     const int64_t *indices;
     int64_t low, high;
@@ -158,10 +159,10 @@ static int64_t choose_inner(const struct grd_indexed *x)
     return best;
 }
 
-/* A unit of work: some of the elements that the innermost loop visits (a piece), at one position of the other loops. If elements must be visited
- * in order (x->in_order), a unit also runs through all positions along the indexed dimension. */
+/* A unit of work is a piece (a range of the elements) of the innermost loop at one position of the other loops. If elements must be visited in order
+ * (x->in_order), a unit also runs through all positions along the indexed dimension. */
 struct unit {
-    char *data[GRD_OPERANDS]; /* for each operand, the address of the innermost loop's first element at this position */
+    char *data[GRD_OPERANDS]; /* address of each operand's first element in the innermost loop, for the position `at` */
     int64_t at[GRD_MAX_DIMS + 2], piece;
 };
 
@@ -240,15 +241,15 @@ static void run_units(int64_t begin, int64_t end, void *context)
 
 /* ---- Rows that are read ---------------------------------------------------------------------------------------------------- */
 
-/* The arguments of read_rows, which copies contiguous rows of the source that an index selects along dimension `dim`. One call of the kernel reads
- * all rows along `dim`. */
+/* The arguments of read_rows, which copies rows of the source. A row is the contiguous elements of the innermost loop; the indices along dimension
+ * `dim` of the loops select the rows. One call of the kernel copies all rows along `dim`. */
 struct rows {
     const struct grd_indexed *x;
     int64_t dim;
 };
 
-/* Returns the last dimension along which only the index determines where each row of the source is read, where a row is the contiguous elements
- * of the innermost loop. Returns -1 if there is no such dimension or the rows are not contiguous. */
+/* Returns the last dimension of the loops along which the indices are contiguous and each index selects one row of the source. A row is the elements
+ * of the innermost loop. Returns -1 if there is no such dimension, or if the loops do not copy contiguous rows. */
 static int64_t find_rows(const struct grd_indexed *x)
 {
     const int64_t size = x->strides[GRD_RESULT][x->inner];
@@ -287,8 +288,8 @@ static void read_rows(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* If the loops read contiguous rows (the elements of the innermost loop) of at most ROW_PIECE elements, reads all rows and returns true. Longer
- * rows are left to the general loops, in which threads share a row. */
+/* If the loops read contiguous rows of at most ROW_PIECE elements, reads all rows and returns true. A row is the elements of the innermost loop.
+ * Otherwise returns false, and the caller runs the general loops, which divide long rows among threads. */
 static bool run_rows(const struct grd_indexed *x)
 {
     struct rows rows = {x, find_rows(x)};
@@ -304,8 +305,8 @@ static bool run_rows(const struct grd_indexed *x)
 
 /* ---- All of them ----------------------------------------------------------------------------------------------------------- */
 
-/* True if the loops have a dimension, other than the indexed one, whose positions all write the same element (the result has stride 0 along it).
- * Then one thread must run all positions, so that the values are written in order. */
+/* True if elements must be visited in order and the result has stride 0 along a dimension other than the indexed one. All positions along this
+ * dimension write the same element, so one thread must run all positions. */
 static bool is_repeated(const struct grd_indexed *x)
 {
     for (int64_t i = 0; i < x->n; i++)
@@ -330,7 +331,8 @@ void grd_indexed_run(struct grd_indexed *x)
         return;
     bool one_piece = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !one_piece;
     int64_t length = x->sizes[x->inner], units = 1;
-    /* If each unit of work visits all positions along the indexed dimension x->dim, the threads share the innermost dimension instead. */
+    /* If each unit of work visits all positions along the indexed dimension x->dim, the innermost dimension is divided into about 8 pieces of at
+     * least SHARED_PIECE elements. It is one piece if it is the indexed dimension itself. In all other cases a piece has ROW_PIECE elements. */
     x->piece = one_piece ? length : loops ? (length / 8 > SHARED_PIECE ? length / 8 : SHARED_PIECE) : ROW_PIECE;
     x->pieces = (length - 1) / x->piece + 1;
     for (int64_t i = 0; i < x->n; i++)

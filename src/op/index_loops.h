@@ -14,8 +14,8 @@ bool grd_is_index_dtype(const grd_tensor *index);
 bool grd_check_index_dtype(const grd_tensor *index);
 /* Raises IndexError if the index has more than one dimension. */
 bool grd_check_index_vector(const grd_tensor *index);
-/* Raises RuntimeError if `index` and `t` have different numbers of dimensions, where zero dimensions count as one. `what` is "input", "self" or
- * "src". */
+/* Raises RuntimeError if `index` is not empty and its number of dimensions differs from that of `t`, where zero dimensions count as one. `what`,
+ * the name of `t` in the error's text, is "input", "self" or "src". */
 bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const char *what);
 
 /* An index tensor as the loops read it: int64, with strides in bytes. A stride is 0 along a dimension in which an expanded tensor repeats its
@@ -23,15 +23,15 @@ bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const ch
 struct grd_indices {
     const int64_t *data;
     int64_t strides[GRD_MAX_DIMS];
-    /* `unique` is the number of indices in memory (`data`). `first_bad` is set if grd_indices_in_range() returns false: the first index that is
-     * out of range. */
+    /* `unique` is the number of indices in memory (`data`). `first_bad` is the first index out of range; it is set only if grd_indices_in_range()
+     * returns false. */
     int64_t unique, first_bad;
 };
 
 /* Reads the tensor `index` into *ret. If it must be converted to int64, the innermost memory scope frees the converted copy when it closes.
  * Returns false only if memory runs out. */
 bool grd_read_indices(grd_tensor *index, struct grd_indices *ret);
-/* True if all indices are in [low, high). Otherwise writes the first one that is not to indices->first_bad, but raises nothing. */
+/* True if all indices are in [low, high). Otherwise writes the first index out of this range to indices->first_bad, but raises nothing. */
 bool grd_indices_in_range(struct grd_indices *indices, int64_t low, int64_t high);
 /* Raises "index 5 is out of bounds for dimension 0 with size 3" for the index indices->first_bad. Always returns false. */
 bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indices, int64_t dim, int64_t size);
@@ -41,20 +41,20 @@ bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indi
 /* Index of each operand in the arrays of struct grd_indexed; GRD_OPERANDS is the number of operands. */
 enum { GRD_RESULT, GRD_SOURCE, GRD_INDEX, GRD_OPERANDS };
 
-/* Describes a nest of loops that calls a kernel for elements of a result, a source and an index. Either the result or the source is the indexed
- * operand: at each position, index * step bytes are added to its address, where `index` is the element of the operand GRD_INDEX. `dim` is the
- * dimension of the loops along which the index runs; the indexed operand has stride 0 along it. */
+/* Describes nested loops that call a kernel for the elements of a result, a source and an index. Either the result or the source is the indexed
+ * operand. At each position of the loops, the address of the indexed operand is increased by i * step bytes, where i is the element of the index. The
+ * index runs along dimension `dim` of the loops, and the indexed operand has stride 0 along this dimension. */
 struct grd_indexed {
     grd_loop_kernel *kernel;
     int64_t step;   /* bytes between elements of the indexed operand along its indexed dimension */
     int64_t row;    /* bytes of a row (all elements along the indexed dimension) if its elements are contiguous; otherwise 0 */
     bool in_order;  /* true if positions along dim must be visited in order, by one thread */
     int64_t dim, n; /* dim: the indexed dimension of the loops (-1: none); n: the number of dimensions of the loops */
-    int64_t sizes[GRD_MAX_DIMS + 2], strides[GRD_OPERANDS][GRD_MAX_DIMS + 2]; /* of the loops: sizes in elements, strides of each operand
-                                                                               * in bytes */
+    int64_t sizes[GRD_MAX_DIMS + 2], strides[GRD_OPERANDS][GRD_MAX_DIMS + 2]; /* sizes of the loops; strides of each operand in bytes */
     char *data[GRD_OPERANDS];
-    /* Set by grd_indexed_run(), not by its callers. */
-    int64_t inner, piece, pieces; /* dimension of the innermost loop, and its division into `pieces` pieces of `piece` elements */
+    /* The members below are set by grd_indexed_run(), not by its callers. */
+    /* inner: dimension of the innermost loop. Its elements are divided into `pieces` pieces of `piece` elements, which threads share. */
+    int64_t inner, piece, pieces;
 };
 
 /* Sets x->data and x->strides of operand number `operand` to those of `t`. */
@@ -75,19 +75,20 @@ grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_t
 
 /* ---- Operators along one dimension -------------------------------------------------------------------------------------------- */
 
-/* Describes an operator whose index selects positions along one dimension. If the operator writes, the indexed tensor is the result, which starts
- * as a copy of self; otherwise it is self. The plan's inputs are in[0] = self, in[1] = the index and in[2] = the source, which is NULL if one
+/* Describes an operator whose index selects positions along one dimension. If `writes`, they are positions of the result, which starts as a copy of
+ * self; otherwise they are positions of self. The plan's inputs are in[0] = self, in[1] = the index and in[2] = the source, which is NULL if one
  * value is written at all positions. */
 struct grd_indexed_plan {
     grd_loop_kernel *kernel;
     bool writes;
-    bool slices;               /* the index is a vector that selects slices; otherwise each of its elements selects one element */
-    bool wraps;                /* negative indices count from the end */
-    bool keeps_layout;         /* a new result has self's strides; otherwise it is contiguous */
-    bool unchecked;            /* true if the index is not checked, because nothing is selected */
-    bool by_rows;              /* true if grd_add_rows() of index_add_rows.c runs the operator */
-    grd_error_code range_code; /* code of the error "index 5 is out of bounds ..." for an index out of range; if NONE, the error is "index
-                                * out of range in self" */
+    bool slices;       /* the index is a vector that selects slices; otherwise each of its elements selects one element */
+    bool wraps;        /* negative indices count from the end */
+    bool keeps_layout; /* a new result has self's strides; otherwise it is contiguous */
+    bool unchecked;    /* true if the index is not checked, because nothing is selected */
+    bool by_rows;      /* true if grd_add_rows() of index_add_rows.c runs the operator */
+    /* Code of the error "index 5 is out of bounds ...", which is raised for an index out of range. If the code is GRD_ERROR_NONE, IndexError "index
+     * out of range in self" is raised instead. */
+    grd_error_code range_code;
     int64_t dim;
     struct grd_indices indices; /* the elements of the index; set by check_indexed */
     /* The value that is written at all indexed positions if there is no source tensor, e.g. by index_fill. */
@@ -95,10 +96,10 @@ struct grd_indexed_plan {
 };
 
 /* Plans an operator that writes to a copy of self at the indexed positions. `source`, which may be NULL, is converted to `as`, the dtype of the
- * computation. */
+ * computation. Returns false, with the error raised, on failure. */
 bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_tensor *source,
                      grd_dtype as);
-/* Plans an operator that reads self at the indexed positions, with a result of the given sizes. */
+/* Plans an operator that reads self at the indexed positions, with a result of the given sizes. Returns false, with the error raised, on failure. */
 bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_dims sizes);
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
@@ -107,8 +108,8 @@ bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
 /* Raises RuntimeError if `out` shares memory with a tensor of `read`. `out` and entries of `read` may be NULL. */
 bool grd_check_no_overlaps(const grd_tensor *out, grd_tensors read);
-/* Raises RuntimeError if elements of `out` share memory with each other. For expanded tensors, which PyTorch still allows, it only warns, with the
- * operator's name and an example of the indexing in the text. */
+/* Raises RuntimeError if elements of `out` share memory with each other. For an expanded tensor `out`, only warns, because PyTorch still allows
+ * expanded tensors here. The warning names the operator `name` and shows `example`, an example of the indexing. */
 bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char *example);
 
 #endif

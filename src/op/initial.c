@@ -1,5 +1,5 @@
-/* Draws initial values of parameters for gradus.nn.init. Schema: schema/random.toml. To give PyTorch's numbers for the same seed, each draw fills all
- * elements, even if only a few are still needed. */
+/* Draws initial values of parameters for gradus.nn.init. Schema: schema/random.toml. The truncated normal distribution is drawn by rejection. Each
+ * round draws numbers for the whole tensor, even if few elements were rejected, because this gives PyTorch's numbers for the same seed. */
 #include <math.h>
 
 #include "base/error.h"
@@ -13,8 +13,8 @@ static bool any(grd_tensor *t)
     return grd_scalar_int64(grd_item(grd_any(t))) != 0 && !grd_pending();
 }
 
-/* Returns a tensor like `self` of random numbers from the normal distribution cut to [a, b]. Numbers outside of [a, b] are drawn again until there
- * are none. */
+/* Returns a tensor like `self` of random numbers from the normal distribution cut to [a, b]. Numbers outside [a, b] are replaced by new random
+ * numbers until all are inside. */
 static grd_tensor *drawn_by_rejection(grd_tensor *self, double mean, double std, double a, double b, grd_generator *generator)
 {
     const grd_scalar low = grd_float(grd_rounded_to(a, (grd_dtype)self->dtype)),
@@ -28,8 +28,8 @@ static grd_tensor *drawn_by_rejection(grd_tensor *self, double mean, double std,
     }
 }
 
-/* Returns a tensor like `self` of random numbers from the normal distribution cut to [a, b]. Draws uniform numbers in [a, b] and accepts each with a
- * probability proportional to the normal density, until all are accepted. */
+/* Returns a tensor like `self` of random numbers from the normal distribution cut to [a, b]. Each number is drawn
+ * uniformly from [a, b] and accepted with a probability proportional to the normal density. Rejected numbers are drawn again. */
 static grd_tensor *drawn_from_uniform(grd_tensor *self, double mean, double std, double a, double b, grd_generator *generator)
 {
     const double mode = fmax(a, fmin(mean, b)), log_peak = -0.5 * pow((mode - mean) / std, 2);

@@ -1,5 +1,5 @@
-/* Converts between concatenated sequences (jagged) and padded sequences, and implements segment_reduce. Each row of a result is a row of the input or
- * padding. Schema: schema/jagged.toml. */
+/* Converts between concatenated sequences (jagged) and padded sequences, and implements segment_reduce. In the conversions, each row of the result is
+ * either a row of the input or padding. Schema: schema/jagged.toml. */
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool check_offsets(grd_tensors offsets)
 }
 
 /* Returns table[row] where `valid` is true and `value` elsewhere. `row` holds indices of rows of the table, and `valid` has the sizes of `row`. The
- * result has these sizes, followed by the sizes of one row of the table. */
+ * result has the sizes of `row`, followed by the sizes of one row of the table. */
 static grd_tensor *rows_or(grd_tensor *table, grd_tensor *row, grd_tensor *valid, grd_scalar value)
 {
     if (grd_pending() || !grd_check_ndim(row->ndim + table->ndim - 1))
@@ -35,7 +35,7 @@ static grd_tensor *rows_or(grd_tensor *table, grd_tensor *row, grd_tensor *valid
         sizes[i] = i < row->ndim ? row->sizes[i] : table->sizes[i - row->ndim + 1];
         as_mask[i] = i < row->ndim ? row->sizes[i] : 1;
     }
-    /* An empty table gets one row, which `valid` never selects, because index_select could not select anything from an empty table. */
+    /* index_select() cannot select rows of an empty table. So an empty table gets one row, which `valid` then excludes from the result. */
     if (table->sizes[0] == 0) {
         int64_t one_row[GRD_MAX_DIMS] = {1};
         memcpy(one_row + 1, table->sizes + 1, (size_t)(table->ndim - 1) * sizeof *one_row);
@@ -83,8 +83,8 @@ grd_tensor *op_hidden_padded_dense_to_jagged_forward(grd_tensor *dense, grd_tens
                         (long long)sequences, (long long)bounds->numel);
     const grd_scalar total = total_L.kind != GRD_SCALAR_NONE ? total_L : grd_item(grd_select(bounds, 0, -1));
     grd_tensor *at = grd_arange(total, .dtype = GRD_INT64, .device = grd_device_of(dense));
-    /* `sequence` is the number of the sequence that each row of the result belongs to; -1 before the first sequence. Rows that belong to no
-     * sequence are not valid. */
+    /* `sequence` has an element for each row of the result. The element is the number of the row's sequence, or -1 for rows before the first
+     * sequence. Rows that belong to no sequence are not valid. */
     grd_tensor *sequence = grd_sub_scalar(grd_searchsorted(bounds, at, .right = true), grd_int(1));
     grd_tensor *step = grd_sub(at, grd_index_select(bounds, 0, grd_clamp(sequence, .min = grd_int(0))));
     grd_tensor *valid = grd_logical_and(grd_logical_and(grd_ge_scalar(sequence, grd_int(0)), grd_lt_scalar(sequence, grd_int(sequences))),
@@ -111,8 +111,9 @@ static bool read_reduction(const char *name, enum reduction *ret)
     return grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", name);
 }
 
-/* Raises RuntimeError if `indices` is given, if neither lengths nor offsets are given, or if these are not integers with the sizes that data has
- * before `axis`. Raises NotImplementedError if data is not floating-point. */
+/* Checks the arguments of segment_reduce. Raises RuntimeError if `indices` is given, or if neither `lengths` nor `offsets` is given. Raises
+ * RuntimeError if the dtype or the sizes of `offsets`, or of `lengths` if `offsets` is NULL, are wrong. Raises NotImplementedError if `data` is not
+ * floating-point. */
 static bool check_segments(const grd_tensor *data, const grd_tensor *lengths, const grd_tensor *indices, const grd_tensor *offsets,
                            int64_t axis)
 {
@@ -149,9 +150,9 @@ static bool check_bounds(grd_tensor *starts, grd_tensor *stops, int64_t n, int64
     return !grd_pending();
 }
 
-/* Computes the starts and stops of the segments from `offsets` or, if that is NULL, from `lengths`, as tensors of sizes (rows, segments). A row
- * is the n elements along axis for one index of the dimensions before it. Raises RuntimeError if a length is negative or, unless `unsafe`, the
- * lengths of a row do not add up to n. */
+/* Computes the starts and stops of the segments as tensors of sizes (rows, segments), from `offsets` or, if `offsets` is NULL, from `lengths`. A row
+ * is the n elements along axis for one combination of indices of the dimensions before axis. Raises RuntimeError if a length is negative, or if the
+ * lengths of a row do not add up to n and `unsafe` is false. */
 static bool read_segments(grd_tensor *lengths, grd_tensor *offsets, int64_t n, bool unsafe, grd_tensor **ret_starts, grd_tensor **ret_stops)
 {
     if (offsets != NULL) {
@@ -175,8 +176,8 @@ static bool read_segments(grd_tensor *lengths, grd_tensor *offsets, int64_t n, b
     return !grd_pending();
 }
 
-/* Returns the reduction of `rows` over dimension 1, where `rows` holds segments padded with the identity of the reduction. `counts` has the lengths
- * of the segments and broadcasts to the result. If `initial` is given, each reduction includes it, but the mean does not count it. */
+/* Returns the reduction of `rows` over dimension 1. `rows` holds segments padded with the identity of the reduction. `counts` has the lengths of the
+ * segments and broadcasts to the result. If `initial` is given, each reduction includes it as one more element, which the mean does not count. */
 static grd_tensor *reduced(enum reduction reduction, grd_tensor *rows, grd_tensor *counts, grd_scalar initial)
 {
     const bool given = initial.kind != GRD_SCALAR_NONE;

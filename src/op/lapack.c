@@ -62,8 +62,8 @@ const void *grd_lapack_number(grd_dtype dtype, int value)
     return grd_dtype_to_real(dtype) == GRD_FLOAT32 ? (const void *)numbers[value + 1] : wide_numbers[value + 1];
 }
 
-/* Arguments of invert_lower() that are the same in all recursive calls. `leading` is the number of elements from the start of one column of the
- * matrix to the start of the next. */
+/* Arguments that all recursive calls of invert_lower() share. `leading` is the number of elements from the start of one column of the matrix to the
+ * start of the next. */
 struct inversion {
     grd_dtype dtype;
     int64_t leading;
@@ -71,8 +71,8 @@ struct inversion {
     grd_trsm_routine *trsm;
 };
 
-/* Inverts a lower triangular n x n matrix recursively. With L = [[A, 0], [B, C]], two triangular systems replace B by -C^-1 B A^-1, and recursive
- * calls invert A and C. OpenBLAS's own trtri is slower, because it inverts hundreds of columns one by one. */
+/* Inverts a lower triangular n x n matrix recursively. With L = [[A, 0], [B, C]], B is overwritten with -C^-1 B A^-1 by solving two triangular
+ * systems. Recursive calls then invert A and C. OpenBLAS's own trtri is slower, because it inverts hundreds of columns one by one. */
 static void invert_lower(const struct inversion *v, int64_t n, char *l)
 {
     enum { SMALL = 48 }; /* largest side for which trtri inverts the matrix column by column */
@@ -104,7 +104,7 @@ bool grd_lapack_cholesky_inverse(grd_dtype dtype, int64_t n, void *l)
     return true;
 }
 
-/* Solves the triangular system t->a y = x, or y t->a = x if t->left is false, for k right-hand sides in x, one at a time with BLAS's trsv. For
+/* Solves the triangular system t->a y = x, or y t->a = x if t->left is false. Each of the k right-hand sides in x takes one call of BLAS's trsv. For
  * one or two right-hand sides this is faster than trsm, which first copies the triangle into packed form. Returns false, with x unchanged, if
  * OpenBLAS or trsv is not available. */
 static bool solve_vectors(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
@@ -128,7 +128,8 @@ struct solver {
     bool turned;
     int64_t k, leading, itemsize;
     const void *one, *minus_one;
-    grd_small_triangle_kernel *small; /* kernel for small triangles; NULL if the dtype has none, then trsm solves them */
+    /* Kernel for small triangles. NULL if the dtype has no such kernel, in which case trsm solves small triangles, too. */
+    grd_small_triangle_kernel *small;
     grd_trsm_routine *trsm;
     grd_gemm_routine *gemm;
 };
@@ -139,8 +140,8 @@ static char *solved_at(const struct solver *s, char *x, int64_t i)
     return x + i * (s->t->left ? 1 : s->leading) * s->itemsize;
 }
 
-/* Subtracts the terms of known unknowns from the right-hand sides of equations that are still to be solved. Known are the `solved` unknowns from
- * index `part` on; the `left` equations start at index `rest`. x holds both the known unknowns and the right-hand sides. */
+/* Subtracts the terms of unknowns that are already solved from the right-hand sides of other equations. The unknowns have the indices [part,
+ * part + solved), and the equations have the indices [rest, rest + left). x holds both the unknowns and the right-hand sides. */
 static void subtract_solved(const struct solver *s, int64_t part, int64_t solved, int64_t rest, int64_t left, char *x)
 {
     const struct grd_triangle *t = s->t;
@@ -213,8 +214,8 @@ bool grd_lapack_solve(grd_dtype dtype, const struct grd_triangle *t, bool turned
     return true;
 }
 
-/* Solves the triangular system t->a y = x, or y t->a = x if t->left is false, for k right-hand sides in x: with BLAS's trsv for at most 2,
- * otherwise with grd_lapack_solve(). Returns false, with x unchanged, if OpenBLAS or a routine is not available. */
+/* Solves the triangular system t->a y = x, or y t->a = x if t->left is false. x holds k right-hand sides. Uses BLAS's trsv if k is at most 2,
+ * otherwise grd_lapack_solve(). Returns false, with x unchanged, if OpenBLAS or a routine is not available. */
 static bool solve_with_lapack(grd_dtype dtype, const struct grd_triangle *t, bool turned, int64_t k, int64_t leading, void *x)
 {
     enum { FEW = 2 };

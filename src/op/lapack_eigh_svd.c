@@ -195,9 +195,9 @@ static double magnitude_of(const char *element, grd_dtype dtype)
     return x.kind == GRD_SCALAR_COMPLEX ? hypot(x.v.c.re, x.v.c.im) : fabs(grd_scalar_double(x));
 }
 
-/* True if gelsy found a rank r below min(m, n) and the remainder that gelsy dropped is only rounding error. The remainder is rounding error if
- * diagonal element r of the triangular factor is at most max(m, n) * epsilon times diagonal element 0, which does not exceed the largest singular
- * value. If the function returns false, the caller must compute singular values to find the rank. */
+/* True if gelsy found a rank r below min(m, n) and the remainder that gelsy dropped is only rounding error. The remainder counts as rounding
+ * error if diagonal element r of the triangular factor is at most max(m, n) * epsilon times diagonal element 0. (Diagonal
+ * element 0 does not exceed the largest singular value.) If the function returns false, the caller must compute singular values to find the rank. */
 static bool drops_rounding(grd_dtype dtype, const struct grd_least_squares *s, const char *factors)
 {
     const double epsilon = grd_dtype_to_real(dtype) == GRD_FLOAT32 ? 0x1p-23 : 0x1p-52;

@@ -10,11 +10,11 @@
 #include "kernel/spectral.h"
 #include "op/lapack_reflections.h"
 
-/* Memory needed by one LAPACK call. `copies` and `elements` count elements of the dtype, for copies of matrices and for workspace. `reals` counts
- * real numbers of the same precision, and `integers` counts int64_t. */
+/* Memory needed by one LAPACK call. `copies` counts elements for copies of matrices, and `elements` counts elements of workspace, both of the
+ * matrix's dtype. `reals` counts real numbers of the same precision, and `integers` counts int64_t. */
 struct grd_lapack_work {
     int64_t copies, elements, reals, integers;
-    size_t bytes; /* size of all four arrays together, each rounded up to 64 bytes */
+    size_t bytes; /* size of all four arrays together, each rounded up to a multiple of 64 bytes */
 };
 
 /* Asks LAPACK for the workspace that the decomposition of a matrix of the sizes in `e` needs. Returns false if there is no such routine. The arrays
@@ -36,15 +36,16 @@ struct grd_least_squares {
     int64_t m, n, k;
     double rcond;
     const void *a, *b;
-    void *ret_x, *ret_factors; /* ret_factors: a after gelsy's decomposition a = Q T Z P; its leading rank x rank upper triangle is T */
+    /* ret_factors: gelsy's decomposition a = Q T Z P. The upper triangular matrix T is in the first *ret_rank rows and columns. */
+    void *ret_x, *ret_factors;
     int64_t *ret_rank;
 };
 
 /* Returns the memory that grd_lapack_least_squares() needs. m, n and k must not be 0. */
 struct grd_lapack_work grd_lapack_least_squares_work(grd_dtype dtype, int64_t m, int64_t n, int64_t k);
-/* Solves least squares for one matrix whose elements are all finite and whose rank is not full. `w` is the result of grd_lapack_least_squares_work(),
- * and `work` is memory of w->bytes bytes. Returns false if the rank is full or not certain, the dtype has no such routine, or OpenBLAS has no memory.
- * The output arrays then have no defined contents. */
+/* Solves least squares for one matrix whose elements are all finite. `w` is the result of grd_lapack_least_squares_work(), and `work` is memory of
+ * w->bytes bytes. Returns true only if the rank is certainly less than min(m, n). Otherwise returns false, and the output arrays are
+ * undefined. Also returns false if the dtype has no such routine or OpenBLAS has no memory. */
 bool grd_lapack_least_squares(grd_dtype dtype, const struct grd_least_squares *s, const struct grd_lapack_work *w, char *work);
 
 #endif

@@ -37,17 +37,17 @@ enum {
 
 /* Counts the updates of the columns of one panel (a block of adjacent columns), or of a group of adjacent panels. */
 struct progress {
-    /* Number of panels whose contribution has been subtracted from the columns of this panel or group. */
+    /* Number of panels that have updated the columns of this panel or group, i.e. whose contribution has been subtracted. */
     int64_t updates;
     bool is_busy; /* true while a thread is changing the columns of this panel or group */
 };
 
 /* Note [Groups]
  * A panel is a block of adjacent columns. Updating columns by a decomposed panel is a matrix product that first packs rows of the panel into a
- * contiguous buffer. The cost of packing per updated column falls with the number of columns that are updated together. But if panels were made
- * wider for this reason, each panel would be decomposed later, and threads would wait for it. Therefore GROUP adjacent panels form a group. The
- * columns of a group are updated together by the panels that are at least two groups to the left. The panels of the group before, and of the
- * group itself, update its columns panel by panel, so that the leftmost panel of the group can be decomposed early. */
+ * contiguous buffer. The cost of packing per updated column falls with the number of columns that are updated together. But with wider panels, each
+ * panel would be decomposed later, and threads would wait for it. Therefore GROUP adjacent panels form a group. The panels that are at least two
+ * groups to the left update all columns of a group together. The panels of the previous group and of the group itself update one panel of the group
+ * at a time, so that the leftmost panel of the group can be decomposed early. */
 struct job {
     grd_dtype dtype;
     int64_t m, n;  /* size of the matrix: m rows, n columns */
@@ -66,7 +66,7 @@ struct job {
     grd_gemm_routine *gemm;
     herk_routine *herk;
     void (*decompose)(struct job *job, int64_t panel);
-    /* Updates the columns [column, end) with panel number `panel`, which is decomposed. */
+    /* Updates the columns [column, end) by panel number `panel`, which is already decomposed. */
     void (*update)(struct job *job, int64_t panel, int64_t column, int64_t end);
 
     pthread_mutex_t lock; /* protects `decomposed`, `groups` and `panels` */
@@ -75,8 +75,8 @@ struct job {
     atomic_int changes; /* number of decompositions and updates that are done; waiting threads poll this number without the lock */
 };
 
-/* A step that a thread can do next. Either the columns [column, end) are a panel that is decomposed, or the columns [column, end) are updated by
- * the decomposed panel with the number progress->updates. */
+/* A step that a thread can do next. It either decomposes the panel that consists of the columns [column, end), or updates the columns [column, end)
+ * by the decomposed panel number progress->updates. */
 struct step {
     struct progress *progress;
     int64_t column, end;
@@ -93,7 +93,7 @@ static int64_t end_of(const struct job *job, int64_t panel)
     return grd_least(job->n, (panel + 1) * job->width);
 }
 
-/* Returns the number of pivots of the panel, which is its number of columns or, if fewer, the number of rows from its diagonal on. */
+/* Returns the number of pivots of the panel: its number of columns, or the number of rows from its diagonal on if this is less. */
 static int64_t depth_of(const struct job *job, int64_t panel)
 {
     return grd_least(job->m, end_of(job, panel)) - panel * job->width;
@@ -101,8 +101,8 @@ static int64_t depth_of(const struct job *job, int64_t panel)
 
 /* ---- Scheduling of the steps -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of leftmost panels that update all columns of the group in one product, because they are at least two groups to the left.
- * See Note [Groups]. */
+/* Returns how many panels, counted from the left, update all columns of the group in one product. These are the panels at least two groups to the
+ * left. See Note [Groups]. */
 static int64_t shared_updates(const struct job *job, int64_t group)
 {
     return grd_least(grd_greatest(group - 1, 0) * GROUP, job->factors);
@@ -116,7 +116,7 @@ static bool can_update(const struct job *job, const struct progress *progress, i
 }
 
 /* Finds the leftmost step that can be done now and stores it in *ret_step. A step decomposes a panel (a block of adjacent columns), or updates
- * columns by a decomposed panel. Returns false if there is no such step. The caller holds the lock. */
+ * columns by a decomposed panel. Returns false if nothing can be done now. The caller holds the lock. */
 static bool find_step(struct job *job, struct step *ret_step)
 {
     for (int64_t panel = job->decomposed; panel < job->count; panel++) {
@@ -251,8 +251,8 @@ void grd_for_matrices(const struct grd_plan *p, int64_t side, int64_t count, int
 
 /* ---- LU decomposition --------------------------------------------------------------------------------------------------------------------- */
 
-/* Decomposes panel number `panel` (a block of adjacent columns), which all panels to its left have updated. If this finds the first zero pivot of
- * the matrix, stores its number, counted from 1, in job->info. */
+/* Decomposes panel number `panel` (a block of adjacent columns), which all panels to its left have updated. If the panel contains the first zero
+ * pivot of the matrix, stores the pivot's number, counted from 1, in job->info. */
 static void decompose_lu(struct job *job, int64_t panel)
 {
     const int64_t first = panel * job->width, rows = job->m - first, columns = end_of(job, panel) - first;
@@ -262,15 +262,15 @@ static void decompose_lu(struct job *job, int64_t panel)
         job->info = first + info;
 }
 
-/* Exchanges rows of the columns [column, end) as the pivots of the decomposed panel number `panel` say. */
+/* Applies the row exchanges (pivots) of the decomposed panel number `panel` to the columns [column, end). */
 static void exchange_rows(const struct job *job, int64_t panel, int64_t column, int64_t end)
 {
     const int64_t first = panel * job->width, pivots = depth_of(job, panel), columns = end - column, one = 1;
     job->laswp(&columns, at(job, first, column), &job->m, &one, &pivots, job->pivots + first, &one);
 }
 
-/* Updates the columns [column, end) by panel number `panel`, which is decomposed: exchanges rows, solves for rows of U, and subtracts L times U
- * from the rows below. */
+/* Updates the columns [column, end) by panel number `panel`, which is already decomposed. Exchanges rows, solves for rows of U, and subtracts L times
+ * U from the rows below. */
 static void update_lu(struct job *job, int64_t panel, int64_t column, int64_t end)
 {
     const int64_t first = panel * job->width, k = depth_of(job, panel), below = first + k, rows = job->m - below, columns = end - column;
@@ -282,8 +282,8 @@ static void update_lu(struct job *job, int64_t panel, int64_t column, int64_t en
                   at(job, below, column), &job->m, 1, 1);
 }
 
-/* In the columns of each panel (block of adjacent columns) with a number in [begin, end), exchanges rows as the pivots of all panels to the right
- * of it say. These pivots are relative to the first row of the matrix. */
+/* For each panel in [begin, end), exchanges rows of the panel's columns by the pivots of all panels to its right. A panel is a block of adjacent
+ * columns. The pivots are relative to the first row of the matrix. */
 static void exchange_left(int64_t begin, int64_t end, void *context)
 {
     const struct job *job = context;
@@ -348,8 +348,8 @@ static void decompose_cholesky(struct job *job, int64_t panel)
                          true, rows, job->n, at(job, below, first));
 }
 
-/* Updates the columns [column, end) of the lower triangle by panel number `panel`, which is decomposed: subtracts the product of the panel's rows
- * and their adjoints. */
+/* Updates the columns [column, end) of the lower triangle by panel number `panel`, which is already decomposed. Subtracts the product of the panel's
+ * rows and their adjoints. */
 static void update_cholesky(struct job *job, int64_t panel, int64_t column, int64_t end)
 {
     const int64_t first = panel * job->width, columns = end - column, rows = job->n - end;

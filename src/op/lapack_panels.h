@@ -15,9 +15,9 @@ bool grd_lapack_cholesky(grd_dtype dtype, int64_t n, void *a, int32_t *ret_info)
  * number of the first zero pivot. Returns false, with nothing written, if OpenBLAS is not available. */
 bool grd_lapack_lu(grd_dtype dtype, int64_t m, int64_t n, void *a, int64_t *ret_pivots, int32_t *ret_info);
 
-/* Runs `task` in parallel over the `count` matrices of a batch, `grain` matrices at a time. `side` is the smaller of a matrix's numbers of rows and
- * columns. If the matrices are large and the last `count % threads` matrices are few, the calling thread runs the task over these matrices at the
- * end, so that its LAPACK functions use all threads for each of them. */
+/* Runs `task` in parallel over the `count` matrices of a batch, `grain` matrices at a time. If count % threads is small and the matrices are large,
+ * the calling thread alone runs `task` over the last count % threads matrices, so that LAPACK can use all threads for each of them. `side` is the
+ * smaller of a matrix's numbers of rows and columns. */
 void grd_for_matrices(const struct grd_plan *p, int64_t side, int64_t count, int64_t grain, grd_task *task, void *context);
 
 #endif

@@ -1,6 +1,6 @@
 /* Computes QR decompositions by Householder reflections, and products with Q, using LAPACK. A small matrix takes one LAPACK call. For a large matrix,
- * BLOCK adjacent reflections at a time are combined in a block. The columns of the matrix that a block of reflections changes are divided into chunks
- * of adjacent columns, which all threads share.
+ * BLOCK adjacent reflections at a time are combined in a block. The columns that a block changes are divided into chunks of adjacent columns, and the
+ * chunks are distributed over all threads.
  *
  * Invariant: blocks and chunks depend only on the sizes of one matrix, so the bits depend neither on the number of threads nor on the batch. */
 #include "op/lapack_reflections.h"
@@ -37,8 +37,8 @@ enum {
     LEAST = 96  /* minimum number of reflections for which this file combines them in blocks; fewer are left to one LAPACK call */
 };
 
-/* Product of k reflections of vectors with m elements, grouped in blocks of BLOCK reflections. Each block is the matrix I - V T V^H. The columns of
- * its V are stored in `a`, an m x k matrix, below the diagonal, and T is upper triangular. */
+/* Product of k reflections, grouped in blocks of BLOCK reflections. Each block is the matrix I - V T V^H, where T is upper triangular. The columns of
+ * V are the reflection vectors, which are stored below the diagonal of the m x k matrix `a`. */
 struct blocks {
     grd_dtype dtype;
     int64_t m, k, size; /* size: bytes of an element */
@@ -89,8 +89,8 @@ static int64_t blocks_work(int64_t k, int64_t columns)
     return 2 * BLOCK * (count_blocks(k) * BLOCK + columns);
 }
 
-/* Looks up the LAPACK routines and divides the workspace `work`. Returns false if a routine or OpenBLAS is not available. After it has returned
- * true, grd_openblas_begin() does not fail. */
+/* Looks up the LAPACK routines and divides the workspace `work` into b->triangles, b->heads and b->work. Returns false if a routine or OpenBLAS
+ * is not available. After start_blocks() has returned true, grd_openblas_begin() does not fail. */
 static bool start_blocks(struct blocks *b, void *work)
 {
     b->size = grd_dtype_table[b->dtype].size;
@@ -257,8 +257,8 @@ static void write_block(const struct blocks *b, int64_t first)
 
 /* ---- QR decomposition --------------------------------------------------------------------------------------------------------------------- */
 
-/* Multiplies the chunks [begin, end) of the columns to the right of block b->first by that block of reflections. Chunk 0 has the columns of the
- * next block. The thread that has multiplied chunk 0 also decomposes the next block, so that no thread has to wait for it. */
+/* Applies the block of reflections that starts at column b->first to the chunks [begin, end) of the columns to its right. Chunk 0 has the columns of
+ * the next block. The thread that changes chunk 0 also decomposes the next block, so that no thread has to wait for that decomposition. */
 static void update_chunks(int64_t begin, int64_t end, void *context)
 {
     const struct blocks *b = context;
@@ -324,8 +324,8 @@ static void make_triangles(int64_t begin, int64_t end, void *context)
 /* Computes the columns [column, end) of Q. */
 static void make_chunk(const struct blocks *b, int64_t column, int64_t end)
 {
-    const int64_t units = grd_greatest(column, b->k); /* columns from `units` on belong to no block of reflections and start as columns of
-                                                       * the identity */
+    /* Columns from `units` on belong to no block of reflections and start as columns of the identity. */
+    const int64_t units = grd_greatest(column, b->k);
     if (units < end)
         write_units(b, b->m, units, end - units, (struct columns){b->x + units * b->m * b->size, b->m});
     for (int64_t first = (grd_least(end, b->k) - 1) / BLOCK * BLOCK; first >= 0; first -= BLOCK) {
@@ -337,8 +337,8 @@ static void make_chunk(const struct blocks *b, int64_t column, int64_t end)
     }
 }
 
-/* Computes the chunks [begin, end) of columns of Q. A column is changed by all blocks of reflections up to the block that contains the column, so the
- * last chunks take longest. Chunk numbers count from the last one, so that threads start with the longest chunks. */
+/* Computes the chunks [begin, end) of columns of Q. A column is changed by the block of reflections that contains it and by all blocks to its left,
+ * so the last chunks take longest. Chunks are numbered from the last one, so that threads start with the longest chunks. */
 static void make_chunks(int64_t begin, int64_t end, void *context)
 {
     const struct blocks *b = context;
@@ -376,9 +376,9 @@ bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, boo
     return true;
 }
 
-/* For at most FEW columns, LAPACK is given so little workspace that it applies the reflections one by one. Combining them in blocks has a cost that
- * does not depend on the number of columns, and would take longer. */
-enum { FEW = 16, LAPACK_BLOCKS = 65 * 64 /* elements that ormqr needs for T of its blocks, by LAPACK's source (TSIZE = LDT * NBMAX) */ };
+/* Up to FEW columns are multiplied by one reflection at a time. For so few columns, combining reflections in blocks would take longer, because the
+ * cost of combining does not depend on the number of columns. LAPACK does not combine reflections if its workspace is too small for blocks. */
+enum { FEW = 16, LAPACK_BLOCKS = 65 * 64 /* elements that ormqr needs for its T matrices (TSIZE = LDT * NBMAX in LAPACK's source) */ };
 
 int64_t grd_lapack_reflections_work(int64_t k, int64_t columns)
 {

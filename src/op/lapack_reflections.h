@@ -1,6 +1,6 @@
-/* Declares functions that compute QR decompositions by Householder reflections, and products with their Q, using LAPACK. A function that returns
- * false has written nothing, because OpenBLAS is not available. Large matrices are processed on all threads. The functions whose names end in _work
- * return a number of elements of workspace. */
+/* Declares functions that compute QR decompositions by Householder reflections, and products with their Q, using LAPACK. Large matrices are processed
+ * on all threads. The functions whose names end in _work return a number of elements of workspace. The other functions return false, with nothing
+ * written, if OpenBLAS is not available. */
 #ifndef GRD_OP_LAPACK_REFLECTIONS_H
 #define GRD_OP_LAPACK_REFLECTIONS_H
 
@@ -14,8 +14,8 @@ int64_t grd_lapack_reflect_work(int64_t m, int64_t n);
 /* Overwrites an m x n matrix with R and, below its diagonal, with the vectors of Householder reflections. ret_tau gets a factor for each of the
  * min(m, n) reflections. `work` has grd_lapack_reflect_work(m, n) elements. Returns false, with nothing written, if OpenBLAS is not available. */
 bool grd_lapack_reflect(grd_dtype dtype, int64_t m, int64_t n, void *a, void *ret_tau, void *work);
-/* Describes the product Q of k Householder reflections, or the adjoint of Q if `adjoint`. The reflections' vectors have m elements and are the
- * columns of the m x k matrix a, below its diagonal. `tau` has a factor for each reflection. */
+/* Describes the product Q of k Householder reflections, or the adjoint of Q if `adjoint`. The reflection vectors are stored below the diagonal
+ * of the m x k matrix a, one vector per column. `tau` has a factor for each reflection. */
 struct grd_reflections {
     int64_t m, k;
     bool adjoint;
@@ -23,9 +23,9 @@ struct grd_reflections {
 };
 /* Returns the number of elements of workspace for grd_lapack_orthogonal(). */
 int64_t grd_lapack_orthogonal_work(int64_t columns, int64_t k);
-/* Writes the first `columns` columns of Q to ret_q; `columns` is at least k. Set `is_from_reflect` if `work` is the unchanged workspace of the
- * grd_lapack_reflect() call that made r. Then the triangular factors of the blocks of reflections, which are still in `work`, are not computed
- * again. */
+/* Writes the first `columns` columns of Q to ret_q; `columns` is at least k. Set `is_from_reflect` only if r comes from grd_lapack_reflect() and
+ * `work` is unchanged since that call. If `is_from_reflect`, the triangular factors of the blocks of reflections are read from `work`, otherwise
+ * computed. Returns false if OpenBLAS is not available. */
 bool grd_lapack_orthogonal(grd_dtype dtype, const struct grd_reflections *r, bool is_from_reflect, int64_t columns, void *ret_q,
                            void *work);
 /* Returns the number of elements of workspace for grd_lapack_apply_reflections(). */

@@ -1,8 +1,8 @@
 /* Decomposes symmetric and Hermitian matrices, which need not be positive-definite, as L D L^T or L D L^H, and solves equations with the factors.
  * Small matrices use the algorithms of kernel/cpu/ldl.c, large ones LAPACK. Schema: schema/ldl.toml.
  *
- * Invariant: each matrix, or block of columns of right-hand sides of a matrix, is computed by one task, so the bits do not depend on the number of
- * threads. */
+ * Invariant: one task decomposes a whole matrix, or solves for a whole block of right-hand sides. So the bits of the results do not depend on the
+ * number of threads. */
 #include "kernel/ldl.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static bool check_kernel(const grd_tensor *x, const char *kernel)
 
 /* ---- Decompositions ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the bytes of workspace for one matrix, which holds LAPACK's 64-bit pivots and LAPACK's own workspace. */
+/* Returns the bytes of scratch memory for one matrix. This memory holds LAPACK's 64-bit pivots and LAPACK's workspace. */
 static int64_t work_bytes(const grd_tensor *a)
 {
     const int64_t n = grd_size_from_end(a, 1);

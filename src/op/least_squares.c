@@ -133,8 +133,8 @@ grd_tensor *grd_lstsq_laid(grd_tensor *solution, grd_dims sizes)
     const int64_t m = sizes.data[sizes.n - 2], n = sizes.data[sizes.n - 1];
     if (m <= n)
         return grd_composite_columns(solution);
-    /* The split is not recorded as a view, because some in-place operations on the solution would then be forbidden. No other tensor refers to the
-     * rows that are cut off, so the solution needs no protection as a view. */
+    /* grd_split() would make the solution a view, and autograd forbids some in-place operations on views that a split returns. No other tensor refers
+     * to the rows that are cut off, so the solution need not be a view. */
     const grd_tensors parts =
         grd_unsafe_split_with_sizes(grd_composite_columns(grd_pad(solution, grd_dims(0, 0, 0, m - n))), grd_dims(n, m - n), .dim = -2);
     return grd_pending() ? grd_failed : parts.data[0];
@@ -164,16 +164,16 @@ static bool is_of_full_rank(grd_tensor *r, double rcond)
            largest * rcond * rcond < 1;
 }
 
-/* Returns the Euclidean norm of each column of x. The dimension of the rows is kept, with size 1. */
+/* Returns the Euclidean norm of each column of the matrices x, as matrices with one row. */
 static grd_tensor *norms_of(grd_tensor *x)
 {
     return grd_sqrt(grd_sum(grd_square(grd_abs(x)), .dim = grd_dims(-2), .keepdim = true));
 }
 
 /* True if the triangular factor R of a large matrix has full rank, i.e. all singular values are above rcond times the largest. The largest and the
- * least singular value are estimated by power iterations with R^H R and with (R^H R)^-1. If the start vector is not nearly orthogonal to the singular
- * vectors, each estimate is off by at most a factor of about n^(1/32) after 8 rounds. A margin of 1.5 per estimate covers this for any n that fits in
- * memory. */
+ * least singular value are estimated by power iterations with R^H R and with (R^H R)^-1. After 8 rounds, each estimate is off by a factor of at most
+ * about n^(1/32), unless the start vector is nearly orthogonal to the singular vectors. The margin of 1.5 per estimate is larger than this factor for
+ * any n that fits in memory. */
 static bool is_of_full_rank_in_iterations(grd_tensor *r, double rcond)
 {
     enum { ROUNDS = 8 };
@@ -226,8 +226,8 @@ static bool solve_by_pivots(grd_tensor *self, grd_tensor *b, double rcond, grd_h
     return rank == 0 || is_of_full_rank_in_iterations(grd_triu(grd_narrow(grd_narrow(ret_made->factors, -2, 0, rank), -1, 0, rank)), rcond);
 }
 
-/* Solves least squares by QR without pivoting if the matrices certainly have full rank or the driver ignores the rank. Otherwise uses QR with
- * pivoting for the driver "gelsy" if the rank is certain, and singular values in all other cases. */
+/* Solves least squares by one of three methods. QR without pivoting is used if all matrices certainly have full rank, or if the driver ignores the
+ * rank ("gels"). QR with pivoting is used if the driver is "gelsy" and the rank is certain. Singular values are used in all other cases. */
 void op_hidden_lstsq_made(grd_tensor *self, grd_tensor *b, double rcond, const char *driver, grd_tensor **ret)
 {
     const bool wide = grd_qr_is_wide(grd_sizes(self)), unranked = strcmp(driver, "gels") == 0;

@@ -22,53 +22,54 @@ enum {
     PARTS = 16,      /* maximum number of tasks if each task needs scratch memory */
     ALIGNMENT = 64,
     CACHE_LINE = 64,
-    /* Maximum bytes of the scratch memory for the lines of one operand. The scratch memory of four operands, or of one operand with three times the
-     * size, fits into 1 MiB of cache. */
+    /* Maximum bytes of the block of scratch memory for the lines of one operand. If two operands share one block, the maximum is 3 * BLOCK. Four
+     * blocks, or one shared block, fit into 1 MiB of cache. */
     BLOCK = 1 << 18,
     TOGETHER = 2048, /* elements that are converted at a time; these and the kernel's data fit into the first-level cache */
-    AHEAD = 8,       /* number of rows ahead of the current one that are prefetched by software, because the hardware prefetcher stops at
-                      * page boundaries */
+    AHEAD = 8,       /* distance in rows from the current row to the row that is prefetched by software; needed because the hardware
+                      * prefetcher stops at page boundaries */
     TURNED = 64      /* number of rows of a scratch block that are transposed at a time; each transposed column then fills whole cache
                       * lines */
 };
 
-/* Describes a result or input of the operator. A line is the elements along the operator's dimension. `data` is the address of the first line,
- * and `along` the stride in bytes between elements of a line. strides[d] is the stride in bytes between neighbouring lines along dimension d of
- * struct lines. */
+/* Describes a result or input of the operator. A line is the elements along the operator's dimension. `data` is the address of the first line.
+ * `along` is the stride in bytes between elements of a line. strides[d] is the stride in bytes from one line to the next along dimension d of the
+ * member `sizes` of struct lines. */
 struct operand {
     char *data;
     int64_t along, strides[GRD_MAX_DIMS];
     /* Converts between the dtype in memory and the dtype of the kernel. NULL if the kernel reads or writes the tensor's memory directly. */
     grd_loop_kernel *cast;
-    int64_t size;    /* bytes of an element in memory */
-    int64_t block;   /* offset in bytes, in a task's scratch memory, of the copies of the operand's lines */
-    bool converts;   /* true if the dtype in memory differs from the dtype of the kernel */
-    bool transposed; /* true if scratch memory holds the transpose of the tensor's memory: elements that are adjacent in the tensor are a
-                      * column in scratch memory */
-    uint8_t kind;    /* how the kernel uses the operand, a value of enum grd_lines_operand */
+    int64_t size;  /* bytes of an element in memory */
+    int64_t block; /* offset in bytes, in a task's scratch memory, of the copies of the operand's lines */
+    bool converts; /* true if the dtype in memory differs from the dtype of the kernel */
+    /* True if the copy in scratch memory is transposed: elements that are adjacent in the tensor's memory form a column of the copy. */
+    bool transposed;
+    uint8_t kind; /* how the kernel uses the operand, a value of enum grd_lines_operand */
 };
 
-/* State of the plan of an operator whose plan is run by run_lines(). A line is the elements along the operator's dimension. */
+/* The data that an operator's plan passes to run_lines(). A line is the elements along the operator's dimension. */
 struct lines {
     grd_lines_kernel *kernel;
     grd_dtype as; /* dtype in which the kernel computes */
     /* `n` is the number of elements of a line. `size` is the number of bytes of an element in the kernel's dtype. */
     int64_t n, size;
-    int first, past;               /* a line is the elements along dimensions first to past - 1 of the result */
-    int nresults, noperands, ndim; /* noperands: results and inputs; ndim: dimensions other than those of a line, after merging, innermost
-                                    * first */
-    int64_t sizes[GRD_MAX_DIMS];   /* number of lines along each of the ndim dimensions */
-    /* has_columns: the kernel supports the layout "columns"; columns: this layout is used. In this layout, element i of all lines
-     * that one call of the kernel processes is contiguous (kernel/lines.h). */
+    int first, past; /* a line is the elements along dimensions first to past - 1 of the result */
+    /* noperands: number of results and inputs; ndim: number of dimensions outside a line, where merged dimensions count as one */
+    int nresults, noperands, ndim;
+    int64_t sizes[GRD_MAX_DIMS]; /* number of lines along each of the ndim dimensions, the innermost first */
+    /* has_columns: the kernel supports the layout "columns". columns: this layout is used. In this layout, element i of one line is followed in
+     * memory by element i of the next line (kernel/lines.h). */
     bool has_columns, columns;
     double numbers[GRD_LINES_NUMBERS];
-    int64_t width, strips, strips_per_row; /* a strip is the lines of one kernel call, at most `width` of them; `strips` counts all,
-                                            * strips_per_row those along the innermost dimension */
-    int64_t part, parts, part_bytes;       /* strips per task, number of tasks, bytes of scratch memory per task */
-    int64_t turned;                        /* offset in bytes, in a task's scratch memory, of a buffer for rows that are transposed but not
-                                            * yet converted to the other dtype */
-    /* Maximum number of tasks. A result of kind GRD_LINES_SUM limits it to its number of rows, because each task adds to a row of its own.
-     * INT64_MAX means no limit. */
+    /* Maximum number of lines of a strip (the lines of one kernel call), number of all strips, and number of strips along the innermost dimension. */
+    int64_t width, strips, strips_per_row;
+    int64_t part, parts, part_bytes; /* strips per task, number of tasks, bytes of scratch memory per task */
+    /* Offset in bytes, in a task's scratch memory, of a buffer for rows that are both transposed and converted. It holds the rows between these two
+     * steps. */
+    int64_t turned;
+    /* Maximum number of tasks; INT64_MAX if there is no limit. If tasks need scratch memory, the limit is PARTS. If a result has kind
+     * GRD_LINES_SUM, its number of rows is also a limit, because each task adds to its own row. */
     int64_t most_parts;
     struct operand operands[GRD_LINES_OPERANDS];
 };
@@ -195,8 +196,8 @@ static void set_line(struct lines *l, grd_tensor *const *tensors)
     }
 }
 
-/* Sets, for each operand, the strides between lines, where a line is the elements along the operator's dimension. Other dimensions that are
- * adjacent are merged if the strides of all operands allow it. */
+/* Sets the strides between lines for each operand. A line is the elements along the operator's dimension. Adjacent dimensions that are not part of a
+ * line are merged if the strides of all operands allow it. */
 static void set_geometry(struct lines *l, grd_tensor *const *tensors)
 {
     const grd_tensor *result = tensors[0];
@@ -230,8 +231,8 @@ static bool lies_right(const struct lines *l, const struct operand *o, grd_dtype
                                          : (o->along == l->size || l->n == 1) && o->strides[0] % l->size == 0);
 }
 
-/* Determines which operands are copied to or from scratch memory because the kernel cannot access their layout or dtype, and how their elements
- * are converted. */
+/* Decides for each operand whether it is copied to or from scratch memory, and how its elements are converted. An operand is copied if the kernel
+ * cannot access its layout or dtype. */
 static void set_casts(struct lines *l, grd_tensor *const *tensors)
 {
     for (int i = 0; i < l->noperands; i++) {
@@ -254,9 +255,9 @@ static bool shares_block(const struct lines *l)
     return l->nresults == 1 && l->operands[0].cast != NULL && l->operands[1].cast != NULL;
 }
 
-/* Returns the number of lines that one call of the kernel processes (a strip). The number is at most `width`, and so small that an operand's
- * block of scratch memory fits into a cache. If a block is transposed, or holds element i of all lines contiguously, a strip covers full cache
- * lines of the operand, so that no cache line is fetched twice. */
+/* Returns how many lines one call of the kernel processes: at most `width`, and so few that an operand's block of scratch memory fits into a cache.
+ * If neighbouring lines of an operand are adjacent in memory, the number is a multiple of the elements of a cache line, so that no cache line is
+ * fetched by two calls. */
 static int64_t width_of_blocks(const struct lines *l, int64_t width)
 {
     bool has_blocks = false, transposes = false;
@@ -279,8 +280,8 @@ static int64_t width_of_blocks(const struct lines *l, int64_t width)
     return width < l->sizes[0] ? width : l->sizes[0];
 }
 
-/* Chooses the layout in which the kernel gets its lines, by the strides of the first tensor: either each line is contiguous, or element i of all
- * lines is (the layout "columns" of kernel/lines.h). Then divides the work into tasks. Always returns true. */
+/* Chooses the layout in which the kernel reads lines, by the strides of the first input. Either each line is contiguous, or the kernel uses the
+ * layout "columns" (kernel/lines.h). Then divides the work into tasks. Always returns true. */
 static bool prepare(struct grd_plan *p)
 {
     struct lines *l = lines_of(p);
@@ -328,8 +329,8 @@ static bool prepare(struct grd_plan *p)
 /* ---- The run -------------------------------------------------------------------------------------------------------------------------- */
 
 /* Copies `rows` rows of `length` elements from a tensor's memory at `data` to the scratch memory `block`, or from `block` to `data` if `back`. In the
- * tensor's memory the elements of a row are `step` bytes apart and adjacent rows have stride 1, so the copy transposes. `turned` is a buffer of
- * TURNED rows, needed if the dtype is converted too. */
+ * tensor's memory, element i of one row is followed by element i of the next row, and the elements of a row are `step` bytes apart. So the copy
+ * transposes. `turned` is a buffer of TURNED rows that is needed if the dtype is converted, too. */
 static void transpose_block(const struct lines *l, const struct operand *o, char *data, char *block, int64_t rows, int64_t length,
                             int64_t step, char *turned, bool back)
 {
@@ -350,7 +351,8 @@ static void transpose_block(const struct lines *l, const struct operand *o, char
 }
 
 /* Copies `lines` lines (a line is the elements along the operator's dimension) from a tensor's memory at `data` to the scratch memory `block`, or
- * back if `back`, and converts the dtype. In `block` each line is contiguous or, if l->columns, element i of all lines is. */
+ * from `block` to `data` if `back`. Converts the dtype. In `block` each line is contiguous or, if l->columns, element i of one line is followed by
+ * element i of the next line. */
 static void move(const struct lines *l, const struct operand *o, char *data, char *block, int64_t lines, char *turned, bool back)
 {
     int64_t rows = l->columns ? l->n : lines, length = l->columns ? lines : l->n;

@@ -1,5 +1,5 @@
 /* Declares a plan and a run function that operators such as softmax and cumulative sums share. These operators compute along one dimension, and
- * their result has the sizes of their tensors. A line is the elements along that dimension.
+ * the result has the same sizes as the inputs. A line is the elements along that dimension.
  *
  * The kernel (kernel/lines.h) is called with a few lines at a time. If the strides or the dtype of a tensor are not those the kernel needs, the
  * lines are copied into a small block of scratch memory, and results are copied back from such a block. No tensor is copied as a whole. A line is
@@ -11,8 +11,8 @@
 #include "kernel/lines.h"
 #include "op/plan.h"
 
-/* Plans an operator along `dim`. Elements are converted to `dtype` before the computation, and the result has `dtype`. If `dtype` is NONE, it is
- * the tensors' dtype, except that operators that sum (`sums`) use int64 for integers and bool. Raises IndexError if dim is out of range,
+/* Plans an operator along `dim`. Elements are converted to `dtype` before the computation, and the result has `dtype`. If `dtype` is NONE, the
+ * dtype of the tensors is used instead or, if `sums` is true, the dtype of their sum (e.g. int64 for bool). Raises IndexError if dim is out of range,
  * RuntimeError if the tensors differ in sizes or dtype, and NotImplementedError if there is no kernel for the dtype. */
 bool plan_lines(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_tensors tensors, int64_t dim, grd_dtype dtype, bool sums);
 void run_lines(const struct grd_plan *p);
@@ -24,10 +24,10 @@ grd_tensor *shortcut_lines(enum grd_lines_kernel_index kernel, grd_tensor *out, 
 
 /* Says how a kernel uses an operand. A line is the elements along the operator's dimension. */
 enum grd_lines_operand {
-    GRD_LINES_LINE,   /* the operand has one line per line of the result, with any strides and dtype; plan to read it with
-                       * grd_lines_reads() */
+    GRD_LINES_LINE,   /* the operand has one line per line of the result, with any strides and dtype; an input must be planned
+                       * with grd_lines_reads() */
     GRD_LINES_VALUE,  /* one value per line of the result, e.g. its mean; contiguous and of the kernel's dtype */
-    GRD_LINES_SHARED, /* one line, e.g. a weight, used with all lines of the result, or NULL; contiguous and of the kernel's dtype */
+    GRD_LINES_SHARED, /* one line for all lines of the result, e.g. a weight; contiguous and of the kernel's dtype; may be NULL */
     GRD_LINES_SUM     /* a result of sizes [number of tasks, elements of a line], filled with zeros first; each task adds to its own row;
                        * may be empty */
 };

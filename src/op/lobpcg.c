@@ -11,8 +11,8 @@
 #include "op/formula.h"
 #include "op/matrix_batch.h"
 
-/* Returns the eigenvalues of Q^T A Q, with the largest first if `largest` and the smallest first otherwise, and the eigenvectors as linear
- * combinations of the columns of Q. */
+/* Returns the eigenvalues and eigenvectors of Q^T A Q. The largest eigenvalue comes first if `largest`, otherwise the smallest. Q times such an
+ * eigenvector approximates an eigenvector of A. */
 static struct grd_linalg_eigh_result ritz(grd_tensor *A, grd_tensor *Q, bool largest)
 {
     struct grd_linalg_eigh_result found = grd_linalg_eigh(grd_matmul(grd_transpose(Q, -2, -1), grd_matmul(A, Q)));
@@ -57,7 +57,7 @@ void op_hidden_lobpcg(grd_tensor *A, grd_tensor *X, grd_tensor *iK, int64_t k, i
             break;
         if (iK != NULL)
             residual = grd_matmul(iK, residual);
-        /* The step is the change of X that does not come from the last X. The last X is the first n columns of the basis. */
+        /* The first n columns of the basis span the previous X. `step` is the part of the new X that comes from the other columns. */
         grd_tensor *step = grd_matmul(grd_slice(basis, .dim = -1, .start = grd_int(n)), grd_slice(chosen, .dim = -2, .start = grd_int(n)));
         grd_tensor *const parts[] = {X, residual, step};
         basis = grd_linalg_qr(grd_cat(grd_tensors_from(parts, 3), .dim = -1)).Q;

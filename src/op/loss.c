@@ -126,8 +126,8 @@ static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *ta
     return how == GRD_LOSS_SUM ? sum : grd_div_scalar(sum, grd_float((double)log_p->numel / (double)classes));
 }
 
-/* Returns the cross entropy with label smoothing s for targets that are class indices: (1 - s) * nll + s / C * u. C is the number of classes, and u
- * is the loss summed over all classes, reduced over the same samples and weights as nll. */
+/* Returns the cross entropy with label smoothing s for targets that are class indices: (1 - s) * nll + s / C * u. C is the number of classes. u is
+ * reduced like nll, but each sample contributes the sum of the losses of all classes instead of the loss of its target. */
 static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                           int64_t dim, int64_t ignore_index, const char *reduction, double smoothing)
 {

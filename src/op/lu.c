@@ -41,7 +41,7 @@ static struct factors *factors_of(const struct grd_plan *p)
     return (struct factors *)(uintptr_t)p->state;
 }
 
-/* True if the matrices are square, small and of a dtype whose kernels compute many at once, one per vector lane. */
+/* True if the matrices are square and small, and kernels for their dtype compute many matrices at once, one matrix per vector lane. */
 static bool fits_lanes(const grd_tensor *A)
 {
     const int64_t n = grd_size_from_end(A, 1);
@@ -54,7 +54,7 @@ static bool is_differentiated(const grd_tensor *t)
     return grd_composite_is_recorded(t) || (grd_keys_of(grd_physical(t)) >> GRD_KEY_FORWARD & 1) != 0;
 }
 
-/* True if A is a batch of small matrices that a kernel decomposes many at once. A single matrix is left to the kernel for one matrix, which is
+/* True if A is a batch of small matrices and a kernel decomposes many of them at once. A single matrix is left to the kernel for one matrix, which is
  * faster and gives the same bits. */
 static bool is_small(const grd_tensor *A)
 {
@@ -139,7 +139,7 @@ static bool check_pivots(const grd_tensor *pivots, int64_t most, const char *fun
                      grd_list_text(grd_sizes(pivots)));
 }
 
-/* Raises RuntimeError if LU is not square, or the number of pivots differs from its number of rows. */
+/* Raises RuntimeError if LU is not square, or the number of pivots differs from the number of rows of LU. */
 static bool check_factors(const grd_tensor *LU, const grd_tensor *pivots, const char *function)
 {
     if (!grd_decomposition_check_square(LU, function))
@@ -161,7 +161,7 @@ static bool pivots_name_rows(const grd_tensor *LU, const grd_tensor *pivots)
 
 /* ---- Inverses ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the address of the flag in the plan's state that is true if the small matrices that the plan reads are row-major. */
+/* Returns the address of a flag in the plan's state. The flag is true if the small matrices that the plan reads are row-major. */
 static bool *by_rows_of(struct grd_plan *p)
 {
     return (bool *)p->state;
@@ -181,8 +181,8 @@ static int64_t small_grain(const grd_tensor *a, double share)
     return grd_lanes_grain((int64_t)n, grd_matrix_grain(share * n * n * n));
 }
 
-/* Plans to read small square matrices for kernels that compute many at once, one per vector lane. Raises an error and returns false if the
- * matrices are not small and square or their dtype has no such kernel. `function` is the caller's name in the error's text. */
+/* Plans to read small square matrices for kernels that process many matrices at once, one matrix per vector lane. Raises an error and returns false
+ * if the matrices are not small and square, or there is no such kernel for their dtype. `function` is the caller's name in the error's text. */
 static bool plan_small(struct grd_plan *p, grd_tensor *A, const char *function)
 {
     return grd_decomposition_check_square(A, function) && (fits_lanes(A) || grd_raise_no_kernel(function, (grd_dtype)A->dtype)) &&
@@ -212,9 +212,9 @@ void run_hidden_inverse_small(const struct grd_plan *p, grd_tensor *A)
     grd_parallel_for(0, grd_matrix_count(A), small_grain(A, 4.0 / 3), invert_matrices, (void *)p);
 }
 
-/* Inverts matrices from their LU factors. With S A = L U, where S is a permutation, the inverse of A is U^-1 L^-1 S. Column i of U^-1 L^-1 is
- * computed in `solved` and copied to column places[i] of the inverse; `places` has n numbers per matrix. A task that computes the columns from i
- * on starts with equation i of L, because L^-1 is lower triangular. */
+/* Arguments of tasks that invert matrices from their LU factors. With S A = L U, where S is a permutation, the inverse of A is U^-1 L^-1 S. Column i
+ * of U^-1 L^-1 is computed in `solved` and copied to column places[i] of the inverse; `places` has n numbers per matrix. L^-1 is lower triangular, so
+ * a task for the columns from i on solves only the equations of L from i on. */
 struct inverses {
     const struct grd_plan *p;
     int64_t n, pieces; /* n: side of a matrix; pieces: blocks of PIECE columns per matrix, each of which is one task */
@@ -245,7 +245,7 @@ bool check_hidden_inverse_of_factors(struct grd_plan *p, grd_tensor *LU, grd_ten
     return pivots_name_rows(LU, pivots);
 }
 
-/* Computes `some` columns of the inverse of one matrix, starting at column `first` of U^-1 L^-1. */
+/* Computes the columns [first, first + some) of U^-1 L^-1 for one matrix and copies them to their places in the inverse. */
 static void invert_piece(const struct inverses *v, int64_t matrix, int64_t first, int64_t some)
 {
     const grd_tensor *x = v->p->results[0];
@@ -461,7 +461,7 @@ struct systems {
     int64_t pieces; /* blocks of right-hand sides per matrix, each of which is one task */
 };
 
-/* Solves the systems [begin, end), many at once in vector lanes. */
+/* Solves the systems [begin, end). A kernel call solves up to GRD_MATRIX_LANES systems at once, one system per vector lane. */
 static void solve_small(const struct systems *s, int64_t begin, int64_t end)
 {
     const grd_tensor *x = s->p->results[0];

@@ -81,8 +81,8 @@ bool check_masked_fill_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *
 
 /* ---- Counting and moving the selected elements --------------------------------------------------------------------------- */
 
-/* Describes a mask and counts its set elements. `total` is the number of set elements, and before[i] the number of set elements before block i of
- * MASK_BLOCK elements. */
+/* Describes a mask. `total` is the number of its set elements. before[i] is the number of set elements before block i, where a block has MASK_BLOCK
+ * elements. */
 struct counted_mask {
     const uint8_t *data;
     int64_t n, total;
@@ -127,9 +127,8 @@ static bool count_mask(struct grd_plan *p, const grd_tensor *t)
     return true;
 }
 
-/* Compresses or expands, for the blocks [begin, end) of the mask. Compressing copies the selected elements of the input to adjacent elements of
- * the result. Expanding, which is done if the result has the size of the mask, copies adjacent elements of the input to the selected elements of
- * the result. */
+/* Moves elements for the blocks [begin, end) of the mask. If the result has the size of the mask, copies adjacent elements of the input to the
+ * selected elements of the result. Otherwise copies the selected elements of the input to adjacent elements of the result. */
 static void move_blocks(int64_t begin, int64_t end, void *context)
 {
     const struct counted_mask *mask = context;
@@ -146,7 +145,7 @@ static void move_blocks(int64_t begin, int64_t end, void *context)
 
 /* ---- masked_select ------------------------------------------------------------------------------------------------------- */
 
-/* Finds the sizes to which a tensor of the sizes `a` and the mask broadcast, writes them to the array ret_sizes and lets *ret point to it. Raises
+/* Computes the broadcast sizes of the mask and a tensor of sizes `a`. Writes them to the array ret_sizes, and sets *ret to this array. Raises
  * RuntimeError if the mask is not bool, or the sizes do not broadcast. */
 static bool common_sizes(grd_dims a, const grd_tensor *mask, int64_t *ret_sizes, grd_dims *ret)
 {

@@ -23,8 +23,8 @@ static inline uint64_t kind_of(const grd_tensor *t)
     return t->traits & GRD_TRAITS_KIND;
 }
 
-/* Returns the m x n tensor for the result of a small product: `out`, or a new tensor if `out` is NULL. Returns NULL if `out` is not contiguous, does
- * not have these sizes and the dtype of a, or shares storage with a or b. */
+/* Returns an m x n tensor of a's dtype for the result of a small product: `out`, or a new tensor if `out` is NULL. Returns NULL if `out` has other
+ * sizes or another dtype, is not contiguous, or shares storage with a or b. */
 GRD_INLINE grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const grd_tensor *a, const grd_tensor *b)
 {
     const uint64_t traits = kind_of(a) | grd_traits_flags(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL);
@@ -77,8 +77,8 @@ GRD_INLINE grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, co
     return result;
 }
 
-/* Turns a batch of products into one product if all matrices of one operand are the same memory. The other operand's matrices then form one matrix
- * with more rows or columns. */
+/* Turns a batch of products into one product if the batch stride of one operand is 0, i.e. all its matrices are the same memory. The matrices of the
+ * other operand then form one matrix with more rows or columns. */
 static void fold_batch(struct grd_product *x)
 {
     struct grd_gemm *g = &x->g;
@@ -195,7 +195,7 @@ static bool check_batches(const grd_tensor *batch1, const grd_tensor *batch2)
     return true;
 }
 
-/* Checks dimensions, sizes and dtypes of the operands of mv and addmv. `self` is NULL for mv. */
+/* Raises RuntimeError if dimensions, sizes or dtypes of the operands of mv or addmv do not match. `self` is NULL for mv. */
 static bool check_matrix_vector(const grd_tensor *self, const grd_tensor *mat, const grd_tensor *vec)
 {
     if (mat->ndim != 2 || vec->ndim != 1 || (self != NULL && self->ndim > 1))
@@ -341,7 +341,8 @@ void run_dot(const struct grd_plan *p, grd_tensor *self, grd_tensor *tensor)
 
 /* ---- matmul and linear -------------------------------------------------------------------------------------------------------------- */
 
-/* Multiplies the last dimension of self by a matrix or vector, as one product over all rows of self. Adds `added` to each row unless it is NULL. */
+/* Multiplies all rows of self (a row is the elements along the last dimension) by `other`, a matrix or vector, in one product. Adds `added` to each
+ * row of the result unless `added` is NULL. */
 static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other, grd_tensor *added)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim = self->ndim;
@@ -447,8 +448,8 @@ bool grd_addbmm_check(const grd_tensor *batch1, const grd_tensor *batch2)
                      (long long)batch1->sizes[2], (long long)batch2->sizes[1], (long long)batch2->sizes[2]);
 }
 
-/* Raises RuntimeError if `factor`, alpha or beta of addr, has a type that the dtype of the result does not allow. A complex factor needs a complex
- * dtype, a bool factor needs bool, and a floating-point factor needs a dtype that is not integral. */
+/* Raises RuntimeError if the type of `factor` does not fit `dtype`. `factor` is the argument alpha or beta of addr, and `dtype` is the dtype of the
+ * result. A complex factor needs a complex dtype, a bool factor needs bool, and a floating-point factor needs a dtype that is not integral. */
 static bool check_outer_factor(const char *name, grd_scalar factor, grd_dtype dtype)
 {
     if (factor.kind == GRD_SCALAR_COMPLEX && !grd_dtype_is_complex(dtype))

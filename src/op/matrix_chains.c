@@ -1,5 +1,5 @@
-/* Computes products of several matrices by calls of other operators. They are matrix_power, multi_dot in the cheapest order, and the iteration that
- * finds a basis for low-rank decompositions. Schema: schema/chains.toml. */
+/* Computes matrix_power, multi_dot (in the cheapest order), and the iteration that finds a basis for low-rank decompositions. All three compute
+ * products of several matrices by calls of other operators. Schema: schema/chains.toml. */
 #include <math.h>
 #include <string.h>
 
@@ -94,7 +94,8 @@ static bool check_matrix(const grd_tensor *t, int64_t i, int64_t n)
            grd_raise(GRD_ERROR_RUNTIME, "multi_dot(): the %s tensor must be 1D or 2D but got %dD", i == 0 ? "first" : "last", (int)t->ndim);
 }
 
-/* Raises RuntimeError if the dtype of matrix i differs from the dtype of matrix 0, or its rows differ in number from the columns of matrix i - 1. */
+/* Raises RuntimeError if the dtype of matrix i differs from the dtype of matrix 0, or if matrix i does not have as many rows as matrix i - 1 has
+ * columns. */
 static bool check_pair(grd_tensor *const *matrices, int64_t i)
 {
     const grd_tensor *first = matrices[0], *before = matrices[i - 1], *t = matrices[i];

@@ -15,22 +15,23 @@
 #include "op/plan.h"
 #include "op/formula.h"
 
-/* PIECES is the maximum number of partial sums of the loss, and LEAST_TARGETS the minimum number of targets per partial sum. CHECKED_TARGETS is the
- * number of targets that one task checks, and WRITTEN_ELEMENTS the number of gradient elements that one task writes. */
+/* PIECES: maximum number of partial sums of the loss. LEAST_TARGETS: minimum number of targets per partial sum. CHECKED_TARGETS: number of targets
+ * that one task checks. WRITTEN_ELEMENTS: number of gradient elements that one task writes. */
 enum { PIECES = 64, LEAST_TARGETS = 4096, CHECKED_TARGETS = 16384, WRITTEN_ELEMENTS = 65536 };
 
 /* Indices in p->in of the tensors that the plan reads. In the plan of the backward operator, INPUT is grad_output. */
 enum { INPUT, TARGET, WEIGHT, TOTAL_WEIGHT };
 
-/* The data that the plan of nll_loss or its gradient passes to its run. The input of sizes (N, C, d1, ...) is treated as N x C x D. */
+/* The data that the plan of nll_loss or its gradient passes to its run. An input of sizes (N, C, d1, d2, ...) is treated as N x C x D, where D is the
+ * product of d1, d2, .... */
 struct nll {
     struct grd_nll kernel;
     const struct grd_nll_row *kernels;
     enum grd_loss_reduction how;
     /* targets: number of targets; grain: number of targets per partial sum. */
     int64_t targets, grain;
-    const char *in; /* data of the input; for the gradient, of the gradient of the losses */
-    /* Elements from the gradient of one loss to the gradient of the next; 0 if all targets share one gradient. */
+    const char *in; /* data of the input; in the backward operator, data of the gradient of the losses */
+    /* Number of elements from the gradient of one loss to the gradient of the next loss; 0 if all losses share one gradient. */
     int64_t in_step;
     /* Factor of the gradient: 1 / sum of weights for reduction "mean", else 1. */
     double scale;
@@ -170,8 +171,8 @@ bool plan_nll_loss_forward(struct grd_plan *p, grd_tensor *self, grd_tensor *tar
            grd_plan_result(p, GRD_NO_DIMS, GRD_FLOAT64);
 }
 
-/* Computes the losses, their sum or their weighted mean, as the reduction says. The second result is the sum of the weights of all targets, which
- * backward needs. */
+/* Writes the first result: the losses, their sum or their weighted mean, depending on the argument `reduction`. The second result is the sum of the
+ * weights of all targets, which backward needs. */
 void run_nll_loss(const struct grd_plan *p)
 {
     struct nll *x = nll_of(p);

@@ -119,8 +119,8 @@ grd_dims grd_nuclear_dims(const grd_tensor *self, grd_dims dim)
 }
 
 /* ---- Norms of empty tensors --------------------------------------------------------------------------------------------------------- */
-/* Raises RuntimeError if the norm of no elements is wanted but does not exist, as for p < 0 and infinite p. Bit d of `mask` is set if dimension d is
- * reduced. */
+/* Raises RuntimeError if a dimension that is reduced is empty and p is negative or infinite. For such a p the norm of no elements is undefined. Bit d
+ * of `mask` is set if dimension d is reduced. */
 static bool check_norm_not_empty(const grd_tensor *self, bool dim_given, uint64_t mask, double p)
 {
     if (self->numel != 0 || (p >= 0 && !isinf(p)))

@@ -2,7 +2,7 @@
  * memory.
  *
  * Invariants
- * - OpenBLAS is loaded at most once. Whether it is used is decided then and never changes.
+ * - OpenBLAS is loaded at most once. Afterwards the process either always uses it or never uses it.
  * - OpenBLAS never starts threads of its own. No more threads call it at the same time than it has memory for, because it ends the process if it
  *   cannot allocate memory.
  * - The environment is changed only as Note [The environment for OpenBLAS] says. */
@@ -27,8 +27,10 @@
 #include "base/thread.h"
 
 enum {
-    MOST_CALLS = 32,        /* simultaneous calls; OpenBLAS ends the process at twice the number of threads it was built for */
-    LOAD_BYTES = 160 << 20, /* memory to load OpenBLAS and for the first call: 25 MiB of code and 64 MiB of buffers, plus a margin */
+    /* Maximum number of simultaneous calls. OpenBLAS ends the process if the number of simultaneous calls reaches twice the number of threads for
+     * which OpenBLAS was built. */
+    MOST_CALLS = 32,
+    LOAD_BYTES = 160 << 20, /* memory for loading OpenBLAS and for the first call: 25 MiB of code and 64 MiB of buffers, plus a margin */
     CALL_BYTES = 48 << 20   /* memory for each further simultaneous call: buffers of 32 MiB, plus a margin */
 };
 
@@ -83,8 +85,7 @@ static void *open_beside(const char *folder)
     if (dladdr(&blas, &info) == 0 || info.dli_fname == NULL)
         return NULL;
     const char *slash = strrchr(info.dli_fname, '/');
-    /* Without a folder in the path of this library, the path built below would be relative to the current directory, from which nothing must be
-     * loaded. */
+    /* If the path of this library has no folder, returns NULL, because the path built below would lead to a file in the current directory. */
     if (slash == NULL)
         return NULL;
     const int length = (int)(slash - info.dli_fname + 1);
@@ -128,7 +129,7 @@ static char **extended_environment(const char *const *more, size_t count)
     char **copy = malloc((n + count + 1) * sizeof *copy);
     if (copy == NULL)
         return NULL;
-    memcpy(copy, more, count * sizeof *copy); /* put first, because getenv() finds the first entry of a name */
+    memcpy(copy, more, count * sizeof *copy); /* first, because getenv() returns the first entry of several with one name */
     if (n > 0)
         memcpy(copy + count, environ, n * sizeof *copy);
     copy[count + n] = NULL;
@@ -297,7 +298,7 @@ bool grd_openblas_begin(void)
     pthread_mutex_lock(&lock);
     while (calls == most_calls) {
         if (most_calls < MOST_CALLS &&
-            /* Looks for the memory of most_calls calls, because calls that were admitted before may not have allocated theirs yet. */
+            /* Checks that there is memory for most_calls more calls, not just for one: earlier calls may not have allocated their memory yet. */
             is_memory_there((size_t)most_calls * CALL_BYTES)) {
             most_calls++;
         } else if (calls == 0) {

@@ -17,7 +17,7 @@ typedef void grd_dgemm(int order, int trans_a, int trans_b, int64_t m, int64_t n
 typedef void grd_complex_gemm(int order, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, const void *alpha, const void *a,
                               int64_t lda, const void *b, int64_t ldb, const void *beta, void *c, int64_t ldc);
 
-/* Functions of OpenBLAS with the C interface, with 64-bit integers. */
+/* Functions of OpenBLAS's C interface, with 64-bit integers. */
 struct grd_openblas {
     grd_sgemm *sgemm;
     grd_dgemm *dgemm;
@@ -29,7 +29,7 @@ struct grd_openblas {
 
 /* Returns the functions of OpenBLAS, which the first call loads. Returns NULL if OpenBLAS cannot be used. The answer never changes in a process. */
 const struct grd_openblas *grd_openblas(void);
-/* Routines of LAPACK and BLAS with the Fortran interface that this library uses. The names are those of the routines for real dtypes. */
+/* LAPACK and BLAS routines that this library calls by their Fortran interface. The names are those of the routines for real dtypes. */
 enum grd_lapack_name {
     GRD_LAPACK_POTRF,
     GRD_LAPACK_TRTRI,
@@ -41,7 +41,7 @@ enum grd_lapack_name {
     GRD_LAPACK_SYRK, /* herk for complex dtypes */
     GRD_LAPACK_LASWP,
     GRD_LAPACK_GEQRF,
-    GRD_LAPACK_ORGQR, /* ungqr for complex dtypes; ORMQR is unmqr, and SYEVD is heevd */
+    GRD_LAPACK_ORGQR, /* ungqr for complex dtypes; likewise ORMQR is unmqr, and SYEVD is heevd */
     GRD_LAPACK_ORMQR,
     GRD_LAPACK_GEQRT3,
     GRD_LAPACK_LARFT,
@@ -70,11 +70,10 @@ typedef void grd_trsm_routine(const char *side, const char *triangle, const char
 typedef void grd_gemm_routine(const char *transposition1, const char *transposition2, const int64_t *m, const int64_t *n, const int64_t *k,
                               const void *alpha, const void *a, const int64_t *lda, const void *b, const int64_t *ldb, const void *beta,
                               void *c, const int64_t *ldc, size_t length1, size_t length2);
-/* Must be called before each product or routine of OpenBLAS, and grd_openblas_end() after it. Waits until OpenBLAS has memory for one more
- * simultaneous call. Returns false if OpenBLAS will never have this memory. Once this function has returned true in a process, it does not return
- * false there. */
+/* Waits until OpenBLAS has memory for one more simultaneous call. Call this before each product or routine of OpenBLAS, and grd_openblas_end() after
+ * it. Returns false if OpenBLAS will never have the memory. After this function has returned true once, it never returns false in the process. */
 bool grd_openblas_begin(void);
-/* Ends a call that grd_openblas_begin() admitted. */
+/* Ends a call that grd_openblas_begin() has allowed. Wakes a thread that waits in grd_openblas_begin(). */
 void grd_openblas_end(void);
 
 #endif

@@ -33,9 +33,10 @@ struct group {
     /* Tensors for the kernel, with the elements of `original`. They are on the CPU and have one dtype and one layout. A tensor of `original` that can
      * be used in place is its own operand. */
     grd_tensor *operand[GRD_OPTIM_ROLES];
-    /* Tensors of the original's dtype on the CPU, from which results are transferred to a plug-in's device; NULL for CPU tensors. */
+    /* For a parameter on a plug-in's device: CPU tensors of the original's dtype, into which results are rounded before they are transferred to the
+     * device. NULL for a parameter on the CPU. */
     grd_tensor *rounded[GRD_OPTIM_ROLES];
-    grd_tensor *values[GRD_OPTIM_VALUES]; /* states that are one number, on the CPU */
+    grd_tensor *values[GRD_OPTIM_VALUES]; /* scalar states, e.g. the step count, as CPU tensors of one element */
 };
 
 /* One call of grd_optim_run(): its arguments, and one struct group for each of its n parameters. */
@@ -143,7 +144,8 @@ static bool make_operands(struct group *g, int nroles)
     return !grd_pending();
 }
 
-/* If the kernel has updated copies, copies them back to the parameter and its states. Marks these tensors as changed. */
+/* Copies the kernel's results to the parameter and its states if the kernel has not updated them in place. Marks the parameter and its states as
+ * changed. */
 static void put_back(struct group *g, int nroles)
 {
     for (int role = GRD_OPTIM_PARAM; role < nroles; role++) {
@@ -158,8 +160,8 @@ static void put_back(struct group *g, int nroles)
     }
 }
 
-/* Sets group->values, the states of parameter i that are one number, to the caller's tensors if these are on the CPU, otherwise to copies on the
- * CPU. */
+/* Sets group->values, the scalar states of parameter i (e.g. its step count). These are the caller's tensors if they are on the CPU, otherwise copies
+ * on the CPU. Returns false if an error is pending. */
 static bool bring_values(const struct grd_optim_step *call, struct group *group, int64_t i)
 {
     for (int k = 0; k < call->optimizer->nvalues && !grd_pending(); k++)

@@ -5,8 +5,8 @@
 #include "core/tensor.h"
 #include "kernel/optim.h"
 
-/* Roles of an optimizer's lists of tensors: the parameters, their gradients, and from GRD_OPTIM_STATE on the states. GRD_OPTIM_VALUES is the maximum
- * number of lists of states that are one number. */
+/* Roles of an optimizer's lists of tensors. The lists are the parameters, their gradients, and the states that are tensors. The first state has the
+ * role GRD_OPTIM_STATE. GRD_OPTIM_VALUES is the maximum number of scalar states of a parameter, e.g. its step count. */
 enum { GRD_OPTIM_PARAM, GRD_OPTIM_GRAD, GRD_OPTIM_STATE, GRD_OPTIM_ROLES = GRD_OPTIM_STATE + GRD_OPTIM_STATES, GRD_OPTIM_VALUES = 3 };
 
 /* Describes what all calls of one optimizer, e.g. Adam, have in common. */
@@ -15,11 +15,11 @@ struct grd_optimizer {
     const char *lists[GRD_OPTIM_ROLES]; /* names of the lists, for errors: parameters, gradients, and each state */
     /* The last `noptional` lists may be empty. If such a list is empty, the optimizer does not use this state. */
     int nlists, noptional;
-    /* Names of the states that are one number per parameter. */
+    /* Names of the scalar states, i.e. those that are one number per parameter, e.g. the step count. */
     const char *values[GRD_OPTIM_VALUES];
     int nvalues;
-    /* Sets `numbers`, the kernel's arguments for one parameter, from `values`, the states of the parameter that are one number. It may change
-     * `values`. NULL if the kernel's arguments are the same for all parameters. */
+    /* Sets the kernel's arguments for one parameter (`numbers`) from the parameter's scalar states (`values`). It may change `values`. NULL if the
+     * kernel's arguments are the same for all parameters. */
     void (*set_numbers)(void *numbers, double *values);
 };
 
@@ -27,7 +27,7 @@ struct grd_optimizer {
 struct grd_optim_step {
     const struct grd_optimizer *optimizer;
     grd_tensors lists[GRD_OPTIM_ROLES];
-    /* States of one real number per parameter; values[0] is the step count, which is incremented before the step. */
+    /* Scalar states: values[k] has one number for each parameter. values[0] is the step count, which is incremented before the step. */
     grd_tensors values[GRD_OPTIM_VALUES];
     void *numbers; /* the kernel's numeric arguments: the optimizer's struct of kernel/optim.h, or a struct that begins with it */
 };

@@ -53,8 +53,8 @@ static grd_tensor *root_mean_square(grd_tensor *t)
     return grd_mul_scalar(grd_norm(t), grd_float(1 / sqrt((double)t->numel)));
 }
 
-/* Updates row_var and col_var, the running means of g^2 over each row and over each column. Returns the outer product of row_var and col_var divided
- * by the mean of row_var, an estimate of the running mean of g^2 for each element. */
+/* Updates row_var and col_var, the running means of g^2 over each row and over each column. Returns an estimate of the running mean of g^2 for each
+ * element. The estimate is the outer product of row_var and col_var, divided by the mean of row_var. */
 static grd_tensor *factored_squares(grd_tensor *g, grd_tensor *row_var, grd_tensor *col_var, grd_tensor *weight, double eps)
 {
     grd_tensor *squares = grd_mul(g, g);
@@ -87,7 +87,8 @@ static void adafactor_step(grd_tensor *param, grd_tensor *grad, grd_tensor *row_
     grd_sub_(param, grd_mul(update, grd_div(scale, size)));
 }
 
-/* Raises RuntimeError unless `t` has the sizes of the parameter, except for size 1 in the dimension `from_end`, counted from the end. */
+/* Raises RuntimeError if the sizes of `t` are wrong. They must be those of `param`, except that dimension ndim - from_end of `t` has size 1 if
+ * `param` has at least 2 dimensions. */
 static bool check_means(const grd_tensor *param, const grd_tensor *t, int from_end, const char *name, int64_t i)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -143,8 +144,8 @@ static grd_tensor *orthogonalized(grd_tensor *g, const struct muon *m)
     return tall ? grd_transpose(x, 0, 1) : x;
 }
 
-/* Returns the learning rate of a matrix, adjusted to its shape: times 0.2 sqrt(max(rows, columns)) for "match_rms_adamw", which gives updates as
- * large as those of AdamW, otherwise times sqrt(max(1, rows / columns)). */
+/* Returns the learning rate `lr`, adjusted to the shape of the matrix `param`. "match_rms_adamw" multiplies by 0.2 sqrt(max(rows, columns)), so that
+ * updates are as large as those of AdamW. Otherwise the factor is sqrt(max(1, rows / columns)). */
 static double muon_rate(double lr, const char *adjust_lr_fn, const grd_tensor *param)
 {
     const double rows = (double)param->sizes[0], columns = (double)param->sizes[1];

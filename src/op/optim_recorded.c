@@ -45,7 +45,7 @@ static grd_tensor *divided(grd_tensor *t, double divisor)
     return grd_div_scalar(t, grd_float(divisor));
 }
 
-/* Returns t * (lr * times / over), where lr is r->rate or r->lr. */
+/* Returns t * (lr * times / over). lr is the tensor r->rate, or the number r->lr if r->rate is NULL. */
 static grd_tensor *times_rate(const struct recorded *r, grd_tensor *t, double times, double over)
 {
     return r->rate == NULL ? scaled(t, r->lr * times / over) : grd_mul(divided(scaled(r->rate, times), over), t);
@@ -177,8 +177,8 @@ static const struct {
     {"rprop", step_rprop, 2, 2, 4},
 };
 
-/* Applies weight decay: adds to the gradient or, if `decoupled`, shrinks the parameter. `decay` is the weight decay as a tensor, or NULL if
- * `weight_decay` is used. */
+/* Applies weight decay: adds a multiple of the parameter to the gradient or, if `decoupled`, shrinks the parameter. The
+ * weight decay is the tensor `decay`, or the number `weight_decay` if `decay` is NULL. */
 static void decay_weights(struct recorded *r, double weight_decay, grd_tensor *decay, bool decoupled)
 {
     if (decoupled && r->rate == NULL && decay == NULL)

@@ -1,7 +1,8 @@
 /* Runs in-place steps of the optimizers. Each function describes the tensors and numbers of one optimizer and calls grd_optim_run(). Formulas:
  * schema/optim.toml. Loops: kernel/cpu/optim.c.
  *
- * A function <name>_at sets the numeric arguments of the kernel for one parameter. values[0] is the step count of the parameter, from 1. */
+ * A function <name>_at sets the numeric arguments of the kernel for one parameter. values[0] is the step count of the parameter and
+ * starts at 1. */
 #include <math.h>
 
 #include "gen/uses/op/optim_steps.h"

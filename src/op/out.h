@@ -7,10 +7,11 @@
 /* Returns the result of an operator. If `out` is NULL, this is `result`. Otherwise `out` is checked, resized to the sizes of `result`, filled with
  * the elements of `result` and returned. */
 grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result);
-/* Raises RuntimeError if `out` cannot take the result, since the dtype cannot be cast, the device differs, or elements of `out` share memory. `out`
- * may be NULL. */
+/* Raises RuntimeError if `out` cannot take the result because the dtype cannot be cast, the device differs, or elements of `out` share memory with
+ * each other. `out` may be NULL. */
 bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device);
-/* Checks `out` like grd_out_check(), and resizes it to the sizes and strides of the result if the sizes differ. */
+/* Raises RuntimeError if grd_out_check() refuses `out`. If the sizes of `out` differ from those of `result`, resizes `out` to the sizes and strides
+ * of `result`. */
 bool grd_out_resize(grd_tensor *out, const grd_tensor *result);
 /* Raises RuntimeError if an input of an elementwise operator overlaps `out` partially, so that an element would be overwritten before it is read.
  * `out` may be NULL. */

@@ -11,8 +11,8 @@
 #include "op/formula.h"
 #include "op/copy.h"
 
-/* Returns the elements of a 1-D int64 tensor, contiguous on the CPU. Returns NULL, with an error, for any other tensor. The error calls the argument
- * 'lengths' in all callers, as PyTorch does. */
+/* Returns the elements of a 1-D int64 tensor as a contiguous array on the CPU. Returns NULL, with an error raised, for any other tensor. The error
+ * text calls the argument 'lengths' for all callers, as PyTorch does. */
 static const int64_t *read_lengths(const grd_tensor *lengths)
 {
     if (!grd_check_has_data(lengths))
@@ -46,7 +46,7 @@ static bool check_lengths(const int64_t *lengths, int64_t n, int64_t batch)
                      "do not need ONNX exportability.");
 }
 
-/* Returns the first `rows` sequences of the steps [at, at + n), flattened to one row per step and sequence. */
+/* Returns the steps [at, at + n) of the first `rows` sequences as one row per step and sequence. The dims of `input` are (step, sequence, ...). */
 static grd_tensor *rows_of_steps(grd_tensor *input, int64_t at, int64_t n, int64_t rows)
 {
     return grd_pending() ? grd_failed : grd_flatten(grd_narrow(grd_narrow(input, 0, at, n), 1, 0, rows), .start_dim = 0, .end_dim = 1);
@@ -72,7 +72,7 @@ void op_pack_padded_sequence(grd_tensor *input, grd_tensor *lengths, bool batch_
     }
     grd_tensor **parts = grd_pool_array(n, sizeof *parts), *sizes = grd_new(grd_dims(given[0]), GRD_INT64, GRD_CPU);
     int64_t count = 0, *made = grd_pending() ? NULL : (void *)sizes->data;
-    /* The sequences are sorted by descending length, so the last of the first `rows` sequences is the shortest. */
+    /* The sequences are sorted by descending length, so of the first `rows` sequences, the last is the shortest. */
     for (int64_t rows = n, at = 0; rows > 0 && !grd_pending(); rows--) {
         const int64_t steps = given[rows - 1] - at;
         if (steps == 0)
@@ -102,8 +102,8 @@ static bool check_batch_sizes(const int64_t *sizes, int64_t n, int64_t total)
     return true;
 }
 
-/* Returns `steps` packed steps, which start at row `at` of the data, as a tensor of sizes (steps, batch, ...). Each step has `rows` rows in the data,
- * and `value` fills the other batch - rows rows. */
+/* Returns `steps` steps of a packed batch as a tensor of sizes (steps, batch, ...). In `data` they start at row `at`, and each has `rows` rows. In
+ * the result each step has `batch` rows, of which the last batch - rows are filled with `value`. */
 static grd_tensor *padded_steps(grd_tensor *data, int64_t at, int64_t steps, int64_t rows, int64_t batch, grd_scalar value)
 {
     int64_t sizes[GRD_MAX_DIMS + 1] = {steps, rows};
@@ -118,7 +118,7 @@ static grd_tensor *padded_steps(grd_tensor *data, int64_t at, int64_t steps, int
         .dim = 1);
 }
 
-/* Writes the length of each of `batch` sequences, given the number of sequences at each of n steps. */
+/* Writes the length of each of `batch` sequences to ret_lengths. sizes[k] is the number of sequences that have a step k, for k from 0 to n - 1. */
 static void write_lengths(const int64_t *sizes, int64_t n, int64_t batch, int64_t *ret_lengths)
 {
     for (int64_t i = 0; i < batch; i++)
@@ -164,7 +164,8 @@ void op_pad_packed_sequence(grd_tensor *data, grd_tensor *batch_sizes, bool batc
 
 /* ---- Padding --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Raises RuntimeError if two sequences differ in sizes other than the first, which is the number of steps. */
+/* Raises RuntimeError if the sequence `t` is zero-dimensional, or if its sizes differ from those of the sequence `first`. sizes[0] is not compared,
+ * because it is the number of steps. */
 static bool check_sequence(const grd_tensor *t, const grd_tensor *first)
 {
     if (t->ndim == 0)
@@ -179,7 +180,8 @@ static bool check_sequence(const grd_tensor *t, const grd_tensor *first)
     return true;
 }
 
-/* Returns `t`, converted to the dtype of `first`, padded with `value` to `length` steps, at the start if `before`, otherwise at the end. */
+/* Converts `t` to the dtype of `first` and returns it padded with `value` to `length` steps. The padding is at the start if `before`, otherwise at
+ * the end. */
 static grd_tensor *padded_sequence(grd_tensor *t, const grd_tensor *first, int64_t length, grd_scalar value, bool before)
 {
     int64_t sizes[GRD_MAX_DIMS] = {length - t->sizes[0]};

@@ -13,7 +13,7 @@
 
 /* ---- Padding with a constant ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of elements that `pad` adds before or after a dimension; 0 if the list does not contain the dimension. */
+/* Returns the number of elements that `pad` adds before dimension `dim`, or after it if `after`. Returns 0 if `pad` has no entry for `dim`. */
 static int64_t length_at(grd_dims pad, int64_t ndim, int64_t dim, bool after)
 {
     const int64_t at = 2 * (ndim - 1 - dim) + after;
@@ -31,8 +31,8 @@ static bool check_pad(const grd_tensor *self, grd_dims pad)
                                                 (long long)pad.n, self->ndim);
 }
 
-/* Returns the number of elements that a padding of `length` adds or, if `cut`, the number that a negative padding removes. The result is never
- * negative. */
+/* Returns the number of elements that a padding of `length` adds, or 0 if it is negative. If `cut`, returns the number that a negative padding
+ * removes, or 0 if it is positive. */
 static int64_t positive(int64_t length, bool cut)
 {
     if (cut)
@@ -40,8 +40,8 @@ static int64_t positive(int64_t length, bool cut)
     return length > 0 ? length : 0;
 }
 
-/* Returns t without its borders. If `cut`, the borders are those that negative paddings remove from the original tensor, otherwise those that
- * positive paddings have added. */
+/* Returns t without some of its elements. If `cut`, drops the elements that the negative lengths in `pad` remove. Otherwise t is a padded tensor, and
+ * the elements that the positive lengths in `pad` have added are dropped. */
 static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
 {
     for (int64_t i = 0; i < t->ndim && !grd_pending(); i++) {
@@ -110,7 +110,8 @@ grd_dims grd_pad_back(grd_dims pad)
 {
     int64_t *const back = grd_pool_array(pad.n + 1, sizeof *back);
     for (int64_t i = 0; back != NULL && i < pad.n; i++)
-        back[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i]; /* either value is refused later, when the sizes are computed */
+        /* -INT64_MIN would overflow. INT64_MAX, which is used instead, raises an error later, when the sizes are computed. */
+        back[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i];
     return grd_dims_from(back, back != NULL ? pad.n : 0);
 }
 
@@ -127,7 +128,7 @@ grd_dims grd_pad_to(grd_dims from, grd_dims to)
 
 /* ---- Padding with elements of the tensor itself ------------------------------------------------------------------------------------ */
 
-/* Type of functions that return the border of n elements that is added along dimension `dim` of t, at the end of the dimension if `after`, otherwise
+/* Type of functions that return a border of n elements for dimension `dim` of t. The border belongs at the end of the dimension if `after`, otherwise
  * at its start. */
 typedef grd_tensor *border_function(grd_tensor *t, int64_t dim, int64_t n, bool after);
 
@@ -163,7 +164,7 @@ static grd_tensor *wrapped(grd_tensor *t, int64_t dim, int64_t n, bool after)
     return grd_narrow(t, dim, after ? 0 : t->sizes[dim] - n, n);
 }
 
-/* Returns t with borders before and after one dimension. A length of 0 or less adds none. */
+/* Returns t with borders before and after its elements along dimension `dim`. A border whose length `before` or `after` is 0 or less is not added. */
 static grd_tensor *bordered(grd_tensor *t, int64_t dim, int64_t before, int64_t after, border_function *border)
 {
     grd_tensor *parts[3];
@@ -213,8 +214,8 @@ grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, i
 
 typedef grd_tensor *pad_function(grd_tensor *self, grd_dims pad);
 
-/* Raises TypeError if the value is complex. Raises RuntimeError if the dtype cannot hold the value. A negative integer is checked as a floating-point
- * number, as in PyTorch, so it does not wrap around in an unsigned dtype. */
+/* Raises TypeError if the value is complex. Raises RuntimeError if the value is a negative integer that the dtype cannot hold. As in PyTorch, a
+ * negative integer does not wrap around in an unsigned dtype. */
 static bool check_pad_value(const grd_tensor *self, grd_scalar value)
 {
     char element[16];
@@ -250,8 +251,8 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
     return of_mode[border == repeated][n - 1](self, pad);
 }
 
-/* Returns the gradient of padding, one dimension after another. The padding is applied to the indices of a dimension, which gives for each padded
- * element the index of its source. The gradient is then added at these indices. */
+/* Computes the gradient of padding, dimension by dimension. Padding the indices 0, 1, ... of a dimension gives the source index of each element of
+ * the padded tensor. The gradient of each element is added at its source index. */
 grd_tensor *op_hidden_border_backward(grd_tensor *grad, grd_dims pad, grd_dims sizes, const char *mode)
 {
     border_function *border = border_of(mode);

@@ -132,8 +132,8 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-/* Checks that `out` and the tensor reads[read] overlap only as the operator allows. If the results start from `out` itself, no copy is needed, and
- * the overlap is allowed. */
+/* Checks that `out` and the tensor reads[read] overlap only as the operator allows. reads[0] may also be `out` itself if the results start as
+ * copies of `out`. In that case nothing is copied. */
 static bool check_overlap(const struct grd_plan *p, int read)
 {
     const grd_tensor *t = p->reads[read].t;
@@ -148,8 +148,7 @@ static bool check_overlap(const struct grd_plan *p, int read)
 static bool check_out(const struct grd_plan *p)
 {
     const grd_dims sizes = planned_sizes(&p->planned[0]);
-    /* In an out= call, `out` may also be a tensor that is read, and it is resized afterwards. Therefore its sizes are checked only in in-place
-     * calls. */
+    /* Only an in-place call checks the sizes of `out` here. An out= call resizes `out` later, so the sizes may differ, even if `out` is also read. */
     const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0;
     if (!grd_check_devices(p->device, grd_device_of(p->out)) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))

@@ -1,10 +1,10 @@
 /* Declares the plan of an operator's call, and what happens between an operator's plan and its run.
  *
- * An operator of the schema that is not composed of other operators has a plan and a run. The plan checks the arguments and determines sizes, dtypes
- * and strides of the results, and which tensors the run reads in which form. The plan reads and writes no elements, so on the meta device the plan
- * alone is the operator. The run computes results into allocated memory. Everything between plan and run is declared here and is the same for all
- * operators: out= and in-place calls, overlap, conversion, allocation, the end of the call on the meta device, and the choice of a provider. The
- * generated function op_<name> looks like this:
+ * An operator that is not composed of other operators has two functions. Its plan checks the arguments, determines sizes, dtypes and strides of the
+ * results, and says in which dtype and layout the run reads each tensor. Its run computes the results into allocated memory. The plan reads and
+ * writes no elements, so on the meta device only the plan is called. Everything between plan and run is the same for all operators and is declared
+ * here: out= and in-place calls, overlap, conversion, allocation, and the choice of a provider (implementation). The generated function op_<name>
+ * looks like this:
  *
  *     struct grd_plan p;
  *     grd_plan_open(&p, &grd_operator_tril, out, GRD_OVERLAP_ANY);
@@ -17,8 +17,8 @@
  * OP=tril` prints all of the generated code.
  *
  * Invariants
- * - A plan reads no elements and keeps no memory. It is on the stack, and only as many elements of its arrays are written as there are dimensions, to
- *   save time.
+ * - A plan function reads no elements.
+ * - A struct grd_plan is on the stack. To save time, only as many elements of its arrays are written as there are dimensions.
  * - Nothing is written to an argument before all checks have passed and all memory is allocated.
  * - A run cannot fail. It is not called if there is nothing to compute, i.e. on the meta device and if all results are empty. */
 #ifndef GRD_OP_PLAN_H
@@ -33,7 +33,8 @@
 enum grd_overlap {
     GRD_OVERLAP_ANY,     /* any memory; results that overlap are computed in new memory and copied */
     GRD_OVERLAP_ELEMENT, /* memory may be shared only between elements at the same position; otherwise RuntimeError */
-    GRD_OVERLAP_NONE     /* no memory, except the memory of the tensor whose elements the results start from; otherwise RuntimeError */
+    /* no memory may be shared; otherwise RuntimeError. Exception: the run may read `out` itself if the results start as copies of `out`. */
+    GRD_OVERLAP_NONE
 };
 
 struct grd_provider;
@@ -41,7 +42,8 @@ struct grd_provider;
 /* Describes a tensor that the run reads. */
 struct grd_read {
     grd_tensor *t; /* NULL for an optional argument that is absent */
-    grd_dtype as;  /* dtype in which the run reads it, contiguous; NONE: in its own dtype and with its own strides */
+    /* Dtype to which `t` is converted before the run reads it as a contiguous tensor. NONE: the run reads `t` with its own dtype and strides. */
+    grd_dtype as;
 };
 
 /* Maximum number of tensors that a plan reads, and bytes of `state`. */
@@ -57,31 +59,31 @@ struct grd_plan {
     /* nresults: number of results; nreads: number of tensors that the run reads. */
     uint8_t nresults, nreads;
     uint8_t overlap;    /* value of enum grd_overlap */
-    bool repeats;       /* elements of `out` may share memory; if false, this raises RuntimeError */
+    bool repeats;       /* true if elements of `out` may share memory with each other; if false, such an `out` raises RuntimeError */
     bool any_strides;   /* the run uses the strides of its results, so `out` may have any strides */
-    bool requires_grad; /* the result, of a factory function such as ones(), requires a gradient */
+    bool requires_grad; /* true for a factory function such as ones() whose result requires a gradient */
     bool any_device;    /* the tensors that are read may be on other devices, e.g. for a copy, so their devices are not checked */
-    /* True if a result is allowed to be the same view (the same memory and strides) as a tensor that is read. This is safe if the run reads each
-     * element, or all elements along the operator's dim, before it writes them. */
+    /* True if a result may be the same view (the same memory and strides) as a tensor that is read. This is safe if the run reads an element, or all
+     * elements along the operator's dim, before it writes there. */
     bool aligned;
     /* The results start as copies of this tensor. If it is NULL, their elements are undefined when the run begins. */
     grd_tensor *start;
     size_t scratch_bytes; /* bytes of scratch memory for the run */
-    /* Called when the results are allocated and nothing is written yet. Computes whatever depends on the strides of the results, e.g. scratch_bytes.
-     * NULL if there is nothing to do. */
+    /* Called when the results are allocated but not yet written. Computes what depends on their strides, e.g. scratch_bytes. Returns false on an
+     * error. NULL if there is nothing to compute. */
     bool (*prepare)(struct grd_plan *p);
     struct grd_read reads[GRD_PLAN_READS];
 
     /* ---- Members that the run reads */
     grd_tensor *in[GRD_PLAN_READS]; /* the tensors of `reads`, converted to the requested dtype */
     grd_tensor *results[GRD_MAX_RESULTS];
-    /* Scratch memory of scratch_bytes bytes; NULL if it is 0. */
+    /* Scratch memory of scratch_bytes bytes; NULL if scratch_bytes is 0. */
     char *scratch;
     const struct grd_provider *provider; /* the chosen implementation, for operators with several (provider.h) */
     bool meta;                           /* true on the meta device, where nothing is computed */
 
     struct grd_planned planned[GRD_MAX_RESULTS];
-    /* Data that the plan passes to the run, of a type that depends on the operator; not cleared before the plan. */
+    /* Data that the plan passes to the run, of a type that depends on the operator. Undefined until the plan function sets it. */
     _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE];
 };
 
@@ -101,7 +103,7 @@ static inline grd_dtype grd_plan_sums_in(const grd_tensor *out, grd_dtype from)
 bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
 /* Plans a result of 4 or 5 dimensions in channels_last format if `channels_last`, otherwise contiguous. */
 bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype);
-/* Values of the argument `memory_format`. */
+/* Values of the argument `memory_format`. grd_memory_format_of() returns GRD_FORMAT_FAILED on an error. */
 enum grd_memory_format {
     GRD_FORMAT_PRESERVE,
     GRD_FORMAT_CONTIGUOUS,
@@ -123,8 +125,8 @@ static inline bool grd_is_channels_last_format(enum grd_memory_format format)
 bool grd_plan_in_format(struct grd_plan *p, const grd_tensor *t, enum grd_memory_format format, grd_dtype dtype);
 /* Plans a result with the given strides. */
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
-/* Plans a result with the sizes of `t`. If the strides of `t` are dense, the result has the same strides, otherwise dense strides in the same order
- * of dimensions. */
+/* Plans a result with the sizes of `t`. If the strides of `t` are dense, the result has the strides of `t`. Otherwise the result has dense strides,
+ * and its dimensions have the same order in memory as those of `t`. */
 bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype);
 /* Plans the device of the result of a factory function such as ones(), and whether the result requires a gradient. Raises RuntimeError if a gradient
  * is required of an integral dtype, or if there is no such device. */
@@ -142,7 +144,7 @@ bool grd_plan_reads(struct grd_plan *p, grd_tensor *t);
 /* Plans that the run reads `t` as a contiguous tensor, converted to `dtype` unless this is NONE. `t` may be NULL. */
 bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype);
 
-/* Plans that the results start as copies of `t`. The run itself does not read `t`. Call this before any other tensor is planned to be read. */
+/* Plans that the results start as copies of `t`. The run itself does not read `t`. Call this before functions that plan to read tensors. */
 bool grd_plan_starts_from(struct grd_plan *p, grd_tensor *t);
 
 /* ---- Functions that the generated op_<name> calls ------------------------------------------------------------------------------------ */
@@ -168,7 +170,8 @@ static inline void grd_plan_scratch(struct grd_plan *p, double bytes)
     p->scratch_bytes = bytes < 0x1p62 ? (size_t)bytes : SIZE_MAX;
 }
 
-/* Checks devices and out=, and converts the tensors that are read. Afterwards a check function may read p->in. Returns false on an error. */
+/* Checks that the devices agree and that `out` can take the result, and converts the tensors that are read. Afterwards the operator's check function
+ * may read p->in. Returns false on an error. */
 bool grd_plan_admit(struct grd_plan *p);
 /* Allocates the results and the scratch memory. Returns false on an error, and also if there is nothing to run. */
 bool grd_plan_allocate(struct grd_plan *p);
@@ -180,8 +183,8 @@ static inline bool grd_plan_prepare(struct grd_plan *p)
 
 /* Releases scratch memory and returns the result of the operator. Returns grd_failed if an error is pending. */
 grd_tensor *grd_plan_close(struct grd_plan *p);
-/* Releases scratch memory and writes all results of an operator that has several to ret_results. If an error is pending, writes grd_failed
- * instead. */
+/* For operators with several results: releases scratch memory and writes the results to ret_results. If an error is pending, writes grd_failed
+ * instead of each result. */
 void grd_plan_close_many(struct grd_plan *p, grd_tensor **ret_results);
 
 #endif

@@ -2,8 +2,8 @@
  * formats and divides the work into tasks. The loops are in kernel/cpu/pool.c. fractional_max_pool and max_unpool are in unpool.c. Schema:
  * schema/pooling.toml.
  *
- * The kernels treat every image as three-dimensional. Images with one or two dimensions get a depth, and a height, of 1. Half types are computed in
- * float32, integers in int64. channels_last input is read, and the result written, with the channels as the innermost dimension.
+ * The kernels treat every image as three-dimensional. Images with fewer spatial dimensions get size 1 along the missing ones. Half types are
+ * computed in float32, integers in int64. If the input is channels_last, the kernels read and write channels as the innermost dimension.
  *
  * Invariant: kernel sizes, strides, paddings and dilations fit in int32, as PyTorch demands, so that no product of two of them overflows int64. */
 #include "kernel/pool.h"
@@ -25,7 +25,7 @@
 
 enum {
     PIECE = 1 << 15,       /* approximate number of window elements per task */
-    PIECES = 64,           /* maximum number of tasks; each has its own scratch memory, so this limits the total */
+    PIECES = 64,           /* maximum number of tasks; it limits the scratch memory, since each task has its own */
     LINES_BYTES = 1 << 13, /* approximate bytes of rows that are processed together, a fraction of the first-level cache */
     TEXT_CHARS = 128
 };
@@ -43,13 +43,13 @@ struct pool {
     /* Number of images; channels count as separate images unless channels_last. */
     int64_t images;
     int64_t rows, grain; /* rows: number of rows in all images of the result; grain: rows per task */
-    /* piece_bytes: bytes of scratch memory per task; pieces: the scratch memory. */
+    /* piece_bytes: bytes of scratch memory of one task. pieces: the scratch memory of all tasks. */
     int64_t piece_bytes;
     char *pieces;
-    const char *in; /* data of the input; for a gradient, of the gradient of the output */
-    /* Indices of max pooling that the gradient reads. */
+    const char *in; /* data of the input or, in a gradient operator, of the gradient of the output */
+    /* For the gradient of max pooling: the index of each maximum, which the forward pass has stored. */
     const int64_t *indices;
-    char *out; /* data of the output; for a gradient, of the gradient of the input */
+    char *out; /* data of the output or, in a gradient operator, of the gradient of the input */
     /* Indices that max pooling writes; NULL if they are not wanted. */
     int64_t *found;
 };
@@ -71,8 +71,8 @@ static struct pool *open_pool(struct grd_plan *p, const char *name, int64_t n)
     return x;
 }
 
-/* The compute kernels always have GRD_POOL_AXES spatial axes, and an image with fewer spatial dimensions uses the last ones. Returns the first axis
- * that the image uses. */
+/* Returns the first axis that the images use. The compute kernels always have GRD_POOL_AXES spatial axes, and images with fewer spatial dimensions
+ * use the last ones. */
 static int64_t first_axis(const struct pool *x)
 {
     return GRD_POOL_AXES - x->n;
@@ -103,8 +103,8 @@ static const char *image_text(const struct pool *x, int64_t channels, const int6
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Reads an argument with one number per spatial dimension, or one number for all, and writes the numbers to `to`. Raises RuntimeError if there is
- * another count of numbers, or a number does not fit in int32. */
+/* Reads an argument with one number per spatial dimension, or one number for all, and writes the numbers to `to`. Raises RuntimeError if the
+ * count of numbers is wrong, or a number does not fit in int32. */
 static bool take_numbers(const struct pool *x, const char *argument, grd_dims given, int64_t *to)
 {
     if (given.n != 1 && given.n != x->n)
@@ -142,7 +142,7 @@ static bool take_images(struct pool *x, const grd_tensor *self, bool keeps_order
     return true;
 }
 
-/* Raises RuntimeError if a dimension is empty. The batch may be empty, and so may the channels unless `needs_channels`. */
+/* Raises RuntimeError if a spatial dimension has size 0 or, if `needs_channels`, the channel dimension has size 0. The batch may be empty. */
 static bool check_elements(const struct pool *x, const grd_tensor *self, bool needs_channels)
 {
     for (int64_t i = self->ndim - x->n - (needs_channels ? 1 : 0); i < self->ndim; i++)
@@ -154,8 +154,8 @@ static bool check_elements(const struct pool *x, const grd_tensor *self, bool ne
     return true;
 }
 
-/* Returns the dtype of the computation. The kernels count indices in integers of the same size as this dtype, so large images are computed in
- * float64. */
+/* Returns the dtype of the computation. The kernels store positions of elements within an image as integers of the same size as this dtype, so images
+ * of more than INT32_MAX elements are computed in float64. */
 static grd_dtype working_dtype(const struct pool *x, grd_dtype dtype)
 {
     if (grd_dtype_is_integral(dtype))
@@ -248,8 +248,7 @@ static bool take_adaptive(struct pool *x, grd_dims output_size)
     return true;
 }
 
-/* Replaces the sizes of the images by `size`, the input size that the caller of the gradient operator passes. Raises RuntimeError if a size is
- * negative. */
+/* Sets the sizes of the input images to `size`, an argument of the gradient operator. Raises RuntimeError if a size is negative. */
 static bool take_size(struct pool *x, grd_dims size)
 {
     for (int64_t i = 0; i < x->n; i++) {
@@ -268,7 +267,7 @@ static int64_t parts_of(int64_t n, int64_t size)
     return n / size + (n % size > 0);
 }
 
-/* Returns a number of rows of the result such that the windows of these rows have about PIECE elements together. */
+/* Returns the number of rows of the result whose windows together have about PIECE elements. The number is at least 1. */
 static int64_t row_grain(const struct pool *x)
 {
     const struct grd_pool *w = &x->windows;
@@ -278,9 +277,9 @@ static int64_t row_grain(const struct pool *x)
     return elements < PIECE ? (int64_t)(PIECE / (elements + 1)) + 1 : 1;
 }
 
-/* Sets the number of rows of the result and of rows per task, and plans the scratch memory. `sizes` are the sizes of an image of the result. Each
- * task needs scratch rows of `width` elements per channel. If a size overflows, a huge amount of scratch memory is planned, whose allocation
- * raises the error. */
+/* Sets x->rows, the number of rows of all images of the result, and x->grain, the number of rows per task. `sizes` are the sizes of an image of the
+ * result. Also plans the tasks' scratch memory, whose rows have `width` elements per channel. If a size overflows, so much scratch memory is planned
+ * that its allocation raises an error. */
 static void plan_rows(struct grd_plan *p, const int64_t *sizes, int64_t width, grd_dtype working)
 {
     struct pool *x = pool_of(p);
@@ -308,7 +307,8 @@ static bool read_images(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
     return grd_plan_reads_as(p, pool_of(p)->channels_last ? grd_composite_channels_last(t) : t, dtype) && !grd_pending();
 }
 
-/* Plans a result with the batch and channels of `like` and images of the sizes `image`. The run writes it in dtype `written`. */
+/* Plans a result with the batch and channels of `like` and images of the sizes `image`. The run writes the result in the dtype `written`, and it is
+ * then converted to `dtype`. */
 static bool plan_images(struct grd_plan *p, const grd_tensor *like, const int64_t *image, grd_dtype dtype, grd_dtype written)
 {
     struct pool *x = pool_of(p);
@@ -399,8 +399,8 @@ void run_max_pool(const struct grd_plan *p)
     run_rows(p, largest_piece);
 }
 
-/* Plans the gradient of max pooling. `self` is the gradient of the output. Each of its elements is added, at its index, to an image of sizes
- * `size`. The result has the memory format of the indices. */
+/* Plans the gradient of max pooling. `self` is the gradient of the output. Each element of `self` is added to an image of sizes `size`, at the
+ * position that `indices` gives for the element. The result has the memory format of `indices`. */
 bool plan_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     struct pool *x = open_pool(p, "window_scatter", size.n);
@@ -416,8 +416,8 @@ bool plan_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, gr
            plan_images(p, self, pool_of(p)->windows.in, dtype, working);
 }
 
-/* Adds the elements of the gradient at their indices to images of zeros. Each block of channels of an image is written by one thread, in the order
- * of the output, so the bits do not depend on the number of threads. */
+/* Computes the gradient of the input. Starts with zeros, and adds each element of `self`, the gradient of the output, at its index. Each block of
+ * channels of an image is written by one thread, in the order of the output. So the bits do not depend on the number of threads. */
 void run_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
 {
     (void)self, (void)size, (void)indices;
@@ -433,7 +433,7 @@ void run_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims siz
 
 /* ---- Average pooling ------------------------------------------------------------------------------------------------------------------- */
 
-/* Raises RuntimeError if a kernel with three dimensions is larger than the image without its padding. */
+/* Raises RuntimeError if, in 3-D pooling, the kernel is larger than the unpadded image in some dimension. */
 static bool check_reach(struct pool *x)
 {
     const struct grd_pool *w = &x->windows;

@@ -1,10 +1,10 @@
 /* Runs a matrix product. The provider "native" has three algorithms and "blas" has one. Work is divided at positions that depend only on the shapes.
  *
  *   small    small matrices of a batch: one call of the small kernel per matrix
- *   direct   medium or thin matrices: blocks of the result, each one call of a kernel that reads operands with their strides
- *   blas     blocks of the result, each one call of OpenBLAS
- *   packed   large matrices: the product is divided into slabs (blocks of rows, of columns and of k, of as many matrices as the
- *            scratch memory holds). For each slab, all threads pack both operands, then all threads multiply blocks of the slab.
+ *   direct   medium or thin matrices: for each block of the result, one call of a kernel that reads operands with their strides
+ *   blas     for each block of the result, one call of OpenBLAS
+ *   packed   large matrices: the product is divided into slabs. A slab is a range of rows, of columns and of k, in as many matrices as
+ *            fit in the scratch memory. For each slab, all threads pack both operands, then all threads multiply blocks of the slab.
  *
  * Dtypes without kernels of their own are converted to a wider dtype as they are packed. Half types are multiplied in float32 or complex64 and
  * rounded once. Small integers are multiplied in 32 bits, which gives the same result modulo 2^bits. */
@@ -25,25 +25,25 @@
 #include "op/sizes.h"
 
 enum {
-    /* Multiplications per task. They take four times as long as starting a parallel loop and waiting for its end, so the overhead is small. */
+    /* Number of multiplications of a task. They take four times as long as starting and ending a parallel loop, so the overhead is small. */
     PIECE_WORK = 3 << 17,
     PIECE_SIDE = 32,  /* minimum number of rows and of columns of a block, if the kernel reads b in place */
     COPIED_SIDE = 64, /* minimum number of rows and of columns of a block, if the kernel copies rows of b */
-    /* Minimum number of multiplications of a block for thin products, which are bound by memory bandwidth, and for OpenBLAS, which packs the operands
-     * of each block. */
+    /* Minimum number of multiplications of a block for OpenBLAS and for thin products (few rows or columns). Smaller blocks do not help: OpenBLAS
+     * packs the operands of each block, and thin products are bound by memory bandwidth. */
     LARGE_WORK = 1 << 21,
-    /* Minimum number of rows and of columns of a block for thin products (few rows or columns) and OpenBLAS. */
+    /* Minimum number of rows and of columns of a block for OpenBLAS and for thin products. A side shorter than 2 * LARGE_SIDE is not divided. */
     LARGE_SIDE = 192,
-    /* The number of columns of a block is a multiple of this, the number of float32 in two of the widest vectors. */
+    /* The number of columns of a block is a multiple of COLUMN_UNIT. Two of the widest vectors hold this many float32. */
     COLUMN_UNIT = 32,
-    /* The number of rows of a block is a multiple of this, and so of the number of rows that a kernel computes at a time. */
+    /* The number of rows of a block is a multiple of ROW_UNIT. ROW_UNIT is a multiple of the number of rows that a kernel computes at a time. */
     ROW_UNIT = 8,
     /* Operands are packed, i.e. copied to the order in which the kernel reads them, only if m, n and k are at least this. */
     PACKED_SIDE = 24,
-    /* If k is large, operands are packed only if the product has more multiplications than this. If k is small, the kernel sets the limit. */
+    /* If k is at least kernels->depth, operands are packed only if the product has more multiplications than this. For smaller k the limit depends on
+     * the kernel. */
     PACKED_WORK = 80 * 80 * 80,
-    /* Maximum number of rows and of columns of a slab. A product with packed operands is computed one slab (a block of rows, columns and k) after
-     * another. */
+    /* Maximum number of rows and of columns of a slab. A slab is the part of a product with packed operands that is computed at a time. */
     SLAB = 4032,
     CONVERTED_SLAB = 1056, /* like SLAB, for dtypes that are converted; smaller because the sums then need scratch memory, too */
     /* Maximum bytes of the packed operands of a slab (part of the product computed at a time) if it has several matrices. */
@@ -91,7 +91,8 @@ struct cut {
     const struct grd_product *p;
     int64_t itemsize;
     int64_t row_pieces, column_pieces, piece_rows, piece_columns;
-    grd_small_gemm_kernel *small; /* kernel for small matrices; NULL if a kernel for larger unpacked operands or OpenBLAS is used */
+    /* Kernel for small matrices. NULL if the product is computed by OpenBLAS or by the kernel for larger unpacked operands. */
+    grd_small_gemm_kernel *small;
     /* Computes one block of the result, which `g` describes. */
     void (*multiply)(const struct cut *cut, const struct grd_gemm *g);
 };
@@ -117,7 +118,7 @@ static void multiply(const struct cut *cut, const struct grd_gemm *g)
         kernels_of(cut->p->dtype)->direct(g);
 }
 
-/* Computes a block of the result with OpenBLAS, or with this library's kernels if OpenBLAS has no memory. */
+/* Computes a block of the result with OpenBLAS, or with this library's kernels if OpenBLAS cannot get memory. */
 static void multiply_blas(const struct cut *cut, const struct grd_gemm *g)
 {
     if (!grd_blas_gemm(cut->p->dtype, g))
@@ -147,7 +148,7 @@ static void run_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Returns the number of multiplications per matrix, at least m * n. */
+/* Returns the number of multiplications per matrix, m * n * k. If k is 0, returns m * n. */
 static double work_of(const struct grd_product *p)
 {
     return (double)p->g.m * (double)p->g.n * (double)(p->g.k > 0 ? p->g.k : 1);
@@ -159,17 +160,17 @@ static bool reads_rows(const struct grd_product *p)
     return p->g.b_col == 1;
 }
 
-/* Returns the number of blocks into which the rows or columns of a matrix, `side` in number, are divided. The number is 1 or even, and at most
- * `wanted`. Each block is at least `least` long. */
+/* Returns the number of parts into which `side` rows or columns are divided. It is 1 or an even number, and at most `wanted`. Each part has at least
+ * `least` rows or columns. */
 static int64_t cut_side(int64_t side, int64_t least, double wanted)
 {
     const int64_t most = side / least, pieces = wanted < (double)most ? (int64_t)wanted : most;
     return pieces < 2 ? 1 : pieces / 2 * 2;
 }
 
-/* Returns the division of a product into blocks of at least `work` multiplications and at least `side` rows and columns. A small product is not
- * divided, since even the integer divisions would take too long. If b is read in place, rows are divided first. Otherwise columns are divided
- * first, because each block copies the rows of b that it reads. */
+/* Returns the division of a product into blocks of at least `work` multiplications and at least `side` rows and columns. A product with fewer than
+ * two such blocks is not divided. If b is read in place, rows are divided before columns. Otherwise each block copies the part of b that it
+ * reads. Columns are divided before rows in this case, so that blocks copy different parts of b. */
 static struct cut cut_product(const struct grd_product *p, double work, int64_t side)
 {
     const int64_t m = p->g.m, n = p->g.n;
@@ -214,7 +215,7 @@ static void run_direct(const struct grd_product *p)
 
 /* ---- BLAS ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* True if OpenBLAS is faster than this library's kernels. */
+/* True if OpenBLAS computes the planned product faster than this library's kernels. */
 static bool blas_wins(const struct grd_plan *plan)
 {
     const struct grd_product *p = grd_product_of(plan);
@@ -237,24 +238,25 @@ static void run_blas(const struct grd_plan *plan)
 
 /* ---- Packed operands --------------------------------------------------------------------------------------------------------------- */
 
-/* Describes a product whose operands are packed (copied in the order in which the kernel reads them), its scratch memory, and the slab (block of
- * rows, columns and k) that is being computed. */
+/* Describes a product whose operands are packed, i.e. copied in the order in which the kernel reads them. Also describes the scratch memory and the
+ * current slab. A slab is the part of the product that is computed at a time. */
 struct packed {
     const struct grd_product *p;
     const struct grd_product_kernels *kernels;
     grd_loop_kernel *widen, *narrow; /* widen: conversion to the dtype of the computation; narrow: conversion back; NULL if not needed */
-    int64_t itemsize, size;          /* itemsize: bytes of an element of the operands; size: in the dtype of the computation */
-    /* Maximum sizes of a slab, the part of the product that is computed at a time: rows, columns, elements of k, and number of matrices. */
+    int64_t itemsize, size;          /* bytes of an element: of the operands (itemsize), and in the dtype of the computation (size) */
+    /* Maximum sizes of a slab, the part of the product that is computed at a time: rows, columns, depth (steps of the sum over k), and number of
+     * matrices. */
     int64_t most_rows, most_columns, most_depth, most_matrices;
     /* Scratch memory. left: packed rows of a; right: packed panels (blocks of columns) of b; sums: results before conversion, if the dtype is
      * converted. */
     char *left, *right, *sums;
     int64_t left_bytes, right_bytes, sums_bytes; /* bytes of one matrix in `left`, `right` and `sums` */
-    /* The current slab consists of `matrices` matrices from number `matrix` on, `rows` rows from `row` on, `columns` columns from `column` on, and
-     * `depth` elements of k from `at` on. */
+    /* The current slab: the matrices [matrix, matrix + matrices), in each of them the rows [row, row + rows) and the columns [column, column +
+     * columns), and the terms [at, at + depth) of the sum over k. */
     int64_t matrix, matrices, row, rows, column, columns, at, depth;
-    /* Operands are packed in items. An item is a block of item_rows rows of a, or a panel (block of columns) of b. left_items and right_items:
-     * number of items of a and of b for one matrix of the slab. left_items is 0 if the tasks that multiply also pack the rows of a. */
+    /* Operands are packed in items. An item is a block of item_rows rows of a, or a panel (block of columns) of b. One matrix of the slab has
+     * left_items items of a and right_items items of b. left_items is 0 if the tasks that multiply also pack the rows of a. */
     int64_t left_items, right_items, item_rows;
     /* The result of one matrix is divided into row_pieces x column_pieces blocks of at most piece_rows x piece_columns elements. */
     int64_t row_pieces, column_pieces, piece_rows, piece_columns;
@@ -298,8 +300,8 @@ static struct packed plan_packed(const struct grd_product *p)
     return plan;
 }
 
-/* Like pack_panel() for an operand whose dtype is converted. Blocks of CHUNK x `columns` elements are converted to a buffer, along the dimension
- * with the smaller stride, and copied to `panel` from there. */
+/* Like pack_panel(), for an operand whose dtype is converted. Converts blocks of CHUNK x `columns` elements to a buffer, and copies them from the
+ * buffer to `panel`. Converts along the dimension with the smaller stride. */
 static void pack_converted(const struct packed *s, int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column,
                            char *panel)
 {
@@ -328,8 +330,8 @@ static void pack_panel(const struct packed *s, int64_t k, int64_t columns, int64
         s->kernels->pack(k, columns, width, from, row, column, panel);
 }
 
-/* Packs, i.e. copies in the order in which the kernel reads them, rows [first, past) of the operand a to s->left, for one matrix of the current
- * slab (a block of rows, columns and k). `slot` is the number of the matrix within the slab. */
+/* Copies rows [first, past) of one matrix of the operand a to s->left, in the order in which the kernel reads them. `slot` is the number of the
+ * matrix within the current slab (the part of the product that is computed at a time). */
 static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64_t past)
 {
     const struct grd_gemm *g = &s->p->g;
@@ -340,8 +342,8 @@ static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64
                    s->left + slot * s->left_bytes + i * s->depth * s->size);
 }
 
-/* Packs items [begin, end) of the current slab (a block of rows, columns and k). An item is a block of rows of a or a panel of b. The two kinds of
- * items of each matrix alternate evenly. A thread then packs a share of each operand that it will multiply, and these data are in its own cache. */
+/* Packs items [begin, end) of the current slab. An item is a block of rows of a or a panel (block of columns) of b. Blocks of a and panels of b are
+ * interleaved. So each thread packs a part of a and a part of b, and has both in its own cache when it multiplies. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
@@ -360,7 +362,8 @@ static void pack_items(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Converts one block of the result matrix c: to the dtype of the sums and into `sums` if `to_sums`, otherwise from `sums` to the dtype of c. */
+/* Converts one block of the result matrix. If `to_sums`, reads c and writes `sums` in the dtype of the sums. Otherwise reads `sums` and writes c in
+ * its dtype. */
 static void convert_rows(const struct packed *s, grd_loop_kernel *cast, const struct grd_gemm *sums, char *c, bool to_sums)
 {
     const int64_t row = s->p->g.c_row * s->itemsize, column = s->p->g.c_col * s->itemsize;
@@ -373,7 +376,8 @@ static void convert_rows(const struct packed *s, grd_loop_kernel *cast, const st
     }
 }
 
-/* Computes blocks [begin, end) of the results of the current slab (a block of rows, columns and k), in the order (matrix, row, column). */
+/* Computes blocks [begin, end) of the results of the current slab, in the order (matrix, row, column). A slab is the part of the product that is
+ * computed at a time. */
 static void multiply_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
@@ -420,7 +424,8 @@ static void cut_slab(struct packed *s)
     s->row_pieces = grd_ceil_div(s->rows, s->piece_rows);
     s->piece_columns = s->columns;
     s->column_pieces = 1;
-    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) { /* each task packs its own rows and then finds them in its cache */
+    /* If there are enough blocks of rows, each task packs its rows of `a` itself. The rows are then in the cache when the task multiplies them. */
+    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) {
         s->left_items = 0;
         return;
     }
@@ -428,8 +433,8 @@ static void cut_slab(struct packed *s)
     const int64_t wanted = grd_least((int64_t)(work / PACKED_PIECE_WORK), MOST_PIECES);
     if (wanted < 2)
         return;
-    /* Panels are wide, so a small number of panels cannot be divided evenly. Rows are divided instead, and packed by the task that multiplies them,
-     * if this makes smaller blocks and b, which every block reads, is small. */
+    /* Divides rows instead of columns if that gives smaller blocks and b is small. Blocks of columns can be large because panels are wide. b must be
+     * small because each block of rows reads all of b. If rows are divided, the task that multiplies rows also packs them. */
     const int64_t fewer_columns = grd_round_up(grd_ceil_div(s->columns, wanted), panel),
                   fewer_rows = grd_round_up(grd_ceil_div(s->piece_rows, wanted), strip);
     if (fewer_rows * s->columns < fewer_columns * s->piece_rows && s->columns * s->depth * s->size <= BLOCK_BYTES) {
@@ -442,8 +447,8 @@ static void cut_slab(struct packed *s)
     }
 }
 
-/* Packs the operands of the current slab (a block of rows, columns and k), i.e. copies them in the order in which the kernel reads them, and
- * multiplies them. */
+/* Packs the operands of the current slab, i.e. copies them in the order in which the kernel reads them. Then multiplies them. A slab is the part of
+ * the product that is computed at a time. */
 static void run_slab(struct packed *s)
 {
     cut_slab(s);
@@ -453,8 +458,8 @@ static void run_slab(struct packed *s)
     grd_parallel_for(0, pieces, grain_of((double)s->piece_rows * (double)s->piece_columns * depth, PACKED_PIECE_WORK), multiply_pieces, s);
 }
 
-/* Computes a product with packed operands one slab (a block of rows, columns and k) after another, in the scratch memory `memory`. The loop over k
- * is innermost, because slabs along k add to the same elements of c. */
+/* Computes a product with packed operands in the scratch memory `memory`, one slab at a time. A slab is a range of rows, of columns and of k. The
+ * loop over k is innermost, because slabs that differ only in k add to the same elements of c. */
 static void run_packed(struct packed *s, char *memory)
 {
     const struct grd_product *p = s->p;

@@ -11,12 +11,13 @@
 #include "op/plan.h"
 
 struct grd_product {
-    struct grd_gemm g;                        /* sizes, strides and data of the product of the batch's first matrices */
-    int64_t batch, a_batch, b_batch, c_batch; /* batch: number of matrices; others: elements from one matrix to the next */
+    struct grd_gemm g; /* the product of the first matrices of the batch: their sizes, strides and data */
+    /* batch: number of matrices. a_batch, b_batch, c_batch: elements from the start of one matrix of a, b or c to the start of the next one. */
+    int64_t batch, a_batch, b_batch, c_batch;
     grd_dtype dtype;
 };
 
-/* Returns the dtype in which products of `dtype` are computed. This dtype has kernels if products of `dtype` exist. */
+/* Returns the dtype in which products of `dtype` are computed. If products of `dtype` exist, the returned dtype has kernels. */
 grd_dtype grd_product_dtype(grd_dtype dtype);
 /* True if matrices of the dtype can be multiplied. */
 bool grd_product_exists(grd_dtype dtype);
@@ -46,8 +47,8 @@ static inline struct grd_product *grd_product_of(const struct grd_plan *p)
     return (struct grd_product *)(uintptr_t)p->state;
 }
 
-/* Chooses the provider of a planned product, and sets the scratch memory for its run. "native" computes every product whose dtype has kernels. "blas"
- * needs OpenBLAS and strides that OpenBLAS can read, and is chosen if it is faster than the kernels of the current instruction set level. */
+/* Chooses the provider (implementation) of a planned product, and sets the scratch memory for its run. "blas" (OpenBLAS) is chosen if it can read the
+ * operands' strides and is faster than the kernels of the current instruction set level, otherwise "native". */
 bool grd_product_choose(struct grd_plan *p);
 
 /* A dot product: the sum of x[i] * y[i]. Strides are in elements. The sum is written as one element of the dtype. */

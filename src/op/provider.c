@@ -1,6 +1,6 @@
-/* Chooses among providers, which are named implementations of an operator's run, and registers the providers of plug-ins. See provider.h.
+/* Chooses among the providers of an operator, i.e. its named implementations, and registers the providers of plug-ins. See provider.h.
  *
- * Invariant: a plug-in's run writes only to newly allocated memory, so a failed run has changed nothing. */
+ * Invariant: a plug-in's provider writes only to newly allocated memory, so a failed call has changed nothing. */
 #include "op/provider.h"
 
 #include <pthread.h>
@@ -94,8 +94,8 @@ static bool serves(const struct grd_provider *provider, const struct grd_plan *p
     return provider->serves == NULL || provider->serves(p);
 }
 
-/* Returns the provider (implementation) for a call if GRADUS_PROVIDER is set: one that the variable wants, otherwise the default among those that
- * it does not forbid. Returns NULL, with RuntimeError, if none of these can compute the call. */
+/* Returns the provider (implementation) for a call when GRADUS_PROVIDER is set: the first provider that the variable wants, otherwise the default
+ * among the providers that it does not mention. Returns NULL, with RuntimeError, if none of these providers can compute the call. */
 static const struct grd_provider *choose_among(const struct grd_plan *p, const struct grd_provider *providers, int n)
 {
     for (int i = 0; i < n; i++)
@@ -130,8 +130,8 @@ struct plugged {
     struct plugged *_Atomic next;
 };
 
-/* The plug-in providers of one operator on the CPU, in the order of registration. The list is read without a lock, so each node is complete before it
- * is linked. */
+/* The providers that plug-ins have registered for one operator on the CPU, in the order of registration. Readers take no lock, so a node must be
+ * complete before it is linked into the list. */
 struct providers {
     const struct grd_op *op;
     struct plugged *_Atomic first;
@@ -148,8 +148,8 @@ static struct providers *find_providers(const struct grd_op *op)
     return found;
 }
 
-/* Raises RuntimeError if the operator has no plan and run. Plug-ins can provide only the run of an operator, so there is nothing that they could
- * provide. */
+/* Raises RuntimeError if the operator has no plan, e.g. because it is made of other operators. A provider needs the plan, because it replaces only
+ * the run of the operator. */
 static bool check_can_be_planned(const struct grd_op *op)
 {
     const char *kind = op->defined        ? "defined by a plug-in"
@@ -171,7 +171,7 @@ static grd_tensor *meta_twin(const grd_tensor *t)
     return twin;
 }
 
-/* Returns a copy of an argument whose tensors and devices are replaced by tensors and devices on the meta device. */
+/* Returns a copy of an argument in which meta tensors replace the tensors (see meta_twin()). If the argument is a device, returns the meta device. */
 static grd_value meta_value(const grd_value *value)
 {
     grd_value twin = *value;
@@ -188,7 +188,8 @@ static grd_value meta_value(const grd_value *value)
     return twin;
 }
 
-/* Allocates the results of a call. Sizes, strides and dtypes of the results are found by calling the operator on the meta device. */
+/* Allocates the results of a call and stores them in ret_results. Finds their sizes, strides and dtypes by calling the operator on the meta device.
+ * Returns false on an error. */
 static bool make_results(const struct grd_op *op, const grd_value *args, grd_device device, grd_tensor **ret_results)
 {
     grd_value twins[GRD_MAX_ARGS], planned[GRD_MAX_RESULTS];
@@ -215,8 +216,8 @@ static bool move_to(grd_tensor *out, grd_tensor *result)
     return grd_out_resize(out, result) && grd_transfer(out, result);
 }
 
-/* Writes the results of a run to ret_results. If `out` is not NULL, the first result is copied to `out`, and ret_results holds `out` in its place.
- * On failure ret_results stays unchanged. */
+/* Writes the results of a run to ret_results. If `out` is not NULL, copies the first result to `out`, and writes `out` to ret_results instead of the
+ * first result. On failure ret_results stays unchanged. */
 static void deliver(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_tensor **results, grd_value *ret_results)
 {
     const bool in_place = out != NULL && op->nargs > 0 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out;
@@ -250,8 +251,9 @@ static bool wants_other(const struct grd_op *op, const char *provider)
     return standing_of(op, provider) != WANTED && standing_of(op, "native") == WANTED;
 }
 
-/* Runs a call of an operator with plug-in providers on the CPU. The call is run by the first provider that takes the arguments, or the first one that
- * GRADUS_PROVIDER wants. If no provider takes the arguments, the built-in implementation runs the call. */
+/* Runs a CPU call of an operator that has plug-in providers. Candidates are the providers that take the arguments and that GRADUS_PROVIDER does not
+ * forbid. The first candidate that GRADUS_PROVIDER wants runs the call, otherwise the first candidate. The built-in implementation runs the call if
+ * there is no candidate, or if GRADUS_PROVIDER wants "native" but no candidate. */
 static void run_providers(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const struct providers *providers = context;
@@ -283,8 +285,8 @@ static void add_last(struct providers *providers, struct plugged *plugged)
     atomic_store_explicit(place, plugged, memory_order_release);
 }
 
-/* Undoes a registration by removing the last provider of an operator. `subject` is the operator's struct providers, and `which` is not used. If none
- * is left, the operator gets its built-in kernel back. The caller must not hold the lock. */
+/* Undoes a registration by removing the last provider of an operator. `subject` is the operator's struct providers, and `which` is not used. If no
+ * provider is left, the operator gets its built-in kernel back. The caller must not hold the lock. */
 static void take_last(void *subject, int which)
 {
     struct providers *providers = subject;

@@ -26,13 +26,13 @@ static bool plan_drawn(struct grd_plan *p, grd_tensor *self)
            grd_plan_computed_in(p, GRD_FLOAT64);
 }
 
-/* Returns the elements of the result, which the run writes as float64. */
+/* Returns the elements of the result. The run writes them as float64, whatever the dtype of the result is. */
 static double *drawn(const struct grd_plan *p)
 {
     return (double *)p->results[0]->data;
 }
 
-/* Returns the elements of parameter tensor `which`. */
+/* Returns the elements of p->in[which], a tensor of parameters of the distribution. */
 static const double *parameters(const struct grd_plan *p, int which)
 {
     return (const double *)p->in[which]->data;

@@ -24,8 +24,8 @@
 #include "op/checks.h"
 #include "core/iter.h"
 
-/* PIECE: elements computed at a time. GRAIN: elements per task. BATCH: elements whose random words are drawn at a time if the numbers are slow to
- * compute, so that several threads have work. FEW_WORDS: random words that fit in the plan's state. */
+/* PIECE: elements computed at a time. GRAIN: elements per task. BATCH: elements whose random words are drawn at a time if numbers are slow to
+ * compute; a batch is large so that several threads have work. FEW_WORDS: random words that fit in the plan's state. */
 enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, FEW_WORDS = 256 };
 
 bool grd_random_is_floating(grd_dtype dtype)
@@ -35,8 +35,8 @@ bool grd_random_is_floating(grd_dtype dtype)
 
 /* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Properties of each kind of random number: the dtype in which it is computed (`source`), the number of 32-bit words per number, and `slow` if
- * computing it is worth several threads. */
+/* Properties of each kind of random number. source: the dtype in which numbers are computed. words: 32-bit random words per number. slow: true if
+ * several threads compute the numbers faster than one. */
 static const struct kind {
     uint8_t source, words;
     bool slow;
@@ -49,7 +49,7 @@ static const struct kind {
     [GRD_RANDOM_NORMAL_FLOAT] = {GRD_FLOAT32, 1, false},    [GRD_RANDOM_NORMAL_DOUBLE] = {GRD_FLOAT64, 2, true},
 };
 
-/* The data that the plan of an operator that draws random elements passes to its run. */
+/* State of a call that draws random elements. The plan fills it, and the run reads it. */
 struct draw {
     enum grd_random_kind number; /* index in the array `kinds` */
     struct kind kind;
@@ -113,7 +113,7 @@ static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Draws the random words of n elements batch by batch, and runs the task over each batch. */
+/* Computes n elements batch by batch: draws the random words of a batch, then runs draw->task over its elements in parallel. */
 static void draw_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;
@@ -125,7 +125,8 @@ static void draw_loop(int64_t n, char *const *data, const int64_t *strides, cons
     }
 }
 
-/* Writes n >= 16 contiguous normal numbers in blocks of 16, as PyTorch does. If n is not a multiple of 16, the last 16 elements are drawn again. */
+/* Writes n >= 16 contiguous normal numbers in blocks of 16, as PyTorch does. If n is not a multiple of 16, the last 16 elements are then drawn again
+ * as one more block. */
 static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;
@@ -133,7 +134,8 @@ static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, 
     draw_loop(n - rest, data, strides, draw);
     if (rest == 0)
         return;
-    /* For float and double, PyTorch also draws the remainder and overwrites it, which consumes words; for half types it does not. */
+    /* For float and double, PyTorch draws words for the last n % 16 elements before it draws the last 16 elements again. The same words are skipped
+     * here, so that later numbers are those of PyTorch. For half types PyTorch does not draw words for the last n % 16 elements. */
     if (draw->kind.source == draw->dtype)
         grd_kernels->random->words(&draw->generator->engine, rest * draw->kind.words, draw->words);
     draw_loop(GRD_NORMAL_BLOCK, (char *const[]){data[0] + (n - GRD_NORMAL_BLOCK) * strides[0]}, strides, draw);
@@ -196,7 +198,7 @@ static bool plan_random_fill(struct grd_plan *p, const grd_tensor *self, grd_gen
     return plan_draw(p, self, generator);
 }
 
-/* Fills the elements in the order of memory. A complex tensor is treated as a real one with one more dimension of size 2. */
+/* Fills the elements of the result in the order of memory. A complex tensor is treated as a real one with one more dimension of size 2. */
 void run_fill(const struct grd_plan *p)
 {
     struct draw *draw = draw_of(p);
@@ -410,8 +412,9 @@ static bool bounded(grd_dtype dtype, int64_t from, int64_t to, struct grd_random
     return true;
 }
 
-/* Sets *ret_numbers to the parameters of random integers from `from` up to the largest integer of the dtype. For a floating-point dtype this is the
- * largest integer up to which it represents all integers. Raises RuntimeError if the range is empty, or `from` is outside the dtype's range. */
+/* Sets *ret_numbers to the parameters of random integers from `from` up to the largest integer of the dtype. For a floating-point dtype with n
+ * significant bits the largest integer is 2^n, because the dtype represents all integers up to 2^n. Raises RuntimeError if the range is empty, or
+ * `from` is outside the dtype's range. */
 static bool bounded_below(grd_dtype dtype, int64_t from, struct grd_random_numbers *ret_numbers)
 {
     const bool floating = grd_random_is_floating(dtype);

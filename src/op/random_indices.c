@@ -90,7 +90,7 @@ bool check_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *s
     return true;
 }
 
-/* Draws samples by binary search in the cumulative probabilities, which are float32 unless the probabilities are float64, as in PyTorch. */
+/* Draws samples by binary search in the cumulative probabilities. As in PyTorch, these are rounded to float32 unless self is float64. */
 void run_hidden_multinomial_with_replacement(const struct grd_plan *p, grd_tensor *self, int64_t num_samples, grd_generator *generator)
 {
     const int64_t classes = self->sizes[self->ndim - 1], rows = p->results[0]->numel / num_samples;

@@ -1,9 +1,10 @@
-/* Declares the law "reduce", i.e. the plan and the run that all reductions share: sums, extremes, moments and norms. The operator's schema entry
- * describes its reduction by a rule, struct grd_reduce_rule.
+/* Declares the plan and the run that all reductions share: sums, extremes, moments and norms. Each operator describes its reduction by a rule (struct
+ * grd_reduce_rule) in its schema entry, whose law is "reduce".
  *
  * A reduction makes one to three passes over its tensor. A pass accumulates a value for each output (kernel/reduce.h), finishes it, and writes it to
- * a result of the operator if the rule says so. The next pass gets the value as its center. For example, var() first reads the first element for each
- * output, then accumulates the mean difference from it, then the squared differences from that mean.
+ * a result of the operator if the rule says so. The next pass gets the finished value as its center. For example, var() makes three passes. The first
+ * reads one element per output, the second computes the mean from the differences to this element, and the third sums the squared differences to the
+ * mean.
  *
  * Rules are planned in reduce_plan.c, and passes are run in reduce_run.c. */
 #ifndef GRD_OP_REDUCE_H
@@ -19,8 +20,8 @@ enum {
     GRD_REDUCE_PASSES = 3,
     GRD_REDUCE_NO_RESULT = -1,
     GRD_REDUCE_STRIP = 512, /* maximum number of outputs that one kernel call computes */
-    GRD_REDUCE_LINES = 8,   /* maximum number of outputs in shortcut_reduce() if the elements of each output are a contiguous line */
-    GRD_REDUCE_LEAF = 8192, /* maximum number of elements of one output that a kernel call reads if these elements are contiguous */
+    GRD_REDUCE_LINES = 8,   /* maximum number of outputs for which shortcut_reduce() reduces the last dims */
+    GRD_REDUCE_LEAF = 8192, /* maximum number of contiguous elements that one kernel call reduces to one output */
     GRD_REDUCE_ROWS = 64,   /* maximum number of rows per kernel call if each row has one element of every output */
     GRD_REDUCE_WIDEST = 16  /* bytes of the largest accumulated value */
 };
@@ -45,7 +46,7 @@ enum grd_reduce_empty { GRD_EMPTY_TAKEN, GRD_EMPTY_RUNTIME_ERROR, GRD_EMPTY_INDE
 struct grd_reduce_pass {
     uint8_t kind, finish;
     int8_t result; /* index of the operator's result to which the pass writes its values, or GRD_REDUCE_NO_RESULT */
-    bool first;    /* true if the pass reads only the first element for each output */
+    bool first;    /* true if the pass reads only the first of the elements that are reduced to an output */
 };
 
 struct grd_reduce_rule {
@@ -59,14 +60,14 @@ struct grd_reduce_rule {
 };
 
 /* Plans a reduction of self over `dim`. Means and variances are divided by the number of elements minus `correction`. Raises IndexError if a dim is
- * out of range, and RuntimeError if a dim is given twice or the rule refuses the dtype. Raises the error of rule->empty if there are no elements to
- * reduce. Raises NotImplementedError if there is no kernel for the dtype. */
+ * out of range, and RuntimeError if a dim is given twice or the rule refuses the dtype. If there are no elements to reduce, raises the error that
+ * rule->empty stands for. Raises NotImplementedError if there is no kernel for the dtype. */
 bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype,
                  grd_scalar correction);
 /* Runs the passes of a planned reduction. */
 void run_reduce(const struct grd_plan *p);
-/* Returns the reduction over the first or last dims of a small contiguous tensor, computed by one kernel call. The bits are those that
- * plan_reduce() and run_reduce() give. Returns NULL if these two functions must be used. */
+/* Reduces the first or last dims of a small contiguous tensor by one kernel call, and returns the result. It is bitwise equal to the result of
+ * plan_reduce() and run_reduce(). Returns NULL if the reduction needs these two functions. */
 grd_tensor *shortcut_reduce(const struct grd_reduce_rule *rule, grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim,
                             grd_dtype dtype);
 
@@ -79,28 +80,29 @@ static inline grd_dims grd_reduce_dim(grd_scalar dim, int64_t *storage)
 
 /* ---- State that the plan passes to the run ------------------------------------------------------------------------------------------- */
 
-/* One dimension of the tensor on which the reduction operates. The dimension itself may be reduced or not. */
+/* One dimension of the input of a reduction. It is either reduced or kept. */
 struct grd_reduction_dim {
     int64_t size, stride; /* size of the dimension, and stride in bytes in the input */
     int64_t step;         /* for a dimension that is not reduced: its stride in the row-major outputs, in elements */
 };
 
-/* Everything about a pass that grd_reduction_prepare() computes. */
+/* One pass over the input. grd_reduction_prepare() computes the members. */
 struct grd_reduction_pass {
-    /* The pass's kind, finish and result, copied from the operator's rule (struct grd_reduce_rule). */
+    /* Copy of this pass's element of rule->passes. The plan may change the members `kind` and `finish` of the copy. */
     struct grd_reduce_pass what;
     /* `kernel` accumulates elements, and `merge` combines accumulated values with other accumulated values. */
     grd_reduce_kernel *kernel, *merge;
-    /* Sets accumulated values to the identity of the reduction before the first element is added, e.g. to 0 for a sum. */
+    /* Sets accumulated values to the identity of the reduction, e.g. to 0 for a sum, before elements are accumulated. */
     grd_reduce_begin *begin;
     /* Turns accumulated values into finished values, e.g. divides sums by a count; NULL if the two are equal. */
     grd_reduce_end *end;
     grd_loop_kernel *store; /* converts finished values to the result's dtype */
-    /* Bytes of one value, in this order: an accumulated value, a value of the previous pass (center), a finished value, an element of the result. */
+    /* Bytes of one accumulated value (gathered_size), of one value of the previous pass (center_size), of one finished value (finished_size), and of
+     * one element of the result (result_size). */
     int64_t gathered_size, center_size, finished_size, result_size;
     int64_t n, piece, pieces; /* n: elements per output; they are accumulated in `pieces` pieces of `piece` elements */
-    /* Byte offset, in the scratch memory, of the accumulated values [pieces][outputs], in strip order (see struct grd_reduction); -1 if each strip of
-     * outputs is finished by the task that accumulates it. */
+    /* Byte offset of the accumulated values in the scratch memory. They are an array [pieces][outputs], with outputs in strip order (see struct
+     * grd_reduction). The offset is -1 if the task that accumulates a strip of outputs also finishes it. */
     int64_t gathered;
     /* Number that `end` uses, e.g. the divisor of a mean. */
     double number;
@@ -109,7 +111,7 @@ struct grd_reduction_pass {
 };
 
 /* The data that the plan of a reduction passes to its run. The outputs are computed in strips, i.e. groups of outputs that are adjacent along one
- * dimension. In "strip order" this dimension is the innermost one. */
+ * dimension. Outputs are in "strip order" if they are numbered with this dimension as the innermost one. */
 struct grd_reduction {
     grd_dtype read; /* dtype that the kernels read */
     uint64_t mask;  /* bit d is set if dimension d is reduced */
@@ -117,13 +119,14 @@ struct grd_reduction {
     struct grd_reduction_pass passes[GRD_REDUCE_PASSES];
     grd_loop_kernel *convert; /* converts elements to the dtype `read`; NULL if the kernels read the tensor in place */
     const char *in;
-    int64_t in_size, read_size; /* in_size: bytes of an element in memory; read_size: of an element as the kernels read it */
-    bool parts;                 /* complex numbers are read as real and imaginary parts, which form one more dimension */
-    /* True: kernels read columns, one for each output of a strip; false: kernels read the elements of one output after another. */
+    int64_t in_size, read_size; /* in_size: bytes of an element of the input; read_size: bytes of an element of the dtype `read` */
+    bool parts;                 /* true if complex numbers are read as real and imaginary parts, which form one more dimension */
+    /* True if kernels read the first element for each output of a strip, then the second element for each output, and so on. False if they read all
+     * elements for one output, then all elements for the next output. */
     bool columns;
     /* Number of elements of the arrays `reduced` and `kept`. */
     int nreduced, nkept;
-    /* Dimension, not reduced, that is divided into strips: the outputs of a strip are adjacent along it. */
+    /* The dimension, not reduced, that is divided into strips. The outputs of a strip are adjacent along this dimension. */
     struct grd_reduction_dim strip;
     /* reduced: the reduced dimensions. kept: all others except `strip`. Both begin with the innermost dimension. */
     struct grd_reduction_dim reduced[GRD_MAX_DIMS], kept[GRD_MAX_DIMS];
@@ -139,8 +142,8 @@ static inline struct grd_reduction *grd_reduction_of(const struct grd_plan *p)
     return (struct grd_reduction *)(uintptr_t)p->state;
 }
 
-/* Computes the members of the plan's state that depend on the strides. The caller has set the members `mask` and
- * `read`, and the members `kind` and `number` of each pass. */
+/* Computes the members of the plan's state that depend on the strides. The caller must have set the members `mask` and `read`, and the members `kind`
+ * and `number` of each pass. */
 bool grd_reduction_prepare(struct grd_plan *p);
 
 #endif

@@ -14,7 +14,7 @@
 #include "op/formula.h"
 
 /* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */
-/* False for float8 and quantized dtypes, which can only be stored and converted. */
+/* True if elements of the dtype can be added and multiplied. float8 and quantized dtypes can only be stored and converted. */
 static inline bool has_arithmetic(grd_dtype dtype)
 {
     return dtype <= GRD_COMPLEX128;
@@ -40,7 +40,8 @@ static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out
     }
 }
 
-/* Returns the dtype of the result that a pass of the given kind writes, if the operator's result has dtype `to`. */
+/* Returns the dtype of the tensor to which a pass of the given kind writes. It is int64 for indices, the real dtype of `to` for counts, absolute
+ * values and squares, and `to` otherwise. */
 static inline grd_dtype pass_dtype(enum grd_reduce_kind kind, grd_dtype to)
 {
     if (kind == GRD_REDUCE_FIND)
@@ -77,7 +78,7 @@ static bool check_dtypes(const struct grd_reduce_rule *rule, grd_dtype from, grd
     return has_arithmetic(to) || rule->type == GRD_REDUCE_TRUTH || grd_raise_no_kernel(rule->name, to);
 }
 
-/* Raises the error that rule->empty says if there are no elements to reduce. */
+/* True if there are elements to reduce, or rule->empty allows that there are none. Otherwise raises the error that rule->empty gives. */
 static bool check_not_empty(const struct grd_reduce_rule *rule, const grd_tensor *self, bool dim_given, uint64_t mask)
 {
     const bool runtime = rule->empty == GRD_EMPTY_RUNTIME_ERROR;
@@ -132,8 +133,8 @@ static double count_of(grd_dims sizes, uint64_t mask)
     return count;
 }
 
-/* Sets the passes of the reduction, and for each pass the number that it uses, a count or a divisor. A sum with a bool result is computed as any(),
- * and a product as all(). */
+/* Sets the passes of the reduction, and for each pass the number that pass->end uses, e.g. the divisor of a mean. A sum with a bool result is
+ * computed as any(), and a product as all(). */
 static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *rule, grd_dtype to, double count, double correction)
 {
     r->npasses = rule->npasses;
@@ -160,12 +161,13 @@ static void take_truth_of_extremes(struct grd_reduction *r)
     pass->finish = GRD_FINISH_TRUTH;
 }
 
-/* Plans in which dtype and layout the passes read self, and returns this dtype. */
+/* Plans the dtype and the layout in which the passes read self. Returns the dtype. */
 static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, grd_dtype to)
 {
     const grd_dtype from = (grd_dtype)self->dtype;
     const bool converts = rule->type == GRD_REDUCE_FLOAT && grd_dtype_is_integral(from);
-    /* An index into all elements counts in row-major order. Therefore self is read as a contiguous tensor, whose dims can be merged into one. */
+    /* Without `dim`, argmax and argmin return an index into the elements in row-major order. Therefore self is read as a contiguous tensor, whose
+     * dims can be merged into one. */
     const bool in_order = rule->passes[rule->npasses - 1].kind == GRD_REDUCE_FIND && dim.n == 0;
     grd_plan_reads_as(p, self, converts ? to : in_order ? from : GRD_DTYPE_NONE);
     return converts ? to : from;

@@ -18,12 +18,12 @@
 
 enum {
     CONVERTED = 2048, /* elements converted at a time */
-    FLUSH = 32,       /* kernel calls before a partial result is merged into the next of LEVELS levels */
-    /* Number of levels in which partial results of a cell are accumulated, to keep rounding errors small (see struct cascade). */
+    FLUSH = 32,       /* number of partial results that are added to a level before the level is merged into the next one */
+    /* Number of levels of partial results. A full level is merged into the next level. This keeps rounding errors small (see struct cascade). */
     LEVELS = 3,
     /* With this many strips (groups of adjacent outputs), the strips alone keep all threads busy, so the reduced elements are not divided. */
     MANY_STRIPS = 16,
-    /* If the reduced elements are divided into pieces: minimum number of elements that a piece of a strip (group of adjacent outputs) has. */
+    /* Minimum number of elements of a piece. A piece is a range of the reduced elements, for all outputs of a strip (group of adjacent outputs). */
     LEAST_PIECE = 1 << 16,
     /* Maximum number of pieces, i.e. ranges of the reduced elements that are accumulated in parallel and merged. */
     MOST_PIECES = 64,
@@ -45,7 +45,7 @@ static int64_t distance(int64_t stride)
 }
 
 /* ---- The grid -------------------------------------------------------------------------------------------------------------- */
-/* Adds a reduced dimension to r->reduced, which is sorted by ascending absolute stride. */
+/* Inserts a reduced dimension into r->reduced, which stays sorted by ascending absolute stride. */
 static void add_reduced(struct grd_reduction *r, int64_t size, int64_t stride)
 {
     int at = r->nreduced++;
@@ -54,7 +54,8 @@ static void add_reduced(struct grd_reduction *r, int64_t size, int64_t stride)
     r->reduced[at] = (struct grd_reduction_dim){size, stride, 0};
 }
 
-/* Merges reduced dimensions that can be traversed as one, because the stride of the outer one is the stride times the size of the inner one. */
+/* Merges neighbouring dimensions of r->reduced that can be traversed as one dimension. This is the case if the outer stride is the product of the
+ * inner size and the inner stride. */
 static void join_reduced(struct grd_reduction *r)
 {
     int last = 0;
@@ -67,8 +68,8 @@ static void join_reduced(struct grd_reduction *r)
     r->nreduced = last + 1;
 }
 
-/* Adds a dimension that is not reduced. The caller starts with the innermost one. The dimension is merged with the one added before if its stride
- * is the stride times the size of that one. */
+/* Adds a dimension that is not reduced. The caller adds the innermost one first. The new dimension is merged with the previous one if both can be
+ * traversed as one dimension, i.e. if `stride` is the size of the previous one times its stride. */
 static void add_kept(struct grd_reduction *r, int64_t size, int64_t stride)
 {
     struct grd_reduction_dim *before = r->nkept > 0 ? &r->kept[r->nkept - 1] : NULL;
@@ -79,15 +80,15 @@ static void add_kept(struct grd_reduction *r, int64_t size, int64_t stride)
     r->outputs = grd_wrapping_product(r->outputs, size);
 }
 
-/* True if r->kept[kept] and the innermost reduced dimension form short rows that follow each other in memory, of which kernels reduce several as
- * one long row. See Note [Narrow rows] in kernel/cpu/reduce.c. */
+/* True if r->kept[kept] and the innermost reduced dimension form short rows that follow each other in memory. Kernels reduce several such rows as one
+ * long row. See Note [Narrow rows] in kernel/cpu/reduce.c. */
 static bool is_narrow(const struct grd_reduction *r, int kept)
 {
     return r->reduced[0].stride == r->kept[kept].size * r->in_size && r->reduced[0].size >= NARROW_LEAST;
 }
 
-/* Chooses the dimension along which strips (groups of adjacent outputs) lie, removes it from `kept`, and sets r->columns: whether kernels read
- * columns (one for each output of a strip), or the elements of one output after another. */
+/* Chooses the dimension along which strips (groups of adjacent outputs) lie, and moves it from r->kept to r->strip. Sets r->columns to true if
+ * kernels read one element of each output of a strip at a time, and to false if they read all elements of one output, then those of the next. */
 static void choose_strip(struct grd_reduction *r)
 {
     const struct grd_reduction_dim *inner = &r->reduced[0];
@@ -114,8 +115,8 @@ static void choose_strip(struct grd_reduction *r)
     memmove(r->kept + choice, r->kept + choice + 1, (size_t)(--r->nkept - choice) * sizeof *r->kept);
 }
 
-/* True if bfloat16 kernels read the elements without conversion. All passes must have such a kernel, and the runs of contiguous elements, which have
- * `stretch` elements, must be long. Short runs are faster if many of them are converted together. */
+/* True if the kernels read bfloat16 elements without conversion. This requires a bfloat16 kernel for every pass, and long runs of contiguous
+ * elements. `stretch` is the number of elements of a run. Short runs are faster if many of them are converted together. */
 static bool reads_halves(const struct grd_reduction *r, grd_dtype from, int64_t stretch)
 {
     bool all = from == GRD_BFLOAT16 && r->read == GRD_FLOAT32 && stretch >= STRETCH;
@@ -133,7 +134,7 @@ static void choose_grid(struct grd_reduction *r, grd_dtype from)
         r->read = from;
         r->read_size = r->in_size;
     }
-    /* Bool is read as uint8 and uint64 as int64 without conversion, since the bytes are the same. */
+    /* Bool is read as uint8, and uint64 is read as int64. Neither needs a conversion, since the bytes are the same. */
     const bool converts = from != r->read && !(from == GRD_BOOL && r->read == GRD_UINT8) && !(from == GRD_UINT64 && r->read == GRD_INT64);
     r->convert = converts || gaps ? grd_kernels->cast[converts ? from : r->read][r->read] : NULL;
     const int64_t block = r->convert != NULL ? CONVERTED : GRD_REDUCE_LEAF * 2;
@@ -160,7 +161,7 @@ static void set_grid(struct grd_reduction *r, const grd_tensor *self)
         int64_t size = self->sizes[d], stride = self->numel > 0 ? grd_byte_stride(self, d) : 0;
         if (r->mask >> d & 1) {
             r->n = grd_wrapping_product(r->n, size);
-            if (size > 1 && self->numel > 0) /* skips empty tensors, since products of their other sizes may overflow */
+            if (size > 1 && self->numel > 0) /* skips empty tensors, because the product of their nonzero sizes may overflow */
                 add_reduced(r, size, stride);
         } else if (size > 1) {
             add_kept(r, size, stride);
@@ -194,7 +195,8 @@ static void set_kernels(struct grd_reduction *r, struct grd_reduction_pass *pass
     pass->center_size = elements ? r->read_size : pass->gathered_size;
 }
 
-/* Sets where a pass writes its values, and how they are converted. */
+/* Sets the address and the element size of the tensor to which a pass writes, and the kernel that converts the finished values to its dtype. If the
+ * pass has no result tensor, sets the address to NULL. */
 static void set_result(struct grd_reduction *r, struct grd_reduction_pass *pass, grd_tensor *const *results)
 {
     pass->result = NULL;
@@ -217,7 +219,8 @@ static void cut(const struct grd_reduction *r, struct grd_reduction_pass *pass)
     pass->piece = pass->n;
     if (!pass->what.first && r->strips < MANY_STRIPS && r->outputs * r->n > 4 * LEAST_PIECE)
         pass->piece = grd_greatest(grd_greatest(1, LEAST_PIECE / r->width), grd_ceil_div(r->n, MOST_PIECES));
-    /* Kernels read the elements of an output one after another, so a piece has a multiple of WHOLE elements, to begin at a cache line boundary. */
+    /* Rounds the piece up to a multiple of WHOLE elements, so that each piece begins at a cache line boundary. This matters only for kernels that
+     * read all elements of an output before those of the next. */
     if (!r->columns && pass->piece > WHOLE)
         pass->piece = grd_least(pass->n, grd_round_up(pass->piece, WHOLE));
     pass->pieces = pass->n > 0 ? grd_ceil_div(pass->n, pass->piece) : 1;
@@ -279,8 +282,8 @@ static void convert_block(const struct grd_reduction *r, struct grd_reduce_block
     b->stride = (r->columns ? b->outputs : b->n) * r->read_size;
 }
 
-/* Partial results of one cell, in levels. Kernels accumulate into level 0. After FLUSH kernel calls level 0 is merged into level 1 and starts anew,
- * and after FLUSH such merges level 1 is merged into level 2. So rounding errors grow slowly with the number of elements. */
+/* Partial results for one strip (group of adjacent outputs), in levels. Kernels accumulate into level 0. After FLUSH kernel calls, level 0 is merged
+ * into level 1 and reset. After FLUSH such merges, level 1 is merged into level 2 and reset. This keeps rounding errors small for many elements. */
 struct cascade {
     int64_t calls;
     _Alignas(64) char level[LEVELS][GRD_REDUCE_STRIP * GRD_REDUCE_WIDEST];
@@ -368,19 +371,21 @@ static void gather(const struct grd_reduction *r, const struct grd_reduction_pas
 struct work {
     const struct grd_reduction *r;
     const struct grd_reduction_pass *pass;
-    /* Accumulated values of all cells (pieces of the elements of strips of outputs). NULL if each strip has one piece and is finished at once. */
+    /* Accumulated values of all cells. A cell is a piece (range of the reduced elements) of one strip (group of adjacent outputs). NULL if each strip
+     * has only one piece, because the task that accumulates the piece then also finishes the strip. */
     char *gathered;
-    /* Values of the previous pass, e.g. means from which a pass for variances subtracts. One per output, in strip order (see struct
+    /* Values of the previous pass, e.g. the means that a pass for variances subtracts. One value per output, in strip order (see struct
      * grd_reduction). NULL for the first pass. */
     const char *center;
 };
 
 /* Describes one strip, i.e. a group of adjacent outputs. */
 struct strip {
-    int64_t width, place; /* number of outputs, and index of the first one if outputs are counted with the strip dimension innermost */
-    int64_t output;       /* index of the first output in row-major order */
-    const char *base;     /* address of the first element of the first output */
-    /* Values of the previous pass for these outputs (centers), e.g. means from which a pass for variances subtracts; NULL in the first pass. */
+    /* width: number of outputs. place: index of the first output, counted with the dimension r->strip as the innermost one. */
+    int64_t width, place;
+    int64_t output;   /* index of the first output in row-major order */
+    const char *base; /* address of the first element of the first output */
+    /* Values of the previous pass for these outputs, e.g. the means that a pass for variances subtracts. NULL in the first pass. */
     const char *center;
 };
 
@@ -395,8 +400,8 @@ static struct strip strip_of(const struct work *w, int64_t strip)
     return s;
 }
 
-/* Turns the accumulated values of a strip of outputs into finished values, e.g. divides sums by a count, and writes them to the result if the pass
- * has one. */
+/* Turns the accumulated values `gathered` of a strip of outputs into finished values, e.g. divides sums by a count. If the pass has a result tensor,
+ * writes the finished values to it. */
 static void finish_strip(const struct work *w, const struct strip *s, char *gathered)
 {
     const struct grd_reduction_pass *pass = w->pass;

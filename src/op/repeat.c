@@ -96,8 +96,8 @@ void run_repeat_interleave_indices(const struct grd_plan *p, grd_tensor *repeats
     grd_kernels->index->repeat(repeats->numel, (const int64_t *)(const void *)p->in[0]->data, (int64_t *)(void *)p->results[0]->data);
 }
 
-/* Finds the tensor and the dim along which elements are repeated. They are self and the given dim or, if `dim` is None, self flattened to one
- * dimension and dim 0. */
+/* Sets *ret_self to the tensor whose elements are repeated, and *ret_dim to the dim along which they are repeated. If `dim` is None, these are `self`
+ * flattened to one dimension, and 0. Otherwise they are `self` and `dim`. Returns false, with an error, if `dim` is out of range. */
 static bool repeated(grd_tensor *self, grd_scalar dim, grd_tensor **ret_self, int64_t *ret_dim)
 {
     const bool merges = dim.kind == GRD_SCALAR_NONE;

@@ -2,7 +2,7 @@
  * tasks. Positions and weights are computed in kernel/resample_tables.c, and the loops are in kernel/cpu/resample.c. Schema: schema/resample.toml.
  *
  * Positions in the input are computed in float32, except for float64 images and for uint8 images in modes with weights. Half types are computed in
- * float32. uint8 is computed in fixed point: first along the width, then rounded, then along the height. */
+ * float32. uint8 images are computed in fixed point, and rounded after resampling along the width and again after resampling along the height. */
 #include "kernel/resample.h"
 
 #include <math.h>
@@ -19,21 +19,21 @@
 #include "op/formula.h"
 
 enum {
-    PIECES = 16,        /* maximum number of tasks; each has its own scratch memory for rows, so this limits the total */
+    PIECES = 16,        /* maximum number of tasks; it limits the scratch memory, since each task has its own */
     LEAST_PIECE = 4096, /* minimum number of elements per task */
     MOST_TAPS = 4,      /* maximum number of input elements per output element and axis in all modes without antialias */
     ALIGNMENT = 64
 };
 
-/* The data that the plan of a resampling or its gradient passes to its run. */
+/* State of a call of a resampling operator or of its gradient. The function plan_... fills it, and run_resample() reads it. */
 struct resample {
     struct grd_resample kernel;
     const struct grd_resample_row *kernels;
     struct grd_resample_source source;
     bool channels_last;
-    /* images: number of images (channels count separately unless channels_last); grain: rows per task. */
+    /* images: number of images. Without channels_last, each channel counts as an image. grain: rows of the result per task. */
     int64_t images, grain;
-    /* table_bytes: scratch memory for the tables of positions and weights; piece_bytes: scratch memory per task. */
+    /* table_bytes: bytes of scratch memory for the tables of positions and weights. piece_bytes: bytes of scratch memory per task. */
     int64_t table_bytes, piece_bytes;
     const char *in;
     char *out, *pieces;
@@ -46,8 +46,9 @@ static struct resample *resample_of(const struct grd_plan *p)
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the factor by which output positions are multiplied to get input positions, in the precision in which positions are computed. The factor is
- * the ratio of the sizes, or the inverse of `given` if a scale is given. */
+/* Returns the factor by which output positions are multiplied to get input positions. `in` and `out` are the sizes of the axis. The factor is
+ * (in - 1) / (out - 1) with align_corners. Otherwise it is 1 / given if there is a scale `given`, and in / out if there is none. If positions are
+ * computed in float32, the factor is rounded to float32. */
 static double scale_of(const struct grd_resample_source *x, int64_t in, int64_t out, grd_scalar given)
 {
     double scale = (double)in / (double)out;
@@ -58,7 +59,8 @@ static double scale_of(const struct grd_resample_source *x, int64_t in, int64_t 
     return x->single ? (double)(float)scale : scale;
 }
 
-/* Sets the mode with the given name. Raises RuntimeError if there is no such mode, or the mode does not support x->source.antialias. */
+/* Sets x->source.mode to the mode named `mode`. Returns false, with RuntimeError, if there is no such mode, or it is not available with
+ * this value of x->source.antialias. */
 static bool take_mode(struct resample *x, const char *mode)
 {
     static const char *const names[] = {"nearest", "nearest-exact", "linear", "cubic", "lanczos"};
@@ -71,8 +73,8 @@ static bool take_mode(struct resample *x, const char *mode)
     return grd_raise(GRD_ERROR_RUNTIME, "the mode is 'nearest', 'nearest-exact', 'linear', 'cubic' or 'lanczos', not '%s'", mode);
 }
 
-/* Sets the sizes of the images. `in` and `out` are the sizes before and after resampling in the forward direction. Raises RuntimeError if a size is
- * not positive or too large. */
+/* Sets the sizes of the images. `in` and `out` are the sizes before and after the forward operator. Returns false, with RuntimeError, if a size is
+ * zero, negative or too large. */
 static bool take_sizes(struct resample *x, grd_dims in, grd_dims out)
 {
     for (int i = 0; i < GRD_RESAMPLE_AXES; i++)
@@ -104,7 +106,7 @@ static void take_scales(struct resample *x, grd_scalar depth, grd_scalar height,
     }
 }
 
-/* Requests scratch memory for the tables of positions and weights. Raises RuntimeError if they are too large. */
+/* Requests scratch memory for the tables of positions and weights. Returns false, with RuntimeError, if the tables are too large. */
 static bool size_tables(struct grd_plan *p, struct resample *x)
 {
     x->table_bytes = 0;
@@ -119,8 +121,8 @@ static bool size_tables(struct grd_plan *p, struct resample *x)
     return true;
 }
 
-/* Checks the arguments that the forward and the backward operator share. `self` is the tensor that is read. `in` and `out` are the sizes of the
- * images in the forward direction. */
+/* Checks the arguments that the forward and the backward operator share, and stores them in *x. `self` is the tensor that is read. `in` and `out` are
+ * the sizes of the images before and after the forward operator. Returns false, with the error raised, on failure. */
 static bool take_arguments(struct resample *x, const grd_tensor *self, grd_dims in, grd_dims out, const char *mode, grd_scalar scales_d,
                            grd_scalar scales_h, grd_scalar scales_w)
 {
@@ -147,8 +149,8 @@ static bool check_ndim(const grd_tensor *self, int64_t n)
     return true;
 }
 
-/* Returns the number of input rows that a task keeps in scratch memory, after resampling them along the width. These rows contribute to two adjacent
- * output rows. */
+/* Returns the number of input rows that a task keeps in scratch memory after it has resampled them along the width. It keeps them because
+ * adjacent output rows need the same input rows. */
 static int64_t kept_rows(const struct resample *x)
 {
     const struct grd_resample_axis *d = &x->kernel.axes[0], *h = &x->kernel.axes[1];
@@ -172,8 +174,8 @@ static void size_pieces(struct grd_plan *p, struct resample *x)
     p->scratch_bytes += (size_t)(x->piece_bytes * grd_ceil_div(rows, x->grain));
 }
 
-/* Adds to plan `p` that it reads `self` and writes images with the spatial sizes `image`, both channels-last if `channels_last`, otherwise both
- * contiguous. Returns false, with the error raised, on failure. */
+/* Plans the operand `self` and the result, whose images have the spatial sizes `image`. Operand and result are stored channels-last if
+ * `channels_last`, otherwise contiguously. Returns false, with the error raised, on failure. */
 static bool plan_images(struct grd_plan *p, grd_tensor *self, grd_dims image, bool channels_last)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype, working = grd_computed_dtype(dtype);
@@ -183,7 +185,8 @@ static bool plan_images(struct grd_plan *p, grd_tensor *self, grd_dims image, bo
            grd_plan_in_order(p, grd_dims_from(sizes, image.n + 2), channels_last, dtype) && grd_plan_computed_in(p, working);
 }
 
-/* Sets the memory format, and the number of images and channels that follows from the format. */
+/* Sets x->channels_last from the strides of `self`. Also sets the number of images, and the number of channels that are resampled together. If
+ * channels-last, all channels are resampled together. Otherwise each channel counts as an image. */
 static void take_order(struct resample *x, const grd_tensor *self)
 {
     x->channels_last = self->ndim > 3 && grd_shape_suggests_channels_last(grd_sizes(self), self->strides);
@@ -191,8 +194,8 @@ static void take_order(struct resample *x, const grd_tensor *self)
     x->images = x->channels_last ? self->sizes[0] : self->sizes[0] * self->sizes[1];
 }
 
-/* Plans the call: that it reads `self`, that its result has images of the spatial sizes `size`, and its scratch memory. The caller has set the
- * sizes and scales in the plan's state. */
+/* Plans a call that resamples `self` to images of the spatial sizes `size`: its operand, its result and its scratch memory. The caller has set the
+ * sizes and scales in the plan's state. Returns false, with the error raised, on failure. */
 static bool plan_pieces(struct grd_plan *p, grd_tensor *self, grd_dims size)
 {
     struct resample *x = resample_of(p);

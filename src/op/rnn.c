@@ -75,7 +75,7 @@ static bool sizes_agree(const grd_tensor *input, const struct layer *layer, grd_
            has_sizes(t[B_HH], width, -1) && has_sizes(t[W_HR], state, hidden) && are_descending(batch_sizes, batch, input->sizes[0]);
 }
 
-/* True if autograd records an operator on the input or on a tensor of the layer. */
+/* True if autograd would record an operator that reads the input and the tensors of the layer. */
 static bool is_recorded(const grd_tensor *input, const struct layer *layer)
 {
     bool recorded = grd_composite_is_recorded(input);
@@ -139,7 +139,7 @@ static bool check_network(const struct network *x)
     return layers / directions == x->num_layers || grd_raise(GRD_ERROR_RUNTIME, "Expected more weights in stacked_rnn");
 }
 
-/* Returns the tensors of one layer and direction. i is the number of the layer times the number of directions, plus the number of the direction. */
+/* Returns the tensors of one layer and direction. `i` is layer * directions + direction, where `directions` is 1 or 2. */
 static struct layer layer_of(const struct network *x, int64_t i)
 {
     grd_tensor *const *params = x->params.data + i * params_of_layer(x);
@@ -237,7 +237,7 @@ static struct network network_of(const char *kind, grd_tensors params, bool has_
                             .bidirectional = bidirectional};
 }
 
-/* Sets the two initial states of an LSTM. Raises RuntimeError if there are not two. */
+/* Sets the initial hidden state and the initial cell state of an LSTM. Returns false, with RuntimeError, if `hx` does not hold two states. */
 static bool take_states(struct network *x, grd_tensors hx)
 {
     if (hx.n != 2)
@@ -300,7 +300,7 @@ void op_hidden_rnn_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensor 
 
 /* ---- Cells --------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Raises RuntimeError if a hidden state does not fit the input or the hidden size. `which` is the number of the state in the error text. */
+/* True if a hidden state fits the input and the hidden size; otherwise raises an error. `which` is the number of the state in the error text. */
 static bool check_cell_state(const grd_tensor *input, const grd_tensor *state, int64_t hidden, int which)
 {
     int64_t dim;

@@ -1,4 +1,4 @@
-/* Declares the kinds of recurrent cells, with the names that the operators of src/op/rnn*.c use. */
+/* Describes the kinds of recurrent cells, e.g. LSTM, for the operators of src/op/rnn*.c. */
 #ifndef GRD_OP_RNN_H
 #define GRD_OP_RNN_H
 

@@ -72,13 +72,13 @@ static struct state advance(const struct grd_rnn_kind *kind, grd_tensor *project
     }
 }
 
-/* Returns the first n rows of the state `t`, or all rows if there are no more. */
+/* Returns the first n rows of the state `t`, or `t` itself if it is NULL or has at most n rows. */
 static grd_tensor *first_rows(grd_tensor *t, int64_t n)
 {
     return t == NULL || grd_pending() || grd_size_along(t, 0) <= n ? t : grd_narrow(t, 0, 0, n);
 }
 
-/* Returns `t` with its first rows replaced by `rows`. */
+/* Returns `t` with its first rows replaced by all rows of `rows`; NULL if `t` is NULL. */
 static grd_tensor *with_first(grd_tensor *t, grd_tensor *rows)
 {
     if (t == NULL || grd_pending())
@@ -111,7 +111,8 @@ void op_hidden_rnn_layer(grd_tensor *input, grd_tensor *hx, grd_tensor *cx, grd_
     ret[2] = failed ? grd_failed : cx != NULL ? state.c : grd_zeros(grd_dims(0), .dtype = hx->dtype, .device = grd_device_of(hx));
 }
 
-/* Returns an index into the rows of hx followed by the rows of the outputs, which selects the state before each step of each sequence. */
+/* Returns an int64 index tensor that selects, for each step of each sequence, the hidden state before the step. The indices are row numbers
+ * in the concatenation of hx and the outputs. */
 static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t total, bool reverse)
 {
     grd_tensor *index = grd_new(grd_dims(total), GRD_INT64, GRD_CPU);
@@ -119,7 +120,7 @@ static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t tota
         return index;
     int64_t *const rows = (int64_t *)(void *)index->data;
     for (int64_t k = 0, at = 0, earlier = 0; k < batch_sizes.n; k++) {
-        /* `later` is the index of the first row of the next step, and `earlier` the index of the first row of the step before. */
+        /* `at` is the index of the first row of step k, `later` that of step k + 1, and `earlier` that of step k - 1. */
         const int64_t n = batch_sizes.data[k], later = at + n;
         const int64_t common = !reverse ? (k > 0 ? n : 0) : k + 1 < batch_sizes.n ? batch_sizes.data[k + 1] : 0;
         for (int64_t r = 0; r < n; r++)
@@ -130,7 +131,8 @@ static grd_tensor *rows_before(int64_t batch, grd_dims batch_sizes, int64_t tota
     return index;
 }
 
-/* Raises RuntimeError if a step has no rows or more rows than the step before, or the sum of batch_sizes is not the number of rows of the output. */
+/* True if every step has at least one row and at most as many rows as the step before, and the sum of batch_sizes is the number of rows of the
+ * output. Otherwise raises RuntimeError. */
 static bool check_steps(const grd_tensor *output, const grd_tensor *hx, grd_dims batch_sizes)
 {
     int64_t rest = output->ndim > 0 && hx->ndim > 0 ? output->sizes[0] : -1, most = rest < 0 ? 0 : hx->sizes[0];

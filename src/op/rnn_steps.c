@@ -2,9 +2,9 @@
  * applies the equations of the recurrent cell, e.g. of an LSTM. Also computes the layer's gradient by backpropagation through time. The cells are in
  * kernel/cpu/rnn.c, and the reference version is in rnn_layer.c. Schema: schema/rnn.toml.
  *
- * The sequences of a batch are independent, so a task computes some sequences over all steps, and threads synchronise only at the end. The state is
- * stored in the results for the final state and updated in place. The state of a sequence that has ended, or in reverse has not begun, is not
- * changed.
+ * The sequences of a batch are independent, so a task computes some sequences over all steps, and threads synchronise only at the end. The results
+ * for the final state hold the current state, which each step updates in place. A sequence that has ended keeps its state. If sequences are
+ * processed in reverse, a sequence that has not begun keeps its state.
  *
  * Invariant: the division into tasks depends only on the shapes. */
 #include <string.h>
@@ -22,8 +22,8 @@
 #include "op/sizes.h"
 
 enum {
-    /* The number of sequences per task is a multiple of this, which is a multiple of the rows that a kernel computes at a time at every instruction
-     * set level. */
+    /* The number of sequences per task is a multiple of PIECE_ROWS. At every instruction set level, PIECE_ROWS is a multiple of the number of rows
+     * that a kernel computes at a time. */
     PIECE_ROWS = 8,
     MOST_ROWS = 16, /* maximum number of sequences per task, unless the weight is large */
     /* A weight of more bytes than this does not fit in the caches. Each task then reads the weight from memory at each step, so there are fewer
@@ -46,27 +46,28 @@ struct weight {
     /* Data of the weight. */
     const char *given;
     int64_t row, column; /* strides of `given` in elements */
-    char *panels;        /* copy of the weight in panels (blocks of columns) with contiguous rows; NULL if the weight is read in place */
+    char *panels;        /* copy of the weight as panels (blocks of columns) with contiguous rows; NULL if there is no copy */
 };
 
-/* The data that the plans of _rnn_steps and _rnn_steps_backward pass to their runs. */
+/* State of a call of _rnn_steps or _rnn_steps_backward. The function plan_... fills it, and the function run_... reads it. */
 struct steps {
     const struct grd_rnn_kind *kind;
     const struct grd_rnn_row *cells;
     const struct grd_product_kernels *products;
     grd_dims batch_sizes;
-    /* `batch` is the number of sequences at the first step. `total` is the number of packed rows of all steps. `hidden`, `state` and `width` are
-     * numbers of columns: of the cell state, of the hidden state, and of a product with the recurrent weight. */
+    /* batch: number of sequences at the first step. total: number of packed rows of all steps. hidden: columns of the cell state. state: columns of
+     * the hidden state. width: columns of a product with the recurrent weight. */
     int64_t batch, total, hidden, state, width;
     int64_t cell_sizes[2]; /* sizes of the cell state, which are (batch, hidden) for an LSTM, and (0) for other cells */
     /* itemsize: bytes of an element; piece_rows: sequences per task. */
     int64_t itemsize, piece_rows;
-    bool backwards; /* true if the sequence is processed in reverse */
+    bool backwards; /* true if sequences are processed from the last step to the first */
     /* The recurrent weight, and the weight of an LSTM's projection. */
     struct weight recurrent, projection;
-    const int64_t *offsets;             /* index of the first packed row of each step */
-    char *scratch, *zeros;              /* scratch: scratch memory of the tasks; zeros: used in place of a missing bias */
-    int64_t piece_bytes, product_bytes; /* piece_bytes: scratch memory per task; product_bytes: the first of its two buffers */
+    const int64_t *offsets; /* index of the first packed row of each step */
+    char *scratch, *zeros;  /* scratch: scratch memory of the tasks; zeros: used in place of a missing bias */
+    /* piece_bytes: bytes of scratch memory per task. product_bytes: size of the first of the two buffers in this memory. */
+    int64_t piece_bytes, product_bytes;
     /* in: data of the tensors that are read; out: data of the results; elements are NULL for absent or empty tensors */
     char *const *in, *const *out;
 };
@@ -84,7 +85,8 @@ static int64_t aligned(int64_t bytes)
 
 /* ---- Products ---------------------------------------------------------------------------------------------------------------------- */
 
-/* True if the weight is first copied into panels (blocks of columns). The copy saves time if enough products read the weight. */
+/* True if the weight is first copied into panels (blocks of columns). The copy pays off only if several products read the weight, i.e. if there are
+ * more than two steps. */
 static bool is_copied(const struct steps *x, const struct weight *w)
 {
     return x->batch_sizes.n > 2 && (x->piece_rows > 1 || w->column != 1);
@@ -177,13 +179,13 @@ static void multiply(const struct steps *x, const struct weight *w, int64_t rows
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Adjacent sequences of the batch at one step. `step` is the number of the step, and `rows` the number of the sequences. */
+/* Adjacent sequences of the batch at one step. `step` is the index of the step, and `rows` is how many sequences there are. */
 struct part {
     int64_t step, rows, at; /* `at` is the index of the first of these sequences among the packed rows of all steps */
 };
 
-/* Returns the sequences [first, first + piece_rows) at the step that is number k in time. `rows` is 0 or negative if none of these sequences has this
- * step. */
+/* Returns the sequences [first, first + piece_rows) at one step. k counts steps from 0 in the order of processing. If x->backwards, the last step is
+ * processed first. The member `rows` is 0 or negative if none of these sequences has this step. */
 static struct part part_of(const struct steps *x, int64_t k, int64_t first)
 {
     const int64_t step = x->backwards ? x->batch_sizes.n - 1 - k : k;
@@ -202,8 +204,8 @@ static char *row_at(const struct steps *x, char *data, int64_t row, int64_t widt
     return data == NULL ? NULL : data + row * width * x->itemsize;
 }
 
-/* Sets the sizes of the two buffers of a task. The first is for a product or, in backward, for the gradient of an LSTM's state before its
- * projection. The second is for a state. */
+/* Sets the sizes of the two buffers of a task. The first buffer holds a product. In the backward operator it holds the gradient of an LSTM's
+ * hidden state before the projection. The second buffer holds a hidden state. */
 static void set_rooms(struct steps *x)
 {
     x->product_bytes = aligned(x->piece_rows * grd_greatest(x->width, x->hidden) * x->itemsize);
@@ -237,8 +239,8 @@ static void advance_piece(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Copies the states before step k of the sequences in `part` to ret_state. The state of a sequence is the output of the step before if the
- * sequence had that step, otherwise the initial state. */
+/* Sets ret_state to the hidden states before step k of the sequences in `part`. For a sequence that has step k - 1, the hidden state is the output of
+ * step k - 1, otherwise the initial state. `first` is the index of the first sequence in `part`. */
 static void copy_previous(const struct steps *x, int64_t k, int64_t first, const struct part *part, char *ret_state)
 {
     struct part earlier = {0};
@@ -283,8 +285,8 @@ static void return_piece(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Runs `task` for all sequences, in parallel. First sets the members of x that depend on memory: data of tensors, scratch memory, and the weights
- * (w_hr may be NULL), which are copied if that is faster. */
+/* Runs `task` for all sequences, in parallel. First sets the members of x that point to data of tensors and to scratch memory, and copies the weights
+ * if that is faster. w_hr may be NULL. */
 static void run_pieces(const struct grd_plan *p, struct steps *x, const char *w_hh, const char *w_hr, grd_task *task)
 {
     char *in[GRD_PLAN_READS], *out[GRD_MAX_RESULTS];
@@ -323,7 +325,7 @@ static bool check_batch_sizes(grd_dims batch_sizes, int64_t batch, int64_t total
                      (long long)batch, (long long)total);
 }
 
-/* Raises RuntimeError if `t` is not NULL and differs from the given sizes or from the dtype of `like`. */
+/* True if `t` is NULL or has the given sizes and the dtype of `like`; otherwise raises RuntimeError. `name` is the name of `t` in the error text. */
 static bool check_part(const grd_tensor *t, const grd_tensor *like, grd_dims sizes, const char *name)
 {
     if (t == NULL || (t->dtype == like->dtype && grd_same_sizes(t, sizes)))
@@ -342,7 +344,8 @@ static int64_t piece_rows_of(const struct steps *x)
     return grd_least(x->batch, grd_greatest(1, grd_round_up(grd_least(x->batch / 2, most), PIECE_ROWS)));
 }
 
-/* Checks the arguments that the forward and the backward plan share, and divides the work. */
+/* Checks the arguments that the forward and the backward plan share. Sets the members of the plan's state that depend on these arguments, e.g. the
+ * number of sequences per task. Returns false, with the error raised, on failure. */
 static bool plan_steps(struct grd_plan *p, const char *mode, const grd_tensor *hx, const grd_tensor *w_hh, const grd_tensor *w_hr,
                        grd_dims batch_sizes, int64_t total, bool backwards)
 {
@@ -380,7 +383,7 @@ static bool plan_steps(struct grd_plan *p, const char *mode, const grd_tensor *h
     return true;
 }
 
-/* Sets the layout of the weights, and requests scratch memory. */
+/* Stores the layouts of the two weights in the plan's state, and requests the scratch memory of all tasks. Always returns true. */
 static bool plan_weights(struct grd_plan *p, struct weight recurrent, struct weight projection)
 {
     struct steps *x = steps_of(p);

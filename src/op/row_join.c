@@ -1,4 +1,4 @@
-/* Writes rows of bytes that are concatenations of rows of several tensors, for cat() and roll(). */
+/* Concatenates tensors as rows of bytes, for cat() and roll(). Each row of the result consists of one row of each source tensor. */
 #include "op/row_join.h"
 
 #include "base/parallel.h"

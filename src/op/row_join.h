@@ -1,12 +1,12 @@
-/* Writes rows of bytes that are concatenations of rows of several tensors. cat() and roll() use it. */
+/* Concatenates tensors as rows of bytes, for cat() and roll(). Each row of the result consists of one row of each source tensor. */
 #ifndef GRD_OP_ROW_JOIN_H
 #define GRD_OP_ROW_JOIN_H
 
 #include "core/tensor.h"
 #include "kernel/bytes.h"
 
-/* If no source tensor contributes more than this number of bytes to a row, the result is written in blocks of rows, one source tensor after the
- * other. */
+/* If each source tensor contributes at most this number of bytes to a row, the result is written in blocks of a few rows. In each block, the rows of
+ * the first source tensor are copied, then those of the second, and so on. */
 enum { GRD_SHORT_PART = 64 };
 
 /* Arguments of grd_write_rows(). */
@@ -16,7 +16,7 @@ struct grd_row_join {
     bool are_short; /* true if each source tensor contributes at most GRD_SHORT_PART bytes to a row */
 };
 
-/* True if both tensors are contiguous and of one dtype. The elements along a dimension and all dimensions after it are then contiguous bytes. */
+/* True if both tensors are contiguous and have the same dtype. Then the elements along a dimension and all later dimensions are contiguous bytes. */
 static inline bool grd_rows_are_contiguous(const grd_tensor *result, const grd_tensor *t)
 {
     return t->dtype == result->dtype && (t->flags & result->flags & GRD_FLAG_CONTIGUOUS) != 0;

@@ -1,5 +1,6 @@
-/* Multiplies float8 matrices with scales. Each element is multiplied by the scale of its matrix, or of its row of mat_a or column of mat_b. float8
- * elements are multiplied in float32, where they and their products are exact, and the sums are then scaled. Schema: schema/linalg.toml. */
+/* Multiplies float8 matrices with scales. There is one scale for each matrix, or one for each row of mat_a and each column of mat_b. The elements are
+ * multiplied in float32, which represents them and their products exactly, and the sums are then multiplied by the scales. Schema:
+ * schema/linalg.toml. */
 #include <stdio.h>
 
 #include "core/dtype.h"
@@ -102,7 +103,8 @@ grd_tensor *op_hidden_scaled_mm(grd_tensor *out, grd_tensor *self, grd_tensor *m
 
 /* ---- _scaled_mm_v2: a recipe says what the scales scale ------------------------------------------------------------------------------ */
 
-/* True if recipe_a and recipe_b, which say what the scales of each matrix scale, are both `wanted`, and each matrix has one float32 scale tensor. */
+/* True if both recipes are the list [wanted], and each matrix has one float32 scale tensor. A number in a recipe stands for a kind of scaling,
+ * e.g. one scale per row. */
 static bool follows(int64_t wanted, grd_dims recipe_a, grd_dims recipe_b, grd_tensors scale_a, grd_tensors scale_b)
 {
     return recipe_a.n == 1 && recipe_b.n == 1 && recipe_a.data[0] == wanted && recipe_b.data[0] == wanted && scale_a.n == 1 &&

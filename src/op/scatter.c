@@ -46,8 +46,8 @@ static bool check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor 
                      own, (long long)dim, grd_list_text(grd_sizes(src)));
 }
 
-/* Plans that `kernel` writes elements of `src` to a copy of self, or to self, at the positions of `index` along dim. `as` is the dtype of the
- * computation. */
+/* Plans a call of `kernel` that writes elements of `src` to self (in place) or to a copy of self. `index` gives the positions along dim. The kernel
+ * computes in the dtype `as`. Returns false, with the error raised, on failure. */
 static bool plan_elements(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_loop_kernel *kernel,
                           grd_dtype as)
 {

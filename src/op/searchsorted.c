@@ -23,7 +23,7 @@ static void search_some(int64_t begin, int64_t end, void *context)
     const struct grd_plan *p = context;
     const struct grd_search_block *all = (const struct grd_search_block *)(const void *)p->state;
     const grd_tensor *sorted = p->in[0], *wanted = p->in[1];
-    /* Number of values that are searched in each sorted sequence; sequences lie along the last dimension. */
+    /* Number of values whose positions are searched in each sorted sequence. A sequence is the elements along the last dimension. */
     const int64_t each = sorted->ndim == 1 ? wanted->numel : wanted->sizes[wanted->ndim - 1];
     for (int64_t i = begin, next; i < end; i = next) {
         struct grd_search_block block = *all;
@@ -108,8 +108,8 @@ static void find_some(int64_t begin, int64_t end, void *context)
                                             (bool *)p->results[0]->data + begin);
 }
 
-/* Plans isin(). Many test elements are sorted first, and scratch memory then holds the sorted values, their indices and the sort's work array. For a
- * few elements, a linear search is faster. */
+/* Plans isin(). If there are few test elements, a linear search is fastest. Otherwise the test elements are sorted first. Scratch memory then holds
+ * the sorted values, their indices and the sort's work array. */
 bool plan_isin(struct grd_plan *p, grd_tensor *elements, grd_tensor *test_elements, bool assume_unique, bool invert)
 {
     (void)assume_unique; /* no effect: a promise that elements are unique would not make the search faster */

@@ -1,4 +1,4 @@
-/* Computes lists of sizes and dims, and numbers from such lists. See sizes.h. */
+/* Computes lists of sizes and dims for plans and formulas, and numbers such as the product of a list. */
 #include "op/sizes.h"
 
 #include <string.h>

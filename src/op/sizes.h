@@ -1,5 +1,5 @@
-/* Declares functions on the sizes and dims of tensors, which operators and formulas call. Returned lists are in pooled memory, which is freed when
- * the innermost grd_scope is closed. */
+/* Declares functions on the sizes and dims of tensors, which operators and formulas call. The innermost open grd_scope owns the returned lists and
+ * frees them. */
 #ifndef GRD_OP_SIZES_H
 #define GRD_OP_SIZES_H
 
@@ -9,12 +9,12 @@
 
 /* Returns the list as text, e.g. "[2, 3]", for an error message. The text is freed when the innermost grd_scope is closed. */
 const char *grd_list_text(grd_dims list);
-/* Converts `dim`, which may be negative, to a dim counted from 0. Raises IndexError if it is out of range for `t`. */
+/* Writes `dim` to *ret_dim, with a negative `dim` counted from the end. Returns false, with IndexError, if `dim` is out of range for `t`. */
 static inline bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim)
 {
     return grd_shape_wrap_dim(dim, t->ndim, ret_dim);
 }
-/* Returns `dim`, which may be negative, counted from 0. If it is out of range, raises IndexError and returns 0. */
+/* Returns `dim`, or `dim` plus the number of dimensions if it is negative. If `dim` is out of range, raises IndexError and returns 0. */
 static inline int64_t grd_wrapped_dim(const grd_tensor *t, int64_t dim)
 {
     return grd_wrap_dim(t, dim, &dim) ? dim : 0;
@@ -29,7 +29,7 @@ static inline int64_t grd_size_along(const grd_tensor *t, int64_t dim)
 
 /* Returns the dims -n to -1, where n is the length of `shape`. */
 grd_dims grd_last_dims(grd_dims shape);
-/* Returns all dims of a tensor with the given sizes except `dim`. */
+/* Returns all dims except `dim`, for a tensor with the given sizes. */
 grd_dims grd_dims_but(grd_dims sizes, int64_t dim);
 /* True if a size is 0. */
 bool grd_is_empty(grd_dims sizes);

@@ -1,5 +1,5 @@
-/* Implements the operators that torch.quasirandom.SobolEngine uses. This file checks arguments, and gives the kernels contiguous copies of tensors on
- * the CPU. */
+/* Implements the operators that torch.quasirandom.SobolEngine uses. This file checks arguments, and passes contiguous CPU tensors to
+ * the kernels. */
 #include "kernel/sobol.h"
 
 #include "gen/uses/op/sobol.h"
@@ -28,8 +28,8 @@ static bool on_one_device(grd_tensor *a, grd_tensor *b)
     return grd_check_same_device((grd_tensors){.data = (grd_tensor *[]){a, b}, .n = 2});
 }
 
-/* Raises RuntimeError if the tensors have a wrong dtype, size or device. Raises ValueError if the sequence does not have n more points after the
- * first num_generated, because a coordinate has GRD_SOBOL_BITS bits. */
+/* True if the arguments are valid. Raises RuntimeError if a tensor has a wrong dtype, size or device. Raises ValueError if n or `num_generated` is
+ * negative, or if their sum is not less than 2^GRD_SOBOL_BITS, the number of points of the sequence. */
 static bool check_walk(grd_tensor *point, int64_t n, grd_tensor *state, int64_t dimension, int64_t num_generated)
 {
     if (!check_state(state, dimension) || !check_integers(point, "quasi", grd_dims(dimension)) || !on_one_device(point, state))
@@ -41,7 +41,8 @@ static bool check_walk(grd_tensor *point, int64_t n, grd_tensor *state, int64_t 
 
 /* ---- Contiguous integers on the CPU --------------------------------------------------------------------------------------------------- */
 
-/* Returns the elements of t, contiguous on the CPU. Returns NULL for a meta tensor, or on an error. */
+/* Returns the address of the elements of t. If t is not contiguous or not on the CPU, returns the address of the elements of a contiguous copy on the
+ * CPU. Returns NULL for a meta tensor, or on an error. */
 static const int64_t *read(grd_tensor *t)
 {
     grd_tensor *on_cpu = grd_is_meta(t) ? grd_failed : grd_contiguous(grd_to(t, .device = GRD_CPU));

@@ -1,5 +1,5 @@
-/* Runs operators that sort along a dimension or select from the order: sort, topk, kthvalue, median, mode, and the running extremes cummax and
- * cummin. The loops are in kernel/cpu/order.c. In this file, a line is the elements along that dimension.
+/* Runs operators that sort elements along a dimension or select elements by their order: sort, topk, kthvalue, median, mode, and the running extremes
+ * cummax and cummin. The loops are in kernel/cpu/order.c. In this file, a line is a sequence of elements along the dimension.
  *
  * Invariant: each line is computed by one thread, and lines are divided among threads at fixed positions. */
 #include <string.h>
@@ -18,10 +18,11 @@
 
 enum {
     MANY = 32768,      /* minimum length of an integer vector that PyTorch sorts stably even without stable=True */
-    PARTS = 16,        /* maximum number of tasks; each has its own scratch memory, so this limits the total */
+    PARTS = 16,        /* maximum number of tasks; it limits the scratch memory, since each task has its own */
     LEAST_PART = 4096, /* minimum number of elements per task */
     CACHE_LINE = 64,
-    /* Bytes of lines (sequences along dim) that are copied at a time, so that they and their results stay in a cache. */
+    /* Maximum number of bytes of lines (sequences of elements along dim) that are copied at a time, so that they and their results stay in a
+     * cache. */
     NEIGHBOURS = 1 << 17,
     /* For cummax and cummin: maximum number of columns that a kernel call processes together. A column is the elements along dim. */
     COLUMNS = 512,
@@ -31,13 +32,13 @@ enum {
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* The data that a plan passes to a run that finds `block.kept` values and their indices in each line, i.e. among the elements along `dim`. The
- * kernel reads and writes contiguous elements. Lines that are not contiguous are therefore copied to scratch memory, several adjacent lines at a
- * time by a transposition, and their results are copied back from scratch memory. */
+/* State of a call that finds `block.kept` values and their indices in each line, i.e. in each sequence of elements along `dim`. The function plan_...
+ * fills it, and run_rank() reads it. The kernel reads and writes contiguous elements. Lines that are not contiguous are therefore copied to scratch
+ * memory, and their results are copied back. A transposition copies several adjacent lines at a time. */
 struct lines {
     struct grd_rank_block block; /* arguments of the kernel that are the same for all lines (sequences of elements along `dim`) */
-    /* dim: the dimension along which the lines lie, e.g. the sorted dimension; beside: the dimension along which the next line is found, or -1 if
-     * there is only one line. */
+    /* dim: the dimension along which a line lies, e.g. the sorted dimension. beside: the dimension along which adjacent lines follow each other; -1
+     * if there is only one line. */
     int64_t dim, beside;
     int64_t count, part, together; /* count: number of lines; part: lines per task; together: lines that are processed at a time */
     /* Byte offsets, in a task's scratch memory, of copies of lines (`in`) and of their results (`values`, `indices`); -1 if the kernel reads or
@@ -55,7 +56,8 @@ static struct lines *lines_of(const struct grd_plan *p)
 
 static bool prepare_lines(struct grd_plan *p);
 
-/* Plans that the kernel is called with `block` for each line of self, i.e. each sequence of elements along dim. The caller plans the results. */
+/* Plans one kernel call with `block` for each line of self, i.e. for each sequence of elements along dim. The caller plans the results.
+ * Returns false, with the error raised, on failure. */
 static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, struct grd_rank_block block)
 {
     struct lines *l = lines_of(p);
@@ -67,8 +69,8 @@ static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, 
     return grd_plan_reads(p, self);
 }
 
-/* Plans two contiguous results, values and indices. Their sizes are those of self with `kept` along dim. If not `keepdim`, dimension dim is
- * dropped, and `kept` must be 1. */
+/* Plans the two contiguous results of an operator: `values` with the dtype of self, and `indices` (int64). Both have the sizes of self with `kept`
+ * along dim. If `keepdim` is false, dimension dim is dropped, and `kept` must be 1. Returns false, with the error raised, on failure. */
 static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, int64_t kept, bool keepdim)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -83,8 +85,8 @@ static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, i
     return grd_plan_result(p, dims, (grd_dtype)self->dtype) && grd_plan_result(p, dims, GRD_INT64);
 }
 
-/* Lines are sequences of elements along `dim`. Returns the dimension along which adjacent lines are found: a dimension with stride 1 if there is
- * one besides `dim`, otherwise the last other dimension. Returns -1 if there is only one line. */
+/* Returns the dimension along which adjacent lines follow each other. A line is a sequence of elements along `dim`. Prefers a dimension with
+ * stride 1. Otherwise returns the last dimension except `dim`, ignoring dimensions of size 1. Returns -1 if there is only one line. */
 static int64_t find_beside(const grd_tensor *self, int64_t dim)
 {
     int64_t beside = -1;
@@ -94,7 +96,7 @@ static int64_t find_beside(const grd_tensor *self, int64_t dim)
     return beside;
 }
 
-/* Reserves `more` bytes at the end of a buffer of *bytes bytes, rounded up to cache lines. Returns their offset. */
+/* Increases *bytes, the size of a buffer, by `more` rounded up to whole cache lines. Returns the offset of the added bytes. */
 static int64_t take(int64_t *bytes, int64_t more)
 {
     const int64_t at = *bytes;
@@ -102,8 +104,8 @@ static int64_t take(int64_t *bytes, int64_t more)
     return at;
 }
 
-/* Decides from the strides of self and of the results whether lines (sequences of elements along l->dim) and their results are copied, and divides
- * the lines into tasks. Plans the scratch memory. */
+/* Divides the lines (sequences of elements along l->dim) into tasks. Decides from the strides of self and of the results whether lines and their
+ * results are copied, and requests the scratch memory for the copies. Always returns true. */
 static bool prepare_lines(struct grd_plan *p)
 {
     struct lines *l = lines_of(p);
@@ -129,7 +131,7 @@ static bool prepare_lines(struct grd_plan *p)
         part = LEAST_PART / n;
     l->part = ((part - 1) / l->together + 1) * l->together;
     if ((double)n * (double)l->together > 0x1p48) {
-        p->scratch_bytes = SIZE_MAX; /* too large, so that the allocation raises the error */
+        p->scratch_bytes = SIZE_MAX; /* an allocation of this size fails and raises an error */
         return true;
     }
     l->part_bytes = 0;
@@ -149,8 +151,8 @@ struct neighbours {
     char *values, *indices;
 };
 
-/* Returns adjacent lines, the first of which has number `line`. A line is the elements of self along l->dim. At most l->together lines are
- * returned, all of which have numbers less than `last`. */
+/* Returns up to l->together adjacent lines, beginning with line number `line`. A line is the elements of self along l->dim. Only lines with a number
+ * below `last` are returned. */
 static struct neighbours find_lines(const struct lines *l, int64_t line, int64_t last)
 {
     const grd_tensor *self = l->plan->in[0];
@@ -175,7 +177,8 @@ static struct neighbours find_lines(const struct lines *l, int64_t line, int64_t
     return found;
 }
 
-/* Copies the adjacent lines `some` (sequences of elements along l->dim) to `to`, where each line is contiguous and follows the line before. */
+/* Copies adjacent lines, i.e. sequences of elements along l->dim, to the buffer `to`. `some` describes the lines. In the buffer each line is
+ * contiguous, and lines follow each other without gaps. */
 static void gather_lines(const struct lines *l, const struct neighbours *some, char *to)
 {
     const grd_tensor *self = l->plan->in[0];
@@ -238,7 +241,8 @@ void run_rank(const struct grd_plan *p)
 
 /* ---- sort, topk ------------------------------------------------------------------------------------------------------------------------ */
 
-/* True if PyTorch uses radix sort, which is stable. It does so to sort a long integer vector in ascending order. */
+/* True if PyTorch sorts self with radix sort, which is stable even without stable=True. PyTorch does so for long integer vectors in ascending
+ * order. */
 static bool is_always_stable(const grd_tensor *self, bool descending)
 {
     return self->ndim == 1 && self->numel >= MANY && !descending && grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_INTEGER;
@@ -274,8 +278,9 @@ bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, boo
 
 /* ---- kthvalue, median, mode ------------------------------------------------------------------------------------------------------------ */
 
-/* Plans one element along dim: the k-th smallest, the median or the mode. Among equal elements, the index is that of a stable sort or, for the
- * mode, the last one. */
+/* Plans the operator `name`: kthvalue, median or mode. For each line (sequence of elements along dim) it returns one element and its index. If
+ * several elements equal the returned one, kthvalue returns the same index as PyTorch, median the index that a stable sort puts in the middle, and
+ * mode the last index. */
 bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim, const char *name)
 {
     struct grd_rank_block block = {.kind = GRD_RANK_KTH, .kept = 1, .flipped = true};
@@ -302,8 +307,8 @@ bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, b
 
 /* ---- cummax, cummin ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The data that the plan of cummax or cummin passes to its run. A contiguous tensor is treated as [outer, n, inner], and a strip is up to COLUMNS
- * adjacent elements along `inner`. */
+/* State of a call of cummax or cummin, which plan_extremes() fills and run_extremes() reads. A contiguous tensor is treated as [outer, n, inner],
+ * where n is the size along dim. A strip is up to COLUMNS adjacent elements along `inner`. */
 struct extremes {
     struct grd_extremes_block block; /* arguments of the kernel that are the same for all strips */
     int64_t inner;

@@ -39,8 +39,8 @@ grd_tensor *grd_quantile_fraction(grd_tensor *self, double q)
 }
 
 /* Returns the positions of the quantiles q in sorted lines, i.e. along the last dimension. A fraction means a position between two elements. NaNs are
- * at the end of a sorted line. If `ignore_nan`, the NaNs do not count as elements, otherwise the position in a line with a NaN is the line's last
- * element, which is NaN. */
+ * at the end of a sorted line. If `ignore_nan`, they do not count as elements. Otherwise a line with a NaN gives the position of its last element,
+ * which is NaN. */
 static grd_tensor *ranks_of(grd_tensor *lines, grd_tensor *q, bool ignore_nan)
 {
     if (ignore_nan) {
@@ -51,8 +51,8 @@ static grd_tensor *ranks_of(grd_tensor *lines, grd_tensor *q, bool ignore_nan)
     return grd_where(grd_isnan(grd_narrow(lines, -1, last, 1)), grd_number(grd_int(last)), grd_mul_scalar(q, grd_int(last)));
 }
 
-/* Returns the elements at the positions `ranks` along the last dimension of `lines`, which is sorted along it. If a rank is not an integer,
- * `interpolation` says how the value is found from the two elements next to it. */
+/* Returns the elements at the positions `ranks` of `lines`, which is sorted along its last dimension. If a rank is not an integer, `interpolation`
+ * says how the value is computed from the two elements next to the rank. */
 static grd_tensor *at_ranks(grd_tensor *lines, grd_tensor *ranks, const char *interpolation)
 {
     const bool linear = strcmp(interpolation, "linear") == 0, midpoint = strcmp(interpolation, "midpoint") == 0;
@@ -73,8 +73,8 @@ static grd_tensor *at_ranks(grd_tensor *lines, grd_tensor *ranks, const char *in
     return grd_gather(lines, -1, grd_to(ranks, .dtype = GRD_INT64));
 }
 
-/* Computes quantiles along `dim`, or of all elements if `dim` is None. Returns grd_failed on an error. `lines` is self with the elements of each
- * quantile along a new last dimension, and with size 1 in place of the reduced dimensions. */
+/* Returns quantiles along `dim`, or of all elements if `dim` is None. Returns grd_failed on an error. First moves the elements along the reduced
+ * dimensions to a new last dimension, which is then sorted. The reduced dimensions keep size 1. */
 grd_tensor *op_hidden_quantile(grd_tensor *self, grd_tensor *q, grd_scalar dim, bool keepdim, const char *interpolation, bool ignore_nan)
 {
     int64_t along = 0, sizes[GRD_MAX_DIMS + 1];
@@ -123,7 +123,8 @@ static bool check_not_negative(const char *name, grd_tensor *weights)
            grd_raise(GRD_ERROR_RUNTIME, "cov(): %s cannot be negative", name);
 }
 
-/* Checks the weights, and sets *ret_weights to their product, or to NULL if none are given. */
+/* Checks the weights, which may be NULL. Sets *ret_weights to fweights * aweights if both are given, otherwise to the one that is given or to NULL.
+ * Returns false, with the error raised, if a weight is invalid. */
 static bool take_weights(grd_tensor *fweights, grd_tensor *aweights, int64_t observations, grd_tensor **ret_weights)
 {
     *ret_weights = fweights != NULL ? fweights : aweights;

@@ -9,7 +9,7 @@
 #include "core/tensor.h"
 #include "op/formula.h"
 
-/* Arguments of stft or istft, which appear in the text of their errors. */
+/* Arguments of a call of stft or istft. Error texts repeat them. */
 struct call {
     const char *name;
     const grd_tensor *self, *window;
@@ -76,7 +76,7 @@ static grd_tensor *refuse(const struct call *c, const char *format, ...)
     return grd_failed;
 }
 
-/* Returns the window padded with zeros on both sides to n_fft elements. If window is NULL and no padding is needed, it returns NULL. */
+/* Returns the window padded with zeros on both sides to n_fft elements. A NULL window stands for ones. If it needs no padding, NULL is returned. */
 static grd_tensor *centered_window(const struct call *c, grd_tensor *window, grd_dtype dtype)
 {
     const int64_t left = (c->n_fft - c->length) / 2;

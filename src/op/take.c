@@ -43,7 +43,7 @@ bool grd_put_check(const grd_tensor *self, const grd_tensor *index, const grd_te
                (long long)source->numel, (long long)index->numel);
 }
 
-/* Returns t expanded to the shape to which t and `other` broadcast. Along `dim` it keeps the size of t. */
+/* Returns t broadcast against `other` in all dimensions except `dim`, in which t keeps its size. */
 static grd_tensor *spread_but(grd_tensor *t, const grd_tensor *other, int64_t dim)
 {
     int64_t own[GRD_MAX_DIMS], its[GRD_MAX_DIMS], sizes[GRD_MAX_DIMS], n;

@@ -7,7 +7,8 @@
 #include "core/tensor.h"
 #include "op/formula.h"
 
-/* Raises RuntimeError if the matrices to be inverted are not square. `dimensions` is the name of the index in the error text. */
+/* True if `columns` equals `rows`, i.e. the matrix is square. Otherwise raises RuntimeError. The error message shows slices of self.shape,
+ * and `dimensions` is the text of their bound. */
 static bool check_product(int64_t columns, int64_t rows, const char *dimensions)
 {
     return columns == rows || grd_raise(GRD_ERROR_RUNTIME,

@@ -9,7 +9,7 @@
 #include "op/plan.h"
 #include "op/index_loops.h"
 
-/* Returns the first dimension of size 3, which is the default of cross(). Raises RuntimeError if there is none. */
+/* Returns the first dimension of size 3, which is the default dim of cross(). If there is none, raises RuntimeError and returns -1. */
 static int64_t dimension_of_three(const grd_tensor *t)
 {
     for (int64_t i = 0; i < t->ndim; i++)
@@ -55,7 +55,8 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
     return grd_unsafe_view(grd_is_batch(product) ? grd_contiguous(product) : product, grd_dims_from(sizes, n));
 }
 
-/* If *a or *b has size 1 along its contracted dimension, replaces the other tensor by its sum along its own contracted dimension. */
+/* Makes the sizes of the two contracted dimensions equal if one of them is 1. If the contracted dimension of one tensor has size 1, replaces the
+ * other tensor by its sum along its contracted dimension. */
 static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t dim_b)
 {
     int64_t i, j;

@@ -8,7 +8,7 @@
 #include "op/formula.h"
 #include "op/plan.h"
 
-/* Returns the views of self that are separated at the given indices of `dim`. The first view starts at 0, and the last one ends at the end. */
+/* Splits self along `dim` before each index in `places`, and returns the parts as views. The first part starts at index 0. */
 static grd_tensors cut(grd_tensor *self, grd_dims places, int64_t dim)
 {
     if (self->ndim == 0)

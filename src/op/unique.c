@@ -20,9 +20,9 @@
 /* Describes the distinct rows that were found. A row is one element, or the elements of a slice, and equal rows are adjacent. */
 struct distinct {
     const char *rows;
-    const int64_t *places; /* original index of each row; NULL if the inverse, which is computed from these indices, is not wanted */
+    const int64_t *places; /* index of each row in self, from which the inverse is computed; NULL if no inverse is wanted */
     int64_t size;          /* bytes of a row */
-    const int64_t *starts; /* index of the first row of each run of equal rows; then, as one more element, the number of rows */
+    const int64_t *starts; /* index of the first row of each run of equal rows; one more element at the end is the number of rows */
     /* Number of distinct rows. */
     int64_t runs;
 };
@@ -52,7 +52,7 @@ void run_distinct(const struct grd_plan *p)
     grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB].block(counts->numel, (char *const[]){counts->data, starts + step, starts}, NULL);
 }
 
-/* Returns the elements of an int64 tensor. */
+/* Returns the address of the elements of an int64 tensor. */
 static const int64_t *int64s(const grd_tensor *t)
 {
     return (const int64_t *)(const void *)t->data;
@@ -109,8 +109,9 @@ static const void *sorted_elements(grd_tensor *self)
     return grd_pending() ? NULL : grd_kernels->order[self->dtype]->sort(n, elements->data, to, spare);
 }
 
-/* Finds the distinct elements of a real tensor and describes them in the plan's state. Writes their number to *ret_runs. Returns false on an
- * error. If `in_order`, all elements are sorted first, otherwise only adjacent elements are compared. */
+/* Finds the distinct elements of a real tensor and describes them in the plan's state. Writes their number to *ret_runs. If `in_order`, all elements
+ * are sorted first, otherwise only adjacent elements are compared. If `inverse`, the original indices of the sorted elements are kept. Returns false
+ * on an error. */
 static bool find_real_elements(struct grd_plan *p, grd_tensor *self, bool in_order, bool inverse, int64_t *ret_runs)
 {
     grd_tensor *ordered[2] = {grd_failed, grd_failed};
@@ -129,7 +130,8 @@ static bool find_real_elements(struct grd_plan *p, grd_tensor *self, bool in_ord
     return true;
 }
 
-/* Finds the distinct elements, and plans the three results: values, inverse and counts. */
+/* Finds the distinct elements, and plans the three results: values, inverse and counts. If `in_order`, all elements are sorted first, otherwise only
+ * adjacent elements are compared. Returns false, with the error raised, on failure. */
 static bool find_elements(struct grd_plan *p, grd_tensor *self, bool in_order, bool inverse, bool counts)
 {
     int64_t runs = 0;
@@ -151,7 +153,7 @@ bool check_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool retur
 /* ---- Slices ----------------------------------------------------------------------------------------------------------------- */
 
 /* Finds the distinct slices along dim, and plans the results. If `in_order`, all slices are sorted first, otherwise only adjacent slices are
- * compared. */
+ * compared. Returns false, with the error raised, on failure. */
 static bool find_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, bool in_order)
 {
     const int64_t n = self->sizes[dim], length = n > 0 ? self->numel / n : 0;

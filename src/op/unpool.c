@@ -1,5 +1,5 @@
-/* Computes fractional_max_pool, whose windows are at random positions, and max_unpool by calls of other operators. Autograd does not record these
- * calls, but one node with the gradient formula of schema/pooling.toml. */
+/* Computes fractional_max_pool, whose windows are at random positions, and max_unpool. Both call other operators, which autograd does not record.
+ * Instead it records one node, whose gradient formula is in schema/pooling.toml. */
 #include <string.h>
 
 #include "gen/uses/op/unpool.h"
@@ -44,8 +44,8 @@ static bool check_windows(const char *name, const grd_tensor *self, grd_dims ker
     return true;
 }
 
-/* Returns the start indices of the windows along one axis, with sizes (batch, channels, windows). Window o starts at floor((o + u) * alpha) - floor(u
- * * alpha) for the random number u, and the last window ends at the end of the axis. */
+/* Returns the start indices of the windows along one axis, with sizes (batch, channels, windows). With alpha = (size - kernel) / (windows - 1) and
+ * the random number u, window i starts at floor((i + u) * alpha) - floor(u * alpha). The last window ends at the end of the axis. */
 static grd_tensor *window_starts(grd_tensor *u, int64_t size, int64_t kernel, int64_t windows)
 {
     const grd_dtype dtype = (grd_dtype)u->dtype;
@@ -71,8 +71,8 @@ static grd_tensor *along(int64_t count, int64_t dim, int64_t n, grd_device devic
     return grd_reshape(grd_arange_end(grd_int(count), .device = device), grd_dims_from(sizes, n));
 }
 
-/* Returns the indices of the elements of all windows, counted in row-major order within an image, with sizes (batch * channels, outputs, elements of
- * a window). */
+/* Returns an index tensor with sizes (batch * channels, outputs, elements of a window). Each entry belongs to one element of a window and is the
+ * row-major index of this element in its image. */
 static grd_tensor *window_places(const grd_tensor *self, grd_dims kernel, grd_dims output, grd_tensor *samples, int64_t n)
 {
     const int64_t first = self->ndim - n, batch = first == 2 ? self->sizes[0] : 1, channels = self->sizes[first - 1], dims = 2 + 2 * n;
@@ -80,7 +80,7 @@ static grd_tensor *window_places(const grd_tensor *self, grd_dims kernel, grd_di
     grd_tensor *places = NULL;
     samples = grd_narrow(grd_narrow(samples, 0, 0, batch), 1, 0, channels);
     for (int64_t i = 0; i < n && !grd_pending(); i++) {
-        /* PyTorch's samples have the width before the height in 2-D, but the depth, height, width in 3-D. */
+        /* The order of PyTorch's samples is width, height in 2-D, but depth, height, width in 3-D. */
         const int64_t sample = n == 2 ? 1 - i : i;
         grd_tensor *starts = window_starts(grd_select(samples, 2, sample), self->sizes[first + i], kernel.data[i], output.data[i]);
         for (int64_t k = 0; k < dims; k++)
@@ -160,7 +160,7 @@ static bool check_places(const char *name, const grd_tensor *self, grd_tensor *i
     return true;
 }
 
-/* Returns images of zeros, in which the elements of self are written at the given indices of each image. */
+/* Returns images of zeros to which the elements of self are written. `indices` holds the position of each element in its image. */
 static grd_tensor *unpooled(const char *name, grd_tensor *self, grd_tensor *indices, grd_dims output, int64_t n)
 {
     int64_t sizes[GRD_MAX_DIMS];

@@ -19,8 +19,8 @@
 #include "op/plan.h"
 #include "op/view.h"
 
-/* Copies the sizes and strides of `t` to the view v. If they are stored inline, a fixed number is copied, which compiles to a few moves without a
- * loop. */
+/* Copies the sizes and strides of `t` to the view v. If `t` stores them inline, always copies GRD_INLINE_DIMS of each, because a copy of constant
+ * size compiles to a few moves without a loop. */
 GRD_INLINE void view_of(struct grd_view *v, const grd_tensor *t)
 {
     const size_t n = t->sizes == t->inline_dims ? GRD_INLINE_DIMS : t->ndim;
@@ -43,7 +43,7 @@ GRD_INLINE void view_without(struct grd_view *v, const grd_tensor *t, uint64_t d
             grd_view_append(v, t->sizes[i], t->strides[i]);
 }
 
-/* Adds steps * stride to the offset. If the offset would overflow, which can happen only for an empty tensor, the offset stays unchanged. */
+/* Adds steps * stride to the offset. On overflow, the offset stays unchanged. Only an empty tensor can cause an overflow. */
 static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
 {
     int64_t there;
@@ -52,7 +52,7 @@ static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
         v->offset = there;
 }
 
-/* Returns the view with its conjugate key inverted. */
+/* Inverts the conjugate key of `view` and returns `view`. */
 static grd_tensor *turned_round(grd_tensor *view)
 {
     if (!grd_is_failed(view))
@@ -124,7 +124,7 @@ grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
     return grd_unsafe_view(grd_clone(self, .memory_format = "contiguous"), wanted);
 }
 
-/* Returns the sizes of `t` with the dims [first, past) replaced by `others`. `sizes` is the memory for the result. */
+/* Returns the sizes of `t`, with the sizes of dims `first` to `past` - 1 replaced by `others`. `sizes` is the memory for the result. */
 static grd_dims replaced(const grd_tensor *t, int64_t first, int64_t past, grd_dims others, int64_t *sizes)
 {
     int64_t n = 0;
@@ -154,8 +154,8 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
     return grd_reshape(self, replaced(self, start_dim, end_dim + 1, grd_dims(product), sizes));
 }
 
-/* Writes the sizes of the new dimensions to ret_sizes, with -1 replaced by the inferred size. Raises RuntimeError if their product is not the size
- * along dim. */
+/* Writes the sizes of the new dimensions to ret_sizes, with -1 replaced by the inferred size. Returns false, with RuntimeError, if the product of
+ * these sizes is not the size along dim. */
 static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64_t *ret_sizes)
 {
     int64_t size = grd_size_along(self, dim), product = 1, inferred = -1;
@@ -254,8 +254,8 @@ static inline bool plan_mT(struct grd_view *v, grd_tensor *self)
     return swap(v, self, self->ndim - 2, self->ndim - 1);
 }
 
-/* Converts the dims to dims counted from 0. Raises RuntimeError if a dim occurs twice. `what` is the argument's name for movedim's error; NULL means
- * permute. */
+/* Writes the dims, with negative ones counted from the end, to ret_dims. Returns false, with the error raised, if a dim is out of range or occurs
+ * twice. The error names movedim and its argument `what`, or permute if `what` is NULL. */
 static bool wrap_each(int64_t ndim, grd_dims dims, const char *what, int64_t *ret_dims, uint64_t *ret_mask)
 {
     *ret_mask = 0;
@@ -331,7 +331,7 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 
 /* ---- expand -------------------------------------------------------------------------------------------------------------- */
 
-/* Sets size and stride of dimension i of an expanded view. Raises RuntimeError if self does not expand to `size`. */
+/* Sets size and stride of dimension i of an expanded view. Returns false, with RuntimeError, if self does not expand to `size`. */
 static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct grd_view *v)
 {
     int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
@@ -387,7 +387,8 @@ static __attribute__((noinline, cold)) bool refuse_index(const grd_tensor *self,
                      grd_list_text(grd_sizes(self)), (long long)dim);
 }
 
-/* Converts an index from -size to size - 1 to an index from 0 to size - 1. Raises IndexError if the index is out of range. */
+/* Writes `index`, with a negative index counted from the end of dimension dim, to *ret_index. Returns false, with IndexError, if the index is out of
+ * range. */
 static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index, int64_t *ret_index)
 {
     const int64_t size = self->sizes[dim];
@@ -402,7 +403,8 @@ GRD_INLINE bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, i
     if (!grd_wrap_dim(self, dim, &dim) || !wrap_index(self, dim, index, &index))
         return false;
     const int64_t rest = (int64_t)self->ndim - 1;
-    /* The sizes and strides of the remaining dimensions are adjacent in the arrays of self, so these arrays are used without a copy. */
+    /* If the first or the last dimension is removed, the sizes and strides of the other dimensions are adjacent in the arrays of self. These arrays
+     * are then used without a copy. */
     if (GRD_LIKELY(dim == 0 || dim == rest)) {
         grd_view_start(v, self, rest);
         v->sizes = self->sizes + (dim == 0);
@@ -414,7 +416,8 @@ GRD_INLINE bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, i
     return true;
 }
 
-/* Returns a slice bound as Python reads it: `absent` if it is None, counted from the end if it is negative, and clamped to [low, high]. */
+/* Returns a slice bound as Python interprets it. The result is `absent` if the bound is None. A negative bound is counted from the end. The bound is
+ * then clamped to [low, high]. */
 static inline int64_t slice_bound(const grd_scalar *bound, int64_t absent, int64_t size, int64_t low, int64_t high)
 {
     if (bound->kind == GRD_SCALAR_NONE)
@@ -423,7 +426,7 @@ static inline int64_t slice_bound(const grd_scalar *bound, int64_t absent, int64
     return grd_clamped(value < 0 ? value + size : value, low, high);
 }
 
-/* Returns the number of elements of a slice, and its first index. step must not be 0. */
+/* Returns the number of elements of a slice. Writes the index of its first element to *ret_first. `step` must not be 0. */
 static int64_t slice_range(int64_t size, const grd_scalar *start, const grd_scalar *end, int64_t step, int64_t *ret_first)
 {
     if (step > 0) {
@@ -618,8 +621,8 @@ grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
 
 /* ---- Scatter operators, which write into a view of a copy ----------------------------------------------------------------------- */
 
-/* Returns a copy with the strides of self, as PyTorch does, even if there are gaps between elements. The copy is contiguous if elements of self share
- * memory. */
+/* Returns a copy of self with the same strides, even if there are gaps between elements, as in PyTorch. If elements of self share memory, the copy is
+ * contiguous. */
 static grd_tensor *copied(grd_tensor *self)
 {
     return grd_shape_may_overlap(grd_sizes(self), self->strides) ? grd_clone(self) : grd_hidden_restrided(self, grd_strides(self));
@@ -678,14 +681,15 @@ static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
                                                    grd_list_text(grd_sizes(grad)), grd_list_text(view));
 }
 
-/* The data that the plan of a view's gradient passes to its run. The result is zeros, and the gradient is written to `view`, a view of the result. */
+/* The state of a call that computes the gradient of a view. run_view_backward() fills the result with zeros and writes the gradient to `view`, a view
+ * of the result. */
 struct written {
     struct grd_view view;
     /* Memory for the sizes and strides of `view`. */
     int64_t room[2][GRD_MAX_DIMS];
 };
 
-/* Returns `view` of struct written, which is in the plan's state. Sets the view's pointers to the arrays of the struct. */
+/* Returns the member `view` of the `struct written` in the plan's state. Sets the pointers of `view` to the arrays of that struct. */
 static struct grd_view *written_view(const struct grd_plan *p)
 {
     struct written *w = (struct written *)(uintptr_t)p->state;
@@ -695,8 +699,9 @@ static struct grd_view *written_view(const struct grd_plan *p)
     return &w->view;
 }
 
-/* Plans the result: a contiguous tensor of the given sizes, which run_view_backward() fills with zeros before it writes `grad` to the view. Sets
- * `zeros` to the result's sizes and strides, without data, so that the caller can plan the view of it. */
+/* Plans the result, a contiguous tensor of the given sizes. run_view_backward() fills the result with zeros and then writes `grad` to a view of it.
+ * So that the caller can plan this view, *zeros gets the sizes and strides of the result. *zeros gets no data. Returns false, with the error raised,
+ * on failure. */
 static bool plan_written(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *zeros)
 {
     int64_t numel;
@@ -730,8 +735,8 @@ int64_t grd_window_dim(grd_dims sizes, int64_t dimension)
     return !grd_shape_wrap_dim(dimension, sizes.n, &dimension) || sizes.n == 0 ? 0 : dimension + 1;
 }
 
-/* Returns the gradient of unfold(). Windows may overlap, so the gradient is added in one step per position in a window, for all windows together.
- * Elements at the same position of different windows never share memory. */
+/* Returns the gradient of unfold(). Step i of the loop adds the gradients of element i of all windows in one call. This is correct although windows
+ * may overlap, because the elements i of different windows never share memory. */
 grd_tensor *op_hidden_unfold_backward(grd_tensor *grad, grd_dims sizes, int64_t dimension, int64_t size, int64_t step)
 {
     grd_tensor *zeros = grd_zeros(sizes, .dtype = (grd_dtype)grad->dtype, .device = grd_device_of(grad));

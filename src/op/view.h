@@ -8,14 +8,14 @@
 struct grd_view {
     /* n: number of dimensions; offset: offset in the storage, in elements. */
     int64_t n, offset;
-    const int64_t *sizes, *strides; /* n sizes and strides: either the arrays below, or arrays of another tensor */
+    const int64_t *sizes, *strides; /* arrays of n sizes and strides: `size` and `stride` below, or arrays of a tensor */
     int64_t *size,
         *stride;     /* arrays of GRD_MAX_DIMS elements outside of this struct, so that the compiler can keep the struct in registers */
-    grd_dtype dtype; /* dtype of the view, in whose elements strides and offset are counted; NONE: the dtype of the tensor */
+    grd_dtype dtype; /* dtype of the view; strides and offset count elements of this dtype; NONE means the dtype of the tensor */
     bool checked;    /* true if the view must be checked against the storage; false if it is known to be inside of its tensor */
-    bool detached;   /* the view has no autograd history and no base tensor, and `dtype` is set */
-    bool itself;     /* the result is the tensor itself, not a view */
-    bool turns;      /* the conjugate (or negative) flag of the view is the opposite of the tensor's */
+    bool detached;   /* true if the view gets no autograd history and no base tensor; if true, `dtype` is not NONE */
+    bool itself;     /* true if the result is the tensor itself and not a view */
+    bool turns;      /* true if the conjugate (or negative) flag of the view is the opposite of the tensor's */
 };
 
 /* Starts a view of `t` with n dimensions, whose sizes and strides the caller writes. */

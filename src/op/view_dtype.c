@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* Raises RuntimeError if self has no dimension, or the last one is not contiguous, so that its elements cannot be regrouped into elements of another
- * size. */
+/* True if the last dimension is contiguous, so that its elements can be regrouped into elements of another size. Otherwise, or if self has no
+ * dimension, raises RuntimeError. */
 static bool check_last(const grd_tensor *self, const char *from, const char *to)
 {
     if (self->ndim == 0)
@@ -20,7 +20,7 @@ static bool check_last(const grd_tensor *self, const char *from, const char *to)
     return true;
 }
 
-/* Raises the error that a size, offset or stride, which `what` names and whose value is `value`, is not divisible by `ratio`. Always returns
+/* Raises RuntimeError, because `value` is not divisible by `ratio`. `what` says what `value` is, e.g. the offset or a stride. Always returns
  * false. */
 static bool refuse_rest(const char *what, int64_t ratio, const char *from, const char *to, int64_t value)
 {
@@ -28,8 +28,8 @@ static bool refuse_rest(const char *what, int64_t ratio, const char *from, const
                      (long long)ratio, from, to, (long long)value);
 }
 
-/* Raises RuntimeError if the last size, the offset or a stride is not divisible by `ratio`, the number of elements that become one element of the new
- * dtype. */
+/* True if the last size, the offset and the strides are divisible by `ratio`, the number of elements that become one element of the new dtype.
+ * Otherwise raises RuntimeError. */
 static bool check_divides(const grd_tensor *self, int64_t ratio, const char *from, const char *to)
 {
     char what[32];

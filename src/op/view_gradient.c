@@ -13,8 +13,8 @@ static bool check_strided(grd_dims size, grd_dims stride)
     return size.n == stride.n || grd_raise(GRD_ERROR_RUNTIME, "mismatch in length of strides and shape");
 }
 
-/* Finds `base` and `span` such that all addresses, counted in elements, that the geometries a and b reach are in [base, base + span). Raises
- * RuntimeError if an address is negative or overflows. */
+/* Finds the range of addresses, counted in elements, that the geometries a and b reach. A geometry is sizes, strides and an offset. The range is
+ * [*ret_base, *ret_base + *ret_span). Raises RuntimeError if an address is negative or overflows. */
 static bool span_of_both(grd_dims a, grd_dims a_strides, int64_t a_offset, grd_dims b, grd_dims b_strides, int64_t b_offset,
                          int64_t *ret_base, int64_t *ret_span)
 {
@@ -30,8 +30,8 @@ static bool span_of_both(grd_dims a, grd_dims a_strides, int64_t a_offset, grd_d
     return true;
 }
 
-/* Adds the elements of `self` to `memory` at the addresses that strides and offset give. Several elements may have the same address, so the addresses
- * are computed as an index tensor, and elements are added in row-major order. */
+/* Adds the elements of `self` to the one-dimensional tensor `memory`, at the positions that `strides` and `offset` give. Several elements may have
+ * the same position, so the positions are computed as an index tensor, and the elements are added in row-major order. */
 static void add_overlapping(grd_tensor *memory, grd_tensor *self, grd_dims strides, int64_t offset)
 {
     const grd_dims all = grd_dims(self->numel);
