@@ -1,6 +1,6 @@
-/* Exports the offsets of members in tensors and nodes, for debuggers. gdb/gradus-gdb.py reads this table, so that it works with core files and
- * with a library without debug information. The script has the names of the members in the same order as this table; a test compares the two
- * lists. */
+/* Exports the offsets of members in tensors and nodes, for debuggers. gdb/gradus-gdb.py reads this table, so that the script also works with core
+ * files and with a library without debug information. The script has the names of the members in the same order as this table; a test compares the
+ * two lists. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -27,8 +27,8 @@ const char *grd_version(void)
     return GRD_VERSION;
 }
 
-/* Does the work of grd_scope_return in the debug mode "lifetimes". Takes a reference to `result` before the scope closes, so that `result` is not
- * destroyed with the scope. */
+/* Does the work of grd_scope_return in the debug mode "lifetimes": closes the scope and returns `result`, or grd_failed on failure. Takes a
+ * reference to `result` first, because the scope may own the only one. */
 static grd_tensor *return_traced(grd_scope scope, grd_tensor *result)
 {
     static const char name[] = "grd_scope_return";

@@ -1,8 +1,8 @@
 /* Anomaly mode, a debugging aid. While it is on, each new autograd node stores the traceback of the operator call that created it, and a backward
  * pass stops at the first gradient that contains a NaN.
  *
- * The mode costs nothing while it is off. Turning it on installs another fallback kernel for the AUTOGRAD dispatch key, which stores the
- * tracebacks as hooks of the new nodes, and makes backward passes use the slow loop of the engine. */
+ * The mode costs nothing while it is off. While it is on, the AUTOGRAD dispatch key has another fallback kernel, which stores the tracebacks as
+ * hooks of the new nodes, and backward passes use a slower loop of the engine. */
 #include "autograd/anomaly.h"
 #include "autograd/derivative.h"
 #include "autograd/hook_list.h"
@@ -36,7 +36,7 @@ static void free_trace(void *context)
     grd_free(trace, trace->size);
 }
 
-/* Stores the present traceback of the user's program in the node, if there is a tracer and it returns a text. */
+/* Stores the current traceback of the user's program in the node, unless there is no tracer (e.g. in a C program) or the tracer returns NULL. */
 static void trace_node(struct grd_node *node)
 {
     grd_tracer *tracer = anomaly.tracer;
@@ -53,7 +53,8 @@ static void trace_node(struct grd_node *node)
         free_trace(trace);
 }
 
-/* Stores the present traceback in the grad_fn of `t`, if the sequence number of the node is at least `first` and it has no traceback yet. */
+/* Stores the current traceback in the grad_fn of `t`. Does nothing if the grad_fn's sequence number is below `first` or the grad_fn has
+ * a traceback already. */
 static void trace_history(const grd_tensor *t, uint64_t first)
 {
     uint32_t output;

@@ -5,8 +5,7 @@
  * arguments are cast.
  * Invariants
  * - Casts run with AUTOCAST excluded, so they reach the AUTOGRAD kernel and are recorded like any other operator.
- * - The cache owns a reference to each leaf and to its cast. An entry is used only while the leaf still has the version that it had when it was
- *   cast. */
+ * - The cache owns a reference to each leaf and to its cast. An entry is not used once the version of its leaf has changed. */
 #include "autograd/autocast.h"
 #include "autograd/node.h"
 #include "autograd/variable.h"
@@ -21,7 +20,7 @@ enum { AUTOCAST_BIT = 1 << GRD_KEY_AUTOCAST };
 /* An entry of the cache: a leaf and the tensor that it was cast to. */
 struct entry {
     grd_tensor *leaf, *cast; /* owned; both NULL if the entry is free */
-    uint32_t version;        /* the version that the leaf had when it was cast */
+    uint32_t version;        /* the version that `leaf` had when it was cast; the entry is not used once the version has changed */
 };
 
 /* The cache of this thread: a hash table with open addressing, whose keys are the leaves. At most half of its entries are used. */
@@ -145,8 +144,8 @@ static bool is_floating_on_cpu(const grd_tensor *t)
     return is_floating((grd_dtype)t->dtype) && grd_tensor_device(t).type == GRD_DEVICE_CPU;
 }
 
-/* Returns `t` cast to the dtype, or `t` itself if it is not a CPU tensor of a floating-point dtype, is float64, or has the dtype already. Casts of
- * float32 leaves that require a gradient are taken from the cache, so a weight that is used several times is cast once. */
+/* Returns `t` cast to `dtype`. Returns `t` itself if it has this dtype already, is float64, is no floating-point tensor or is not on the CPU. The
+ * casts of float32 leaves that require a gradient are cached, so that a weight that is used several times is cast once. */
 static grd_tensor *cast(grd_tensor *t, grd_dtype dtype)
 {
     if (t == NULL || t->dtype == dtype || t->dtype == GRD_FLOAT64 || !is_floating_on_cpu(t))
@@ -175,7 +174,7 @@ static bool is_float32(const grd_tensor *t)
     return t != NULL && t->dtype == GRD_FLOAT32 && is_floating_on_cpu(t);
 }
 
-/* Returns float32 if any argument is a float32 tensor on the CPU, otherwise the dtype that is set for lower precision. */
+/* Returns float32 if any argument is a float32 tensor on the CPU, otherwise the dtype to which autocast casts (lower_dtype). */
 static grd_dtype widest(const struct grd_op *op, const grd_value *args)
 {
     for (int i = 0; i < op->nargs; i++) {
@@ -208,8 +207,8 @@ static void run_cast(const grd_op *op, grd_tensor *out, const grd_value *args, g
         grd_dispatch_boxed(op, grd_active_keys(grd_keys_of_values(op, out, changed)), out, changed, ret_results);
 }
 
-/* The kernel of the AUTOCAST key: casts the arguments of the operator, if it has an autocast rule, and runs it. Does not cast the arguments of
- * in-place calls and of calls with out=. */
+/* The kernel of the AUTOCAST key: runs the operator. Casts the arguments first if the operator has an autocast rule and the call is neither in place
+ * nor has out=. */
 static void call_autocast(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const uint32_t exclude = grd_thread.exclude;

@@ -1,7 +1,7 @@
-/* Implements the public functions that compute gradients, such as grd_backward and grd_grad. They check the outputs, inputs and gradients that
- * the caller passes, and set up a backward pass, which engine.c runs.
- * Invariant: a request owns the nodes of the outputs and inputs. A node owns the nodes that its edges lead to, so the whole graph stays alive
- * during the pass. */
+/* Implements the public functions that compute gradients, such as grd_backward and grd_grad. They check the outputs, inputs and gradients that the
+ * caller passes, and set up a backward pass, which engine.c runs.
+ * Invariant: struct request owns the nodes of the outputs and inputs of a pass, and each node owns the nodes that its edges lead to. So the whole
+ * graph stays alive during the pass. */
 #include "autograd/edge.h"
 #include "autograd/gradient.h"
 #include "autograd/pass.h"
@@ -22,7 +22,7 @@
 /* A request for gradients: the outputs, inputs and options of one backward pass. */
 struct request {
     struct grd_edge *roots; /* one edge per output, which leads to the output's node and owns the node */
-    grd_tensor **grads;     /* one per output, owned by the innermost grd_scope: the gradient with which the pass starts */
+    grd_tensor **grads;     /* the gradients of the outputs, with which the pass starts; owned by the innermost grd_scope */
     int32_t *entries;       /* for each output, the index of its node in pass->entries */
     int64_t nroots;
     struct grd_edge *inputs; /* one edge per input, which leads to the input's node and owns the node */
@@ -33,7 +33,7 @@ struct request {
     bool unhooked_inputs; /* tensor hooks are not called at the nodes of the inputs */
 };
 
-/* Adds the nodes of the inputs to the pass, and tells the pass to store the gradients of the inputs in the array `captured`. False, with
+/* Adds the nodes of request->inputs to the pass, and makes the pass store the gradients of the inputs in the array `captured`. False, with
  * MemoryError, on failure. */
 static bool enter_captures(struct grd_pass *pass, const struct request *request, grd_tensor **captured)
 {
@@ -50,8 +50,8 @@ static bool enter_captures(struct grd_pass *pass, const struct request *request,
     return true;
 }
 
-/* Adds the nodes of all outputs, and all nodes that can be reached from them through edges, to the pass. Writes for each output the index of its
- * node in pass->entries to request->entries. False, with MemoryError, on failure. */
+/* Adds to the pass the nodes of all outputs and all nodes that can be reached from them along edges. Sets request->entries[i] to the
+ * index of the node of output i in pass->entries. False, with MemoryError, on failure. */
 GRD_INLINE bool discover_all(struct grd_pass *pass, const struct request *request)
 {
     for (int64_t i = 0; i < request->nroots; i++) {
@@ -76,9 +76,10 @@ GRD_INLINE bool seed(struct grd_pass *pass, const struct request *request, int64
     return true;
 }
 
-/* Runs the pass of a request. Writes the gradients of the inputs to `captured`, which has ninputs elements that are NULL at first. The caller
- * owns these gradients, also after a failure. Before the nodes run, frees the temporary tensors that were made since this thread's pool (the
- * stack of temporaries) had the height `mark`. The engine is then the only owner of the gradients of the outputs and may write into them. */
+/* Runs the backward pass that `request` describes. Writes the gradients of the inputs to `captured`, whose ninputs elements are NULL
+ * before the call. The caller owns these gradients, also after a failure. False, with the error raised, on failure. Before the nodes run, frees the
+ * temporaries that were created since this thread's stack of temporaries had the height `mark`. Afterwards only the engine owns the gradients of
+ * the outputs, so it may write into them. */
 GRD_INLINE bool execute(const struct request *request, grd_tensor **captured, int64_t mark)
 {
     struct grd_pass pass;
@@ -92,7 +93,7 @@ GRD_INLINE bool execute(const struct request *request, grd_tensor **captured, in
 }
 
 /* ---- Outputs and their gradients --------------------------------------------------------------------------------------------------------- */
-/* Returns the gradient of an output for which the caller gave none: a tensor of the output's shape whose one element is 1. NULL, with
+/* Returns the gradient of an output for which the caller gave none: a tensor of the output's shape with the single element 1. NULL, with
  * RuntimeError, if the output is complex or has several elements. */
 static grd_tensor *implicit_gradient(grd_tensor *output)
 {
@@ -183,8 +184,8 @@ static bool set_inputs(const struct request *request, grd_tensors inputs)
     return true;
 }
 
-/* Memory for the arrays of a request. In the common case, a single output and no inputs, the arrays are the first three members and nothing is
- * allocated. */
+/* Memory for the arrays that struct request points to. If there is one output and no input, which is the most frequent case, the
+ * members root, grad and entry are these arrays and nothing is allocated. */
 struct arrays {
     struct grd_edge root;
     grd_tensor *grad;
@@ -193,8 +194,8 @@ struct arrays {
     size_t size; /* size of the block in bytes */
 };
 
-/* Points the array members of the request to members of `arrays`, or into a block that is allocated for all of them. False, with MemoryError, on
- * failure. */
+/* Points the array members of `request` to the members of `arrays` if there is one output and no input, otherwise into one allocated block. False,
+ * with MemoryError, on failure. */
 GRD_INLINE bool allocate(struct request *request, struct arrays *arrays)
 {
     arrays->block = NULL;
@@ -246,8 +247,8 @@ GRD_INLINE bool run_request(grd_tensors outputs, grd_tensors inputs, const grd_b
     return ok;
 }
 
-/* Calls run_request, which checks the arguments and runs a backward pass, for any number of outputs. Not inlined, because `differentiate` has an
- * inlined copy for a single output. False, with the error raised, on failure. */
+/* Checks the arguments and runs a backward pass, for any number of outputs. False, with the error raised, on failure. Not inlined, so
+ * that `differentiate` contains only one copy of run_request. */
 static __attribute__((noinline)) bool differentiate_any(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options,
                                                         bool accumulate, grd_tensor **captured)
 {
@@ -267,8 +268,8 @@ static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_bac
     return run_request((grd_tensors){1, outputs.data}, (grd_tensors){0}, options, false, NULL);
 }
 
-/* Runs backward(inputs=...), which adds gradients to the .grad of the inputs alone. Calls retain_grad() for the inputs first, because only this
- * gives inputs that are not leaves a .grad. */
+/* Runs backward(inputs=...), which adds gradients only to the .grad of `inputs`. Calls retain_grad() for each input first, because an input that
+ * is not a leaf gets no .grad otherwise. */
 static void accumulate_into(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options)
 {
     for (int64_t i = 0; i < inputs.n; i++)
@@ -302,7 +303,7 @@ void grd_backward(grd_tensor *tensor)
         differentiate((grd_tensors){1, &tensor}, (grd_tensors){0}, NULL, false, NULL);
 }
 
-/* True if the n gradients are all defined, i.e. if all inputs were used in the graph. False, with RuntimeError raised, otherwise. */
+/* True if none of the n gradients is NULL. False, with RuntimeError raised, otherwise. A gradient is NULL if its input was not used in the graph. */
 static bool check_used(grd_tensor *const *grads, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -334,8 +335,8 @@ bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_option
 }
 
 /* ---- Running one node ------------------------------------------------------------------------------------------------------------- */
-/* Converts the gradients to the shape, dtype and device of the node's outputs and writes them to ret_owned; the caller owns them. True if at least
- * one is not NULL. False if all are NULL, and, with the error raised, on failure. */
+/* Converts `grads` to the shape, dtype and device of the node's outputs and writes them to ret_owned; the caller owns them. Returns false if all
+ * are NULL or, with the error raised, on failure. */
 static bool take_gradients(const struct grd_node *node, grd_tensor *const *grads, grd_tensor **ret_owned)
 {
     bool any = false;
@@ -349,8 +350,8 @@ static bool take_gradients(const struct grd_node *node, grd_tensor *const *grads
     return any;
 }
 
-/* Returns a bit set of the edges of the node that lead somewhere, for a run that computes the gradients of all of them (grd_run.needs). Bit i
- * stands for edge i; edges from 63 on share bit 63. */
+/* Returns the value of grd_run.needs that requests the gradients of all edges of the node: bit i is set if edge i leads to a node. Edges from 63
+ * on share bit 63. */
 static uint64_t edges_of(const struct grd_node *node)
 {
     uint64_t needs = 0;

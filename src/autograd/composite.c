@@ -1,6 +1,6 @@
 /* Computes the gradients of an operator that is specified as a composite of other operators. Usually the operator's fused kernels
- * (grd_derivative.fast) compute its gradients. If they cannot be used, e.g. because the gradients have to be differentiated themselves, the
- * composite runs again on the saved arguments, is recorded operator by operator, and is differentiated. */
+ * (grd_derivative.fast) compute its gradients. They cannot be used, for example, if the gradients have to be differentiated again. In this
+ * case the composite runs again on the saved arguments, autograd records its operators, and the recorded graph is differentiated. */
 #include "gen/uses/autograd/composite.h"
 
 #include "autograd/derivative.h"
@@ -17,15 +17,16 @@ struct call {
     int n;                            /* number of views, i.e. of used elements of `inputs` and `places` */
 };
 
-/* Returns a view of `t` that requires a gradient. With create_graph (`recorded`) the view has the history of `t`, otherwise it is a leaf. */
+/* Returns a view of `t` that requires a gradient. With create_graph (`recorded`) autograd records the view, so that gradients flow on to `t`;
+ * otherwise the view is a leaf. */
 static grd_tensor *view_of(grd_tensor *t, bool recorded)
 {
     grd_tensor *view = recorded ? grd_view_as(t, t) : grd_detach(t);
     return grd_pending() || recorded ? view : grd_set_requires_grad(view, true);
 }
 
-/* Runs the composite on the saved arguments and records it. `recorded`: the backward pass itself is recorded (create_graph). False, with the
- * error raised, on failure. */
+/* Runs the operator's composite on the saved arguments, so that autograd records it. `recorded`: the backward pass is itself recorded
+ * (create_graph). False, with the error raised, on failure. */
 static bool run_specification(struct call *call, const struct grd_backward *b, bool recorded)
 {
     const struct grd_derivative *d = b->derivative;
@@ -42,7 +43,8 @@ static bool run_specification(struct call *call, const struct grd_backward *b, b
     return !grd_pending() && grd_call(call->op, GRD_FUNCTIONAL, call->args, nargs, NULL, call->results);
 }
 
-/* Differentiates the results that require a gradient and writes the gradients of the inputs to b->ret_grads. */
+/* Differentiates the second run of the composite, `call`. Uses only the results that require a gradient. Writes the gradients of the inputs to
+ * b->ret_grads. May leave an error pending. */
 static void differentiate(const struct call *call, const struct grd_backward *b, bool recorded)
 {
     grd_tensor *outputs[GRD_MAX_RESULTS], *grads[GRD_MAX_RESULTS], *made[GRD_MAX_ARGS] = {NULL};

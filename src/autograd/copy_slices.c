@@ -16,14 +16,14 @@
 struct copy_slices {
     struct grd_node node;
     struct grd_node *inner; /* the node of the operator that wrote the view; owned */
-    bool self_edge;         /* edge 0 of `inner` led to the history that the view had before the write */
+    bool self_edge;         /* true: edge 0 of `inner` receives the gradient of the view before the write; false: this gradient is 0 */
     grd_dims base_strides;
     int64_t base_offset;
     struct grd_view_place place; /* sizes, strides and position, relative to the base, of the view that was written */
 };
 
-/* Runs the operator's node. `part` is the view of the base's gradient that corresponds to the written view, i.e. the gradient of the operator's
- * result. Writes the gradients of the operator's inputs to ret_grads. False, with the error raised, on failure. */
+/* Runs self->inner, the node of the operator that wrote the view. `part` is the gradient of the operator's result: a view of the base's gradient
+ * at the place of the written view. Writes the gradients of the operator's inputs to ret_grads. False, with the error raised, on failure. */
 static bool run_inner(struct copy_slices *self, const struct grd_run *run, grd_tensor *part, grd_tensor **ret_grads)
 {
     grd_tensor *part_grad = grd_clone(part);
@@ -34,9 +34,9 @@ static bool run_inner(struct copy_slices *self, const struct grd_run *run, grd_t
     return !grd_pending();
 }
 
-/* Computes the gradient with respect to the base before the write. This is a copy of the gradient with respect to the base after the write, in
- * which the elements of the written view are replaced by the gradient with respect to the view before the write, or by zeros. Also computes the
- * gradients of the operator's other inputs. */
+/* Computes the gradient of the old base (its value before the write) from run->grads[0], the gradient of the new base (after the write). The result
+ * is a copy of run->grads[0] in which the gradient of the old view replaces the elements of the view. This gradient is 0 if self->self_edge is
+ * false. Also computes the gradients of the operator's other inputs. */
 static void copy_slices_run(struct grd_node *node, const struct grd_run *run)
 {
     struct copy_slices *self = (struct copy_slices *)node;
@@ -129,7 +129,7 @@ struct grd_node *grd_copy_slices_new(grd_tensor *t, struct grd_node *node, bool 
     self->place.sizes = grd_copy_dims(&room, t->sizes, t->ndim);
     self->place.strides = grd_copy_dims(&room, t->strides, t->ndim);
     self->node.edges[0] = base_edge;
-    /* Drop the edge from the operator's node to the old history of the view, because this gradient flows to the base instead. */
+    /* Drop the edge from the operator's node to the previous grad_fn of the view. The gradient of the view flows to the base instead. */
     if (self_edge) {
         grd_node_drop(node->edges[0].node);
         node->edges[0].node = NULL;

@@ -2,7 +2,7 @@
  *
  * A grd_custom_call is the node of one call. It is allocated, with its edges, before forward runs, so that forward can save tensors in the node.
  * The outputs of the node are set after forward, because only then is it known which of the saved tensors are outputs.
- * Invariant: after forward, a saved output is an alias without history, as in every node. */
+ * Invariant: after forward, a saved output is an alias without grad_fn. Otherwise the output and the node would own each other. */
 #include "autograd/anomaly.h"
 #include "autograd/dual.h"
 #include "autograd/edge.h"
@@ -24,21 +24,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One call of a custom function, which is also the autograd node of the call. */
+/* One call of a custom function. The struct begins with the autograd node of the call. */
 struct grd_custom_call {
     struct grd_node node;
     grd_custom_function function;
-    char *name;                     /* name of the node, e.g. "CustomBackward"; in the extra bytes of the node */
-    bool *needs;                    /* needs[i]: input i requires a gradient */
-    struct grd_saved *saved;        /* the tensors that forward saved */
-    grd_tensor *const *inputs;      /* the inputs of the call; the array belongs to the caller and is valid while forward runs */
-    grd_tensor **dirty, **constant; /* dirty: tensors that forward marked as written in place; constant: outputs that it marked as not
-                                     * differentiable; all borrowed */
+    char *name;                /* name of the node, e.g. "CustomBackward"; stored in the same memory block as the node */
+    bool *needs;               /* needs[i]: input i requires a gradient */
+    struct grd_saved *saved;   /* the tensors that the user's forward function saved for backward */
+    grd_tensor *const *inputs; /* the inputs of the call; the array belongs to the caller and is valid while forward runs */
+    /* dirty: tensors that the user's forward function marked as written in place; constant: outputs that it marked as not differentiable; all
+     * borrowed */
+    grd_tensor **dirty, **constant;
     int nsaved, ndirty, nconstant;
     int64_t saved_capacity, constant_capacity;
-    size_t outputs_size;        /* size in bytes of the block that holds node.outputs and the sizes of the outputs */
-    uint32_t exclude;           /* the dispatch keys that the thread excluded before the call */
-    bool forward;               /* true until forward has ended and saved outputs have been replaced by aliases */
+    size_t outputs_size;        /* size in bytes of the memory block that holds node.outputs and the shapes of the outputs */
+    uint32_t exclude;           /* the dispatch keys that the thread excluded before the call; restored when forward has ended */
+    bool forward;               /* true until the user's forward function has ended and saved outputs have been replaced by aliases */
     bool materialize, released; /* materialize: backward gets zeros for undefined gradients; released: the saved tensors were dropped */
 };
 
@@ -63,7 +64,7 @@ static void custom_run(struct grd_node *node, const struct grd_run *run)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
     grd_spin_lock(&node->lock);
-    node->freed |= !run->retain; /* the node has run without retain_graph; another run is an error only if backward reads saved tensors */
+    node->freed |= !run->retain; /* the node has run without retain_graph; a second run fails only if backward reads saved tensors */
     grd_spin_unlock(&node->lock);
     if (call->materialize && !fill_undefined(node, run->grads))
         return;
@@ -152,8 +153,8 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
         *saved = (struct grd_saved){.value = {.kind = GRD_KIND_TENSOR}, .output = -1};
 }
 
-/* Writes a saved tensor to ret_tensor. The innermost grd_scope gets a reference to it, since another thread may free the saved values. False,
- * with the error raised, on failure. */
+/* Writes the tensor of `saved` to ret_tensor. The innermost grd_scope owns a reference to the tensor, because another thread may free the saved
+ * values at any time. False, with the error raised, on failure. */
 static bool take_saved(struct grd_custom_call *call, const struct grd_saved *saved, grd_tensor **ret_tensor)
 {
     bool ok = true;
@@ -237,8 +238,8 @@ void grd_custom_materialize_grads(grd_custom_call *call, bool materialize)
 }
 
 /* ---- Before forward ------------------------------------------------------------------------------------------------------------------- */
-/* Returns a new node for a call of the function, whose edges lead nowhere yet. On failure returns NULL, with MemoryError, after releasing
- * function->context. */
+/* Returns a new node for a call of `function`. Its edges do not lead to other nodes yet. On failure releases function->context and returns NULL,
+ * with MemoryError. */
 static struct grd_custom_call *new_call(const grd_custom_function *function, grd_tensor *const *inputs)
 {
     const size_t n = (size_t)function->inputs;
@@ -268,8 +269,8 @@ static struct grd_custom_call *new_call(const grd_custom_function *function, grd
     return call;
 }
 
-/* Sets the edges of the node, one per input. The edge of an input leads nowhere if the input requires no gradient or the thread does not record.
- * False, with the error raised, on failure. */
+/* Sets the edges of the node, one per input. An edge leads to no node if its input requires no gradient or `recording` is false. False, with the
+ * error raised, on failure. */
 static bool find_edges(struct grd_custom_call *call, bool recording)
 {
     for (int i = 0; i < call->function.inputs; i++) {
@@ -296,7 +297,8 @@ grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tenso
     if (call == NULL)
         return NULL;
     if (find_edges(call, grd_is_recording())) {
-        grd_thread.exclude |= GRD_FORWARD_BIT; /* forward ignores tangents; run_jvp computes the tangents of the outputs */
+        /* the user's forward function ignores tangents; run_jvp computes the tangents of the outputs */
+        grd_thread.exclude |= GRD_FORWARD_BIT;
         return call;
     }
     grd_object_drop(&call->node);
@@ -304,8 +306,8 @@ grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tenso
 }
 
 /* ---- After forward --------------------------------------------------------------------------------------------------------------------- */
-/* True if forward was allowed to write the tensors that it marked as written in place, by the rules for in-place operators. False, with RuntimeError
- * raised, otherwise. */
+/* True if the tensors that the user's forward function marked as written in place (`dirty`) obey the rules for in-place operators; e.g. each must
+ * be an input that is also returned. False, with RuntimeError raised, otherwise. */
 static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     for (int i = 0; i < call->ndirty; i++) {
@@ -324,7 +326,7 @@ static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *o
     return true;
 }
 
-/* Allocates node->outputs and the sizes of all outputs in one block, and fills them. False, with MemoryError, on failure. */
+/* Allocates one memory block for node->outputs and the shapes of all outputs, and fills both in. False, with MemoryError, on failure. */
 static bool make_outputs(struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     struct grd_node *node = &call->node;
@@ -346,8 +348,8 @@ static bool make_outputs(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-/* Returns a new tensor with the memory of `t`, an input that forward returned without writing it. The output cannot be `t` itself, because input
- * and output have different histories. `constant`: the output gets no gradient. */
+/* Returns a new tensor with the memory of `t`. `t` is an input that the user's forward function returned without writing it. The output cannot be
+ * `t` itself, because input and output have different grad_fns. `constant`: the output gets no gradient. */
 static grd_tensor *another_tensor(grd_tensor *t, bool constant)
 {
     if (constant && grd_needs_grad(t))
@@ -358,8 +360,8 @@ static grd_tensor *another_tensor(grd_tensor *t, bool constant)
     return view;
 }
 
-/* Makes the node the grad_fn of output i, unless `recorded` is false or the output has no gradient. Replaces *output if it is an unwritten input.
- * False, with the error raised, on failure. */
+/* Makes the node the grad_fn of output i if `recorded` is true and the output can have a gradient. If *output is an input that forward did not
+ * write, replaces it by another tensor with the same memory. False, with the error raised, on failure. */
 static bool set_output(struct grd_custom_call *call, grd_tensor **output, int i, bool recorded)
 {
     grd_tensor *t = *output;
@@ -381,8 +383,8 @@ static bool set_output(struct grd_custom_call *call, grd_tensor **output, int i,
     return grd_rebase_prepare(&rebase, t, grd_object_keep(&call->node), (uint32_t)i, true) && grd_rebase_commit(&rebase, t);
 }
 
-/* Replaces saved outputs by aliases without history, because an output owns the node, so the node may not own the output. False, with the error
- * raised, on failure. */
+/* Replaces each saved output by an alias without grad_fn. Otherwise the output would own the node and the node the output, a reference cycle.
+ * False, with the error raised, on failure. */
 static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     for (int i = 0; i < call->nsaved; i++)
@@ -396,7 +398,8 @@ static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-/* Checks the outputs of forward and, if an input requires a gradient, makes the node their grad_fn. False, with the error raised, on failure. */
+/* Checks the outputs of the user's forward function. If an input requires a gradient, makes the node of the call the grad_fn of the
+ * outputs. False, with the error raised, on failure. */
 static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
 {
     bool needs = false;
@@ -410,16 +413,16 @@ static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
     for (int i = 0; i < n; i++)
         if (!set_output(call, &outputs[i], i, needs))
             return false;
-    /* Increase the versions only after the histories have been replaced. If another thread meanwhile refreshed the grad_fn of a view from the old
-     * history of its base, the view keeps the old version, and is refreshed again when its grad_fn is next read. */
+    /* Increase the versions only after the new grad_fns have been set. Otherwise another thread could compute the grad_fn of a view from its
+     * base's old grad_fn and label it with the new version. The view's grad_fn would then never be updated. */
     for (int i = 0; i < call->ndirty; i++)
         grd_bump_version(call->dirty[i]);
     return !needs || settle_saved(call, outputs, n);
 }
 
 /* ---- Forward mode ---------------------------------------------------------------------------------------------------------------------- */
-/* Makes `tangent` the tangent of an output. Copies it into the present tangent if forward wrote the output in place. False, with the error raised, on
- * failure. */
+/* Makes `tangent` the tangent of `output`. If the user's forward function wrote `output` in place, copies `tangent` into the tangent that `output`
+ * has already. False, with the error raised, on failure. */
 static bool set_tangent(const struct grd_custom_call *call, grd_tensor *output, grd_tensor *tangent, struct grd_dual_level *level)
 {
     if (tangent->dtype != output->dtype || !grd_dims_equal(grd_sizes(tangent), grd_sizes(output)))
@@ -431,7 +434,8 @@ static bool set_tangent(const struct grd_custom_call *call, grd_tensor *output, 
     return written != NULL && !grd_is_failed(grd_copy_(written, tangent));
 }
 
-/* Sets the tangents of the n outputs and of the saved aliases of outputs. False, with the error raised, on failure. */
+/* Sets the tangents of the n outputs. If the node saved an alias of an output, the alias gets the output's tangent too. False, with the error raised,
+ * on failure. */
 static bool set_tangents(struct grd_custom_call *call, grd_tensor *const *outputs, grd_tensor *const *tangents, int n,
                          struct grd_dual_level *level)
 {
@@ -493,7 +497,7 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
 }
 
 /* ---- In one call ------------------------------------------------------------------------------------------------------------------------- */
-/* Runs forward in no_grad mode and checks that it has set all outputs. May leave an error pending. */
+/* Runs the user's forward function in no_grad mode and checks that it has set all outputs. May leave an error pending. */
 static void run_forward(struct grd_custom_call *call, grd_tensor **outputs)
 {
     bool enabled = grd_set_grad_enabled(false);

@@ -1,5 +1,5 @@
-/* Makes the derivatives of operators that are defined at run time. Each derivative is a struct grd_derivative, like those that the code generator
- * makes for the operators of the schema. So recording, saving and the engine treat both kinds of operators in the same way.
+/* Makes the derivatives of operators that are defined at run time. Each derivative is a struct grd_derivative, as for the built-in operators. So
+ * recording and the engine treat both kinds of operators in the same way.
  *
  * This file turns the user's definition into tables. dispatch/define.c makes the operator itself; formula_text.c and formula_eval.c read and
  * evaluate the formulas.
@@ -98,7 +98,8 @@ static void refuse(const struct grd_backward *b)
 
 /* ---- From a definition ------------------------------------------------------------------------------------------------------------ */
 
-/* Sets node_name, e.g. to "MylibCubeRootBackward0" for the operator mylib::cube_root. The nodes of the schema's operators have names of this form. */
+/* Sets self->node_name, e.g. to "MylibCubeRootBackward0" for the operator mylib::cube_root. The built-in operators' nodes have names of this form
+ * too. */
 static void name_node(struct defined_derivative *self)
 {
     size_t n = 0;
@@ -125,8 +126,8 @@ static int find_formula(const grd_definition *definition, const char *arg)
     return -1;
 }
 
-/* Checks that each formula of the definition belongs to a tensor argument and is the only one of this argument. False, with the error raised, on
- * failure. */
+/* Checks that each formula of `definition` is for a tensor argument and that no argument has two formulas. False, with the error raised,
+ * otherwise. */
 static bool check_formula_names(const struct grd_op *op, const grd_definition *definition)
 {
     for (int i = 0; i < GRD_MAX_ARGS && definition->gradients[i].arg != NULL; i++) {
@@ -174,8 +175,8 @@ static void add_save(struct grd_formula_needs *needs, bool result, int index, gr
         (struct grd_save){.how = grd_save_whole(kind), .result = result, .index = (uint8_t)index, .used_by = UINT16_MAX};
 }
 
-/* Reads `text`, a list of the arguments and results that the user's gradient function reads. Sets bit i of *ret_saves for argument i and bit
- * op->nargs + i for result i; all bits if `text` is NULL. False, with the error raised, on failure. */
+/* Reads `text`, which lists the arguments and results that the user's gradient function reads. In *ret_saves, bit i is set if `text` lists argument
+ * i, and bit op->nargs + i if it lists result i. If `text` is NULL, all bits are set. False, with the error raised, on failure. */
 static bool read_saves(const struct defined_derivative *self, const char *text, unsigned *ret_saves)
 {
     const struct grd_op *op = self->op;
@@ -198,7 +199,7 @@ static bool read_saves(const struct defined_derivative *self, const char *text, 
     return true;
 }
 
-/* Copies the user's gradient function from the definition to `self`, and adds the values that nodes save for this function to self->needs. False,
+/* Copies the user's gradient function from the definition to `self`, and adds to self->needs the values that nodes save for this function. False,
  * with the error raised, on failure. */
 static bool read_function(struct defined_derivative *self, const grd_definition *definition)
 {
@@ -229,8 +230,8 @@ static void release(struct grd_defined_op *op)
     grd_free(self, sizeof *self);
 }
 
-/* Sets the members of struct grd_derivative that depend on all arguments, saved values and results: others, lists, sized, results and
- * forward_rule. */
+/* Sets the members `others`, `lists`, `sized`, `results` and `forward_rule` of self->derivative. They depend on all arguments, saved values and
+ * results. */
 static void set_shape(struct defined_derivative *self)
 {
     struct grd_derivative *d = &self->derivative;
@@ -248,8 +249,8 @@ static void set_shape(struct defined_derivative *self)
     d->forward_rule = self->derivative.backward == refuse || self->op->returns_list ? GRD_FORWARD_ABSENT : GRD_FORWARD_ADJOINT;
 }
 
-/* Makes the derivative of the operator from the definition. False, with the error raised, on failure; grd_defined_free then frees the incomplete
- * derivative. */
+/* Creates the derivative of `op` from `definition`. False, with the error raised, on failure; the caller frees the incomplete derivative with
+ * grd_defined_free. */
 static bool attach_derivative(struct grd_defined_op *op, const grd_definition *definition)
 {
     struct defined_derivative *self = grd_alloc_zeroed(sizeof *self);

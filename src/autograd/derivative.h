@@ -17,27 +17,28 @@ enum grd_save_how {
     GRD_SAVE_OFFSET,    /* the storage offset of a tensor, as a value of kind GRD_KIND_INT */
     GRD_SAVE_DTYPE,     /* the dtype of a tensor, as a value of kind GRD_KIND_DTYPE */
     GRD_SAVE_DEVICE,    /* the device of a tensor, as a value of kind GRD_KIND_DEVICE */
-    /* Values saved in the ways below need extra bytes in the node besides their struct grd_saved. */
+    /* Values saved in the ways below have no fixed length, so the node has extra bytes for them besides their struct grd_saved. */
     GRD_SAVE_SHAPE,   /* the sizes of a tensor, as a value of kind GRD_KIND_DIMS; None if the tensor is an optional argument that is
                        * absent */
     GRD_SAVE_STRIDES, /* the strides of a tensor, as a value of kind GRD_KIND_DIMS */
     GRD_SAVE_DIMS,    /* a copy of an argument that is a list of integers */
     GRD_SAVE_TENSORS, /* references to the tensors of a list; backward checks that their versions have not changed */
     GRD_SAVE_STRING,  /* a copy of an argument that is a string */
-    /* A list of integers: the size of each tensor of a list along one dimension, whose number is args[extra]. -1 for a tensor that is an empty
-     * vector. */
+    /* the size of each tensor of a list along one dimension, or -1 if the tensor is an empty vector; a value of kind GRD_KIND_DIMS. Argument number
+     * grd_save.extra of the operator is the dimension. */
     GRD_SAVE_SIZES_ALONG
 };
 
 enum { GRD_MAX_SAVES = 16 };
 
-/* True if a value that is saved as `how` says is a list or a string, which needs extra bytes in the node because its length varies. */
+/* True if `how` is a way to save a list or a string. Such a value needs extra bytes in the node because its length varies. */
 static inline bool grd_save_takes_room(uint8_t how)
 {
     return how >= GRD_SAVE_SHAPE;
 }
 
-/* Returns how a value of this kind is saved if a formula uses the value itself, not only its shape or dtype. */
+/* Returns the way (enum grd_save_how) to save an argument or result of this kind if a gradient formula uses the whole value, not only its shape or
+ * dtype. */
 static inline uint8_t grd_save_whole(grd_kind kind)
 {
     static const uint8_t how[] = {[GRD_KIND_TENSOR] = GRD_SAVE_TENSOR,
@@ -53,8 +54,9 @@ static inline bool grd_save_is_fact(uint8_t how)
 {
     return how >= GRD_SAVE_OFFSET && how <= GRD_SAVE_STRIDES;
 }
-/* Returns the shape, strides, offset, dtype or device of `t`, as `how` says. A returned list points into `t`. `t` may be NULL for the shape, which is
- * then None. */
+/* Returns the shape, strides, offset, dtype or device of `t`, as `how` says. A returned list points into the memory of `t`. If `how` is
+ * GRD_SAVE_SHAPE, `t` may be NULL, which stands for an optional argument that is absent. The shape is then a list
+ * whose data is NULL, which formulas treat as None. */
 grd_value grd_fact_of(enum grd_save_how how, const grd_tensor *t);
 
 /* Describes one value that a node saves: which argument or result of the operator it is, and how it is saved. */
@@ -74,14 +76,18 @@ enum grd_forward {
     GRD_FORWARD_ABSENT,    /* there is no rule; a call with a tangent raises an error */
     GRD_FORWARD_ZERO,      /* the results of the operator have no tangents */
     GRD_FORWARD_POINTWISE, /* the Jacobian is symmetric (e.g. diagonal), so the gradient formula is applied to the tangent */
-    GRD_FORWARD_LINES,     /* for reductions: multiplies the tangent by the gradient of result.sum() and sums over the reduced dimensions */
-    GRD_FORWARD_LINEAR,    /* the operator is linear in all arguments together, so it is applied to the tangents */
-    GRD_FORWARD_MULTILINEAR, /* linear in each argument: sums the results of calls in which one argument is replaced by its tangent */
-    GRD_FORWARD_FORMULA,     /* the sum of one formula per argument, written in the schema (`jvp`) */
-    GRD_FORWARD_ADJOINT,     /* differentiates the gradient formula with respect to the gradient; works for every operator that has a
-                              * formula */
-    GRD_FORWARD_GIVEN,       /* for the operator make_dual, whose second argument is the tangent of the result */
-    GRD_FORWARD_TAKEN        /* for the operator that returns the tangent of its argument, so the result's own tangent is not computed */
+    /* for reductions: multiplies the argument's tangent by the gradient of result.sum() and sums over the reduced dimensions */
+    GRD_FORWARD_LINES,
+    GRD_FORWARD_LINEAR, /* the operator is linear in all arguments together, so it is applied to the tangents */
+    /* the operator is linear in each argument: it is called once for each argument with a tangent, which replaces the argument. The results are
+     * summed. */
+    GRD_FORWARD_MULTILINEAR,
+    GRD_FORWARD_FORMULA, /* the tangent is a sum of formulas, one per argument, which are named `jvp` in the operator's schema */
+    /* the gradient formula is linear in the gradient of the result; its derivative with respect to this gradient gives the tangent. Possible for
+     * every operator with a gradient formula. */
+    GRD_FORWARD_ADJOINT,
+    GRD_FORWARD_GIVEN, /* for the operator make_dual, whose second argument is the tangent of the result */
+    GRD_FORWARD_TAKEN  /* for the operator that returns its argument's tangent; its result itself gets no tangent */
 };
 
 /* The arguments of a forward formula, which computes the contribution of one argument's tangent to the tangents of the results. */
@@ -89,7 +95,7 @@ struct grd_forward_call {
     const grd_value *args, *results;
     int arg;                   /* index of the argument whose tangent is used */
     grd_tensor *tangent;       /* the tangent of argument `arg` */
-    grd_tensor **ret_tangents; /* one per result, NULL when the function is called; stays NULL for a result without a tangent */
+    grd_tensor **ret_tangents; /* one per result; all are NULL before the call, and a result without a tangent keeps NULL */
 };
 
 typedef void grd_forward_function(const struct grd_forward_call *f);
@@ -105,7 +111,8 @@ struct grd_backward {
     const int *first_edge;    /* the edges of differentiable argument i are first_edge[i] to first_edge[i + 1] - 1 */
 };
 
-/* The array first_edge of operators whose differentiable arguments are single tensors. Element i is i. */
+/* The array grd_backward.first_edge for operators without differentiable list arguments. Argument i then has only edge i, so element i of the array
+ * is i. */
 extern GRD_HIDDEN const int grd_identity_edges[GRD_MAX_ARGS + 1];
 
 typedef void grd_backward_function(const struct grd_backward *b);
@@ -113,25 +120,28 @@ typedef void grd_backward_function(const struct grd_backward *b);
 /* Describes the derivative of one operator: its differentiable arguments, the values that nodes save, and the functions that compute gradients
  * and tangents. */
 struct grd_derivative {
-    const char *node_name;    /* the name of the graph nodes that the operator's calls create, such as "TanhBackward0" */
-    const char *given_name;   /* the nodes' name if the optional argument `given` is present; NULL if the name does not depend on an
-                               * argument */
-    const char *inplace_name; /* the nodes' name for in-place calls; NULL if it is node_name */
+    const char *node_name; /* the name of the graph nodes that the operator's calls create, such as "TanhBackward0" */
+    /* the nodes' name if the optional argument with the index `given` is present; NULL if the name does not depend on an argument */
+    const char *given_name;
+    const char *inplace_name; /* the nodes' name for in-place calls; NULL if node_name is used for these too */
     grd_backward_function *backward;
     grd_backward_function *fast; /* computes the same gradients with fused kernels, which cannot be differentiated; NULL if there is none */
-    const grd_op *const *accelerations; /* the operators that `fast` calls and `backward` does not; ends with NULL */
-    const void *context;                /* data for the function `backward` */
-    grd_forward_function *forward;      /* computes the tangents for the rule GRD_FORWARD_FORMULA; otherwise NULL */
+    /* NULL-terminated array of the operators that `fast` calls and `backward` does not. `backward` is used instead on a
+     * plug-in's device that has neither a fallback kernel nor a kernel for each of these operators. */
+    const grd_op *const *accelerations;
+    const void *context;           /* data that `backward` reads; each backward function has its own type of data */
+    grd_forward_function *forward; /* computes the tangents if forward_rule is GRD_FORWARD_FORMULA; otherwise NULL */
     const struct grd_save *saves;
     const uint8_t *args;   /* indices of the differentiable arguments, i.e. of the arguments that have a gradient formula */
     uint16_t others;       /* bit i: argument i is a tensor without a gradient formula, so it must not require a gradient */
     uint8_t nsaves, nargs; /* lengths of `saves` and `args`, at most GRD_MAX_SAVES and GRD_MAX_ARGS */
     uint8_t results;       /* bit i: result i of the operator can have a gradient */
-    uint8_t given;         /* index of the optional argument that selects given_name; a number wrapped as a tensor counts as absent */
-    uint8_t forward_rule;  /* a value of enum grd_forward */
-    bool sized;            /* true if one of `saves` needs extra bytes in the node */
-    bool lists;            /* true if a differentiable argument is a list */
-    bool materialize;      /* true if `backward` gets zeros for undefined gradients; set for operators with several results */
+    /* index of an optional argument. If it is present and is not a number wrapped as a tensor, the nodes are named `given_name`. */
+    uint8_t given;
+    uint8_t forward_rule; /* how tangents are computed, a value of enum grd_forward */
+    bool sized;           /* true if one of `saves` is a list or a string, for which the node has extra bytes */
+    bool lists;           /* true if a differentiable argument is a list */
+    bool materialize;     /* true if `backward` gets zeros for undefined gradients; set for operators with several results */
 };
 
 /* Stores `grads` in b->ret_grads. They are the gradients of the tensors of differentiable argument number `arg`, which is a list. */
@@ -146,12 +156,12 @@ static inline void grd_backward_spread(const struct grd_backward *b, int arg, gr
  * PyTorch does for operators that derivatives.yaml lists as not implemented. */
 grd_backward_function grd_derivative_missing, grd_derivative_not_implemented;
 
-/* The backward function of an operator that is specified as a composite of other operators: differentiates the composite, which is
- * derivative->context. The first of the saved values must be the operator's arguments. See composite.c. */
+/* The backward function of an operator that is specified as a composite of other operators, given by derivative->context. Runs the composite again
+ * and differentiates it. The first saved values must be the operator's arguments. */
 grd_backward_function grd_derivative_of_parts;
 
 /* Stores `gradient`, which a fused kernel computed for differentiable argument number `arg`, in b->ret_grads. False if `gradient` is NULL,
- * because the kernel does not support the case; the caller then evaluates the formula. */
+ * i.e. if the kernel does not support the case. The caller then evaluates the formula. */
 static inline bool grd_backward_fused(const struct grd_backward *b, int arg, grd_tensor *gradient)
 {
     b->ret_grads[b->first_edge[arg]] = gradient;

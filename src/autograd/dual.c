@@ -14,8 +14,8 @@
 #include "gen/uses/autograd/dual.h"
 
 /* ---- Reading --------------------------------------------------------------------------------------------------------------------- */
-/* Returns the tangent that `t` itself holds, NULL if there is none; ignores the base of `t`. If ret_level is not NULL, also writes the dual level
- * to which the tangent belongs. The caller owns the tangent and the level. */
+/* Returns the tangent that `t` itself holds, or NULL if there is none; ignores the base of `t`. If ret_level is not NULL, also writes the dual level
+ * of the tangent to *ret_level. The caller owns the tangent and the level. */
 static grd_tensor *held_by(const grd_tensor *t, struct grd_dual_level **ret_level)
 {
     const struct grd_autograd_meta *meta = grd_autograd_meta_get(t);
@@ -41,9 +41,9 @@ struct grd_dual_level *grd_tangent_level(const grd_tensor *t)
 }
 
 /* ---- Setting --------------------------------------------------------------------------------------------------------------------- */
-/* Returns `tangent` if it has the strides of `t`, otherwise a copy with these strides. With equal strides, a view of `t` corresponds to the view
- * of the tangent that has the same sizes, strides and offset. If elements of `t` share memory or `t` has negative strides, no such copy can be
- * made, and `tangent` itself is returned. */
+/* Returns `tangent` if it has the strides of `t`, otherwise a copy with these strides. With equal strides, a view of `t` has the same sizes, strides
+ * and offset as the corresponding view of its tangent. If elements of `t` share memory or a stride is negative, no copy is made and `tangent` itself
+ * is returned. */
 static grd_tensor *laid_out(const grd_tensor *t, grd_tensor *tangent)
 {
     bool same = true, forward = true;

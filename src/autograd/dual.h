@@ -16,20 +16,19 @@
 
 enum { GRD_FORWARD_BIT = 1 << GRD_KEY_FORWARD };
 
-/* Returns the tangent of a tensor with the dispatch key FORWARD; NULL if there is none. The tangent is a temporary, owned by the innermost
- * grd_scope. For a view that has no tangent but whose base has one, returns the corresponding view of the base's tangent. May leave an error
- * pending. */
+/* Returns the tangent of `t`, or NULL if there is none. `t` must have the dispatch key FORWARD. If `t` is a view and only its base has a tangent,
+ * returns the corresponding view of the base's tangent. The result is a temporary, owned by the innermost grd_scope. May leave an error pending. */
 grd_tensor *grd_tangent_find(const grd_tensor *t);
-/* Returns the dual level to which the tangent of `t` belongs, owned by the caller; NULL if `t` has no tangent. */
+/* Returns the dual level to which the tangent of `t` belongs, or NULL if `t` has no tangent. The caller owns a reference to the level. */
 struct grd_dual_level *grd_tangent_level(const grd_tensor *t);
-/* Makes `tangent`, which has the sizes and dtype of `t`, the tangent of `t`, until `level` ends. Stores a copy if the strides of `t` and
- * `tangent` differ. False, with the error raised, on failure. */
+/* Makes `tangent` the tangent of `t` until `level` ends. Both must have the same sizes and dtype. If their strides differ, stores a copy of
+ * `tangent`. False, with the error raised, on failure. */
 bool grd_tangent_set(grd_tensor *t, grd_tensor *tangent, struct grd_dual_level *level);
 /* Returns the tangent of `t`, so that an in-place operator can write to it. The tangent is a temporary, owned by the innermost grd_scope. If
- * there is none, first gives `t`, or its base if `t` is a view, a tangent of zeros in the dual level `level`. NULL, with the error raised, on
- * failure. */
+ * `t` has no tangent, first gives it a tangent of zeros in the dual level `level`. If `t` is a view, its base gets the zeros, and the tangent of `t`
+ * is a view of them. NULL, with the error raised, on failure. */
 grd_tensor *grd_tangent_written(grd_tensor *t, struct grd_dual_level *level);
-/* Gives `alias`, which shares the memory of `t`, the tangent of `t`, if there is one. False, with the error raised, on failure. */
+/* If `t` has a tangent, makes it the tangent of `alias` too. `alias` shares the memory of `t`. False, with the error raised, on failure. */
 bool grd_tangent_share(grd_tensor *alias, const grd_tensor *t);
 
 #endif

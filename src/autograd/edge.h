@@ -1,4 +1,4 @@
-/* Finds the edge from a tensor to the node that receives the tensor's gradient: its grad_fn or, for a leaf, its AccumulateGrad. */
+/* Finds the edge from a tensor to the node that receives the tensor's gradient, i.e. the tensor's grad_fn or, for a leaf, its AccumulateGrad. */
 #ifndef GRD_AUTOGRAD_EDGE_H
 #define GRD_AUTOGRAD_EDGE_H
 
@@ -10,12 +10,12 @@
  * failure. */
 bool grd_current_grad_fn(grd_tensor *t, struct grd_node **ret_node, uint32_t *ret_output);
 
-/* Writes the edge along which the gradient of `t` flows. This is the slow path of grd_edge_find, for a leaf, a view, or a tensor that is not
- * output 0 of its node. False, with the error raised and a NULL node, on failure. */
+/* Sets *ret_edge to the edge along which the gradient of `t` flows. *ret_edge then owns a reference to the edge's node. This is the slow path of
+ * grd_edge_find, for a leaf, a view, or a tensor that is not output 0 of its node. False, with the error raised and a NULL node, on failure. */
 bool grd_edge_search(grd_tensor *t, struct grd_edge *ret_edge);
 
-/* Writes the edge along which the gradient of `t` flows; `t` must require a gradient. The edge owns its node. False, with the error raised and a
- * NULL node, on failure. */
+/* Sets *ret_edge to the edge along which the gradient of `t` flows. *ret_edge then owns a reference to the edge's node. `t` must require a gradient.
+ * False, with the error raised and a NULL node, on failure. */
 static inline bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
 {
     struct grd_object *object = grd_autograd_of(t);
@@ -25,8 +25,8 @@ static inline bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
     return true;
 }
 
-/* Writes the edge along which the gradient of `t` flows; the edge owns its node. If `t` requires no gradient, writes an edge with a NULL node and
- * returns true. False, with the error raised and a NULL node, on failure. */
+/* Sets *ret_edge to the edge along which the gradient of `t` flows. *ret_edge then owns a reference to the edge's node. If `t` requires no gradient,
+ * the node is NULL. False, with the error raised and a NULL node, on failure. */
 static inline bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
 {
     *ret_edge = (struct grd_edge){NULL, 0};

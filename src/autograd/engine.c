@@ -1,11 +1,11 @@
 /* Runs the nodes of a backward pass. A node is ready when all gradients that it waits for have arrived. Of the ready nodes, the one that was
  * created last runs first. pass.c finds the nodes and adds gradients; backward.c has the public functions.
  *
- * If all nodes are on the CPU, the calling thread runs them without a lock. Otherwise each further device type in the graph gets a worker thread
+ * If all nodes are on the CPU, the calling thread runs them without a lock. Otherwise each other device type in the graph gets a worker thread
  * for the duration of the pass. A lock then protects the gradients that have arrived at nodes, the counts of missing gradients, and the heaps; no
  * thread holds it while a node runs.
  * Invariants
- * - The results of a node get a reference before the temporary tensors of the run are dropped.
+ * - After a node has run, the engine takes a reference to each of its results before it frees the temporaries of the run.
  * - After an error no further node starts. Gradients that have arrived at nodes that did not run are dropped at the end of the pass. */
 #include "autograd/anomaly.h"
 #include "autograd/gradient.h"
@@ -58,9 +58,9 @@ static inline bool heap_push(struct grd_heap *heap, struct grd_ready item)
     return true;
 }
 
-/* Removes the node with the highest sequence number from the heap and returns its index in pass->entries. Only AccumulateGrads have equal
- * numbers. They are returned in the order of PyTorch's queue, which is the heap of libstdc++. To this end the gap at the top moves down to the
- * bottom, to the right child unless the left one is greater, and the last item moves up from there. */
+/* Removes the node with the highest sequence number from the heap and returns its index in pass->entries. Only AccumulateGrad nodes have equal
+ * sequence numbers. To take these in the same order as PyTorch, the function does what pop_heap of libstdc++ does. The gap at the top moves down
+ * to the bottom, each time to the greater child, or to the right child if both are equal. Then the last item fills the gap and moves up. */
 static inline int32_t heap_pop(struct grd_heap *heap)
 {
     struct grd_ready *const items = heap->items;
@@ -81,7 +81,8 @@ static inline int32_t heap_pop(struct grd_heap *heap)
 }
 
 /* ---- Scheduling ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns the heap of ready nodes of the thread that runs the nodes of a device type. */
+/* Returns the heap of ready nodes of the thread that runs the nodes on `device`: the worker thread of this device type, or the calling thread if
+ * there is none. */
 static inline struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
 {
     for (int i = 0; i < pass->nworkers; i++)
@@ -90,7 +91,7 @@ static inline struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
     return &pass->heap;
 }
 
-/* Adds the node with this index in pass->entries to the heap of ready nodes of the thread that runs it. `threaded`: the pass has worker threads.
+/* Adds the node of pass->entries[index] to the heap of ready nodes of the thread that has to run it. `threaded`: the pass has worker threads.
  * False, with MemoryError, on failure. */
 GRD_INLINE bool make_ready(struct grd_pass *pass, int32_t index, bool threaded)
 {
@@ -108,7 +109,7 @@ static __attribute__((noinline)) void name_failure(struct grd_node *node)
 }
 
 /* ---- Running one node --------------------------------------------------------------------------------------------------------------------- */
-/* Copies to pass->captured the gradients that grd_grad has to return. `grads` are the gradients of the node's outputs. */
+/* Copies the gradients that grd_grad has to return from `grads` to pass->captured. `grads` has one gradient per output of the node. */
 static void capture_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor *const *grads)
 {
     for (int32_t i = entry->capture; i != GRD_NO_ENTRY; i = pass->captures[i].next) {
@@ -118,9 +119,9 @@ static void capture_gradients(struct grd_pass *pass, const struct grd_entry *ent
     }
 }
 
-/* Stores the gradients that grd_grad has to return, and calls the hooks that run before the node. `grads` are the gradients of the node's
- * outputs. As in PyTorch, they are stored before the hooks can replace them if the node runs, and after the tensor hooks if it does not. False,
- * with the error raised, on failure. */
+/* Stores the gradients that grd_grad has to return, and calls the hooks that run before the node. `grads` are the gradients of the node's outputs.
+ * False, with the error raised, on failure. As in PyTorch, the gradients of a node that will run (entry->needed) are stored before its hooks can
+ * replace them. The gradients of a node that will not run are stored after its tensor hooks. */
 static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads)
 {
     struct grd_node *node = entry->node;
@@ -160,8 +161,8 @@ GRD_INLINE bool take_result(const struct grd_node *node, uint32_t edge, grd_tens
     return true;
 }
 
-/* Runs the node and its posthooks. Writes the gradient of each edge to `results`, converted to the shape, dtype and device that the edge needs,
- * and owned by the caller. False, with the error raised, on failure; the caller then owns the gradients that are not NULL. */
+/* Runs the node and its posthooks. Writes one gradient per edge to `results`, converted to the shape, dtype and device that the edge needs. The
+ * caller owns the gradients that are not NULL, also after a failure. False, with the error raised, on failure. */
 GRD_INLINE bool run_node(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads, grd_tensor **results, int64_t mark,
                          bool careful)
 {
@@ -187,8 +188,8 @@ GRD_INLINE bool run_node(struct grd_pass *pass, const struct grd_entry *entry, g
     return !grd_pending();
 }
 
-/* Runs a node without edges and hooks whose gradients grd_grad does not return, such as the AccumulateGrad of most leaves. False, with the error
- * raised, on failure. */
+/* Runs a node that has no edges and no hooks, such as the AccumulateGrad of most leaves. The gradients of its outputs must not be among those that
+ * grd_grad returns. False, with the error raised, on failure. */
 static inline bool run_last(struct grd_pass *pass, struct grd_entry *entry)
 {
     struct grd_node *node = entry->node;
@@ -199,8 +200,8 @@ static inline bool run_last(struct grd_pass *pass, struct grd_entry *entry)
     return !grd_pending();
 }
 
-/* Called when all gradients of a node have arrived. Puts its entry into the heap of nodes that are ready to run. If there are no worker threads,
- * a node without edges and hooks, whose gradients grd_grad does not return, runs at once instead. False, with the error raised, on failure. */
+/* Called when all gradients of a node have arrived. Puts the node into the heap of ready nodes. Without worker threads, a node
+ * that has no edges runs at once instead, unless it has hooks or grd_grad returns its gradients. False, with the error raised, on failure. */
 GRD_INLINE bool complete(struct grd_pass *pass, struct grd_entry *entry, int32_t index, bool threaded)
 {
     const struct grd_node *node = entry->node;
@@ -209,8 +210,8 @@ GRD_INLINE bool complete(struct grd_pass *pass, struct grd_entry *entry, int32_t
     return make_ready(pass, index, threaded);
 }
 
-/* Moves the gradients in `results`, one per edge of the node, to the nodes that the edges lead to, and adds each to the gradient that has arrived
- * there. Nodes that wait for no further gradient become ready. With worker threads (`threaded`) the caller holds the lock. False, with the error
+/* Moves each gradient in `results` (one per edge of the node) to the node at the end of its edge, and adds it to the sum of the gradients received
+ * so far. A node that needs no further gradient becomes ready. With worker threads (`threaded`) the caller holds the lock. False, with the error
  * raised, on failure. */
 GRD_INLINE bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results, bool threaded)
 {
@@ -253,8 +254,8 @@ static inline bool any_defined(grd_tensor *const *tensors, uint32_t n)
     return false;
 }
 
-/* Runs the entry with this index, i.e. one node of the pass whose gradients have all arrived: calls its hooks, runs the node, and delivers the
- * results to the nodes that its edges lead to. Called without the lock. False, with the error raised, on failure. */
+/* Calls the hooks of the node of pass->entries[index], runs the node, and delivers the results to the nodes that its edges lead to. All gradients of
+ * the node must have arrived. The caller must not hold the lock. False, with the error raised, on failure. */
 GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
 {
     struct grd_entry *entry = &pass->entries[index];
@@ -287,8 +288,7 @@ GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
 }
 
 /* ---- The loops ------------------------------------------------------------------------------------------------------------------------------ */
-/* Runs the nodes that are ready, and those that become ready, in the calling thread until there are none. False, with the error raised, on
- * failure. */
+/* Runs in the calling thread all nodes that are ready or become ready meanwhile. False, with the error raised, on failure. */
 static bool run_alone(struct grd_pass *pass)
 {
     while (pass->heap.n > 0)
@@ -297,8 +297,8 @@ static bool run_alone(struct grd_pass *pass)
     return true;
 }
 
-/* Runs the nodes in one thread's heap, which other threads fill, until no node is ready or running in any thread, or an error occurs in any
- * thread. */
+/* Runs the ready nodes in `heap`, the heap of this thread, to which other threads add nodes. Returns when no thread has a ready or running node
+ * left, or after an error in any thread. */
 static void run_share(struct grd_pass *pass, struct grd_heap *heap)
 {
     pthread_mutex_lock(&pass->lock);
@@ -339,8 +339,8 @@ static void *worker_main(void *context)
     return NULL;
 }
 
-/* Starts a worker thread for each device type in the graph except the CPU. If a thread cannot be created, the calling thread runs the nodes of
- * this device type. */
+/* Starts a worker thread for each device type in the graph except the CPU. If the thread of a device type cannot be created, the calling
+ * thread runs the nodes of this type. */
 static void start_workers(struct grd_pass *pass, const bool *present)
 {
     pthread_mutex_lock(&pass->lock);
@@ -356,7 +356,7 @@ static void start_workers(struct grd_pass *pass, const bool *present)
     pthread_mutex_unlock(&pass->lock);
 }
 
-/* Returns the number of device types other than the CPU that nodes of the pass are on, and sets the elements of ret_present for these types. */
+/* Sets ret_present[d] for each device type d on which the pass has nodes. Returns the number of these types, not counting cpu and meta. */
 static int find_devices(const struct grd_pass *pass, bool *ret_present)
 {
     int n = 0;
@@ -369,9 +369,9 @@ static int find_devices(const struct grd_pass *pass, bool *ret_present)
     return n;
 }
 
-/* Makes the nodes of the outputs ready to run, except those that still wait for gradients from other nodes. A node that has several of the
- * outputs becomes ready once, after the last of them. The node of a single output becomes ready even if no gradient is needed behind it, so that
- * its hooks are called. False, with MemoryError, on failure. */
+/* Makes the nodes of the outputs ready to run, except nodes that wait for gradients from other nodes and nodes whose gradients the pass does not
+ * use. A node of several outputs becomes ready only once. If there is only one output, its node always becomes ready, so that its hooks are called.
+ * False, with MemoryError, on failure. */
 GRD_INLINE bool make_first_ready(struct grd_pass *pass, const int32_t *roots, int64_t nroots, bool threaded)
 {
     if (GRD_LIKELY(nroots == 1))
@@ -391,7 +391,7 @@ GRD_INLINE bool make_first_ready(struct grd_pass *pass, const int32_t *roots, in
 static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
 {
     bool present[GRD_DEVICE_COUNT];
-    const size_t size = (size_t)(find_devices(pass, present) + 1) * sizeof *pass->workers; /* never 0 */
+    const size_t size = (size_t)(find_devices(pass, present) + 1) * sizeof *pass->workers; /* + 1 because the size must not be 0 */
     pass->workers = grd_alloc(size);
     if (pass->workers == NULL)
         return false;
@@ -401,7 +401,7 @@ static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const 
     pass->level = grd_thread.level;
     pthread_mutex_init(&pass->lock, NULL);
     pthread_cond_init(&pass->changed, NULL);
-    pass->outstanding = 1; /* not 0, so that no worker ends before the first nodes are ready to run */
+    pass->outstanding = 1; /* keeps the workers alive until the first nodes are ready; they end when it is 0 */
     start_workers(pass, present);
     pthread_mutex_lock(&pass->lock);
     bool ok = make_first_ready(pass, roots, nroots, true);

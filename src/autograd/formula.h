@@ -1,5 +1,5 @@
-/* Declares helper functions that generated gradient formulas call besides operators. Some skip an operator that would change nothing, e.g.
- * padding by 0, which saves the call. Each returns its argument, or a temporary that the innermost grd_scope owns. */
+/* Declares helper functions that generated gradient formulas call besides operators. Some call an operator only if it changes the tensor;
+ * grd_formula_pad, for example, does not pad by 0. A returned tensor is an argument or a temporary that the innermost grd_scope owns. */
 #ifndef GRD_AUTOGRAD_FORMULA_H
 #define GRD_AUTOGRAD_FORMULA_H
 
@@ -8,8 +8,8 @@
 #include "core/tensor.h"
 #include "gen/uses/autograd/formula.h"
 
-/* Frees the temporary tensors that were made since this thread's pool (the stack of the references that open scopes own) had the height `mark`,
- * except `t`, and returns `t`; grd_failed on failure. Called when a formula no longer needs the temporaries from which it computed `t`. */
+/* Frees the temporary tensors that were created since this thread's stack of temporaries had the height `mark`, except `t`. Returns `t`, or
+ * grd_failed on failure. Called when a formula has computed `t` and no longer needs its temporaries. */
 static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)
 {
     return grd_pool_return(mark, t) ? t : grd_failed;

@@ -1,6 +1,6 @@
-/* Evaluates gradient formulas: calls operators on tensors, and computes with numbers in double, which represents integers up to 2^53 exactly.
- * Invariant: a function that fails leaves the error pending and returns a value that nobody uses. The caller of grd_formula_evaluate checks for the
- * error. */
+/* Evaluates gradient formulas: calls operators on tensors, and computes numbers as doubles, which represent integers up to 2^53 exactly.
+ * Invariant: a function that fails leaves the error pending, and its return value is meaningless. The caller of grd_formula_evaluate checks for
+ * the error. */
 #include "autograd/formula_tree.h"
 
 #include <string.h>
@@ -52,16 +52,16 @@ static double to_double(grd_value value)
     return grd_scalar_double(grd_value_scalar(&value));
 }
 
-/* Returns a list of n integers, which the caller then writes to *ret_data. The memory lives until the innermost grd_scope closes. On failure the
- * list is empty, *ret_data is NULL and MemoryError is raised. */
+/* Returns a list of n integers. *ret_data points to these integers, which the caller has to set. The memory lives until the innermost grd_scope
+ * closes. On failure the list is empty, *ret_data is NULL and MemoryError is raised. */
 static grd_value new_dims(int64_t n, int64_t **ret_data)
 {
     int64_t *data = *ret_data = grd_pool_alloc((size_t)(n > 0 ? n : 1) * sizeof *data);
     return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {data != NULL ? n : 0, data}};
 }
 
-/* Converts a number to the kind `wanted`; if `wanted` is a list of integers, to a list of one. Returns other values as they are, and None for an
- * absent number. */
+/* Returns the number `value` converted to the kind `wanted`. If `wanted` is a list of integers, the list has one element. Returns None for an absent
+ * number. Returns a value that is not a number unchanged. */
 static grd_value convert(grd_value value, grd_kind wanted)
 {
     const bool number =
@@ -93,7 +93,7 @@ static grd_value convert(grd_value value, grd_kind wanted)
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the result of an operation on a and b, or on a alone; truth values are 0 and 1. */
+/* Returns the result of a binary operation on a and b, or of a unary one on a. Truth values are 0 and 1. */
 static double compute(enum grd_formula_symbol symbol, double a, double b)
 {
     switch (symbol) {
@@ -128,9 +128,9 @@ static double compute(enum grd_formula_symbol symbol, double a, double b)
     }
 }
 
-/* Returns the result of an arithmetic operation on numbers, or of a comparison with == or !=, which may compare two strings or two dtypes
- * instead. Such a comparison is computed with x = 0 for equal operands and x = 1 for different ones, and with y = 0. A string that is None is not
- * equal to any string. */
+/* Returns the result of an arithmetic operation or a comparison of numbers. The operators == and != also take two strings or two dtypes.
+ * These are compared as numbers: x is 0 if they are equal, otherwise 1, and the operator is applied to x and y = 0. A string argument that is None
+ * differs from every string. */
 static grd_value evaluate_number(const struct evaluation *e, const struct grd_formula_node *node)
 {
     const int next = node_at(e, node->child)->next;
@@ -184,8 +184,8 @@ static grd_value evaluate_fact(const struct evaluation *e, const struct grd_form
     return grd_pending() ? (grd_value){.kind = GRD_KIND_NONE} : grd_fact_of((enum grd_save_how)node->which, grad);
 }
 
-/* Calls a function of numbers or an operator, and returns its value converted to the node's kind. Arguments that the formula does not give have
- * the kind NONE. */
+/* Calls the operator, or the function of numbers, that `node` stands for. Returns its value converted to the kind of `node`. An argument that the
+ * formula does not give is passed as a value of kind NONE. */
 static grd_value evaluate_call(const struct evaluation *e, const struct grd_formula_node *node)
 {
     const bool is_function = node->type == GRD_FORMULA_FUNCTION;
@@ -201,7 +201,8 @@ static grd_value evaluate_call(const struct evaluation *e, const struct grd_form
 
 /* ---- All nodes --------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the value of the node with this index. The recursion is as deep as the tree; formula_text.c limits the number of its nodes. */
+/* Returns the value of the node number `index`. Calls itself for the node's children; formula_text.c limits the number of nodes and so the depth
+ * of this recursion. */
 static grd_value evaluate(const struct evaluation *e, int index)
 {
     const struct grd_formula_node *node = node_at(e, index);

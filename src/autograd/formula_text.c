@@ -16,16 +16,17 @@
 #include "base/memory.h"
 #include "base/reader.h"
 
-/* The largest depth of nested expressions, and the largest number of nodes in the tree of a formula. Reading a formula recurses as deep as its
- * expressions are nested, and evaluation as deep as its tree, so without these limits a formula could overflow the stack. */
+/* The largest depth of nested expressions, and the largest number of nodes in the tree of a formula. Without these limits a formula could
+ * overflow the stack: the parser recurses for each nested expression, and the evaluation recurses for each level of the tree. */
 enum { MAX_DEPTH = 100, MAX_PARTS = 500 };
 
-/* The state of reading one formula. Functions of this file that return int return the index of the node they read, or 0 with the error raised. */
+/* The state of reading one formula. The int result of a read_... function is the index of the node that it read, or 0 with the error raised. */
 struct parser {
     struct grd_reader reader;
     struct grd_formula *formula;
     struct grd_formula_needs *needs;
-    int position, depth; /* position: index among the differentiable arguments; depth: active calls of read_expression */
+    /* position: the formula computes the gradient of differentiable argument number `position`; depth: number of active calls of read_expression */
+    int position, depth;
 };
 
 /* Reads an expression whose operators have at least the precedence `level`. Returns the index of its node, or 0, with the error raised, on
@@ -34,7 +35,7 @@ static int read_expression(struct parser *p, int level);
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Appends a node to the formula and returns its index. Returns 0, with the error raised, on failure; no valid node has the index 0. */
+/* Appends a node to the formula and returns its index, which is at least 1. Returns 0, with the error raised, on failure. */
 static int add(struct parser *p, struct grd_formula_node node)
 {
     struct grd_formula *formula = p->formula;
@@ -78,7 +79,7 @@ static bool is_number(grd_kind kind)
     return kind == GRD_KIND_SCALAR || kind == GRD_KIND_INT || kind == GRD_KIND_FLOAT || kind == GRD_KIND_BOOL;
 }
 
-/* True if the node's value is a dtype. A string constant with the name of a dtype, e.g. 'float32', is first turned into that dtype. */
+/* Replaces a constant string that is the name of a dtype, e.g. 'float32', by this dtype. Returns true if the node's value then is a dtype. */
 static bool to_dtype(struct grd_formula_node *node)
 {
     for (int dtype = GRD_DTYPE_NONE + 1; node->type == GRD_FORMULA_CONSTANT && node->kind == GRD_KIND_STRING && dtype < GRD_DTYPE_COUNT;
@@ -129,8 +130,9 @@ static int find_argument(const struct grd_arg *args, int nargs, struct grd_span 
     return i;
 }
 
-/* Returns the index of the result whose gradient is named `word`, or -1 if `word` names no gradient. "grad" is the gradient of result 0, and
- * "grad_<name>" the gradient of one of several results. If the operator returns a list, "grads" is the list of all gradients (index 0). */
+/* Returns the index of the result whose gradient has the name `word`, or -1 if no gradient has this name. The gradient of result 0 is "grad". If
+ * the operator has several results, each gradient is also "grad_<name of the result>". If the operator returns a list, the only name is "grads",
+ * the list of all gradients, with index 0. */
 static int find_gradient(const struct parser *p, struct grd_span word)
 {
     const struct grd_defined_op *of = p->needs->of;
@@ -142,8 +144,8 @@ static int find_gradient(const struct parser *p, struct grd_span word)
     return i;
 }
 
-/* Adds a node for the gradient of a result, and notes in p->needs that the formula reads this gradient. Returns the index of the node, or 0, with
- * the error raised, on failure. */
+/* Adds a node for the gradient of result number `result`, and notes in p->needs that a formula reads this gradient. Returns the index of the node,
+ * or 0, with the error raised, on failure. */
 static int add_gradient(struct parser *p, int result)
 {
     p->needs->results |= 1u << result;
@@ -153,7 +155,8 @@ static int add_gradient(struct parser *p, int result)
                                             .which = (uint8_t)result});
 }
 
-/* Finds the argument or result named `word`, and writes its kind and how a node saves its value. False, with the error raised, if there is none. */
+/* Finds the argument or result named `word`. Writes its kind to ret_kind. Describes in ret_save how the autograd node saves the value. False,
+ * with the error raised, if there is none. */
 static bool find_saved(const struct parser *p, struct grd_span word, struct grd_save *ret_save, grd_kind *ret_kind)
 {
     const struct grd_defined_op *of = p->needs->of;
@@ -174,8 +177,8 @@ static bool find_saved(const struct parser *p, struct grd_span word, struct grd_
                             of->op.returns_list ? "grads" : "grad", known);
 }
 
-/* Adds a node that reads a saved value, and adds the value to p->needs unless a formula saves it already. Returns the index of the node, or 0,
- * with an error that names the position `at` raised, on failure. */
+/* Adds a node that reads the value `save` of the autograd node. Adds `save` to p->needs too, unless it is there already. Returns the index of the
+ * new node, or 0, with the error raised, on failure. `at`: the position that the error text names. */
 static int add_saved(struct parser *p, const char *at, struct grd_save save, grd_kind kind)
 {
     struct grd_formula_needs *needs = p->needs;
@@ -216,7 +219,8 @@ static int read_name(struct parser *p, struct grd_span word)
 
 /* ---- Facts of tensors ---------------------------------------------------------------------------------------------------------------- */
 
-/* A fact is a property of a tensor, such as its shape. A formula that reads only a fact makes the node save the fact instead of the tensor. */
+/* A fact is a property of a tensor, such as its shape. If a formula reads only a fact of an argument or result, the autograd node saves the fact
+ * instead of the tensor. */
 static const struct fact {
     const char *name;
     uint8_t how, kind;
@@ -226,9 +230,9 @@ static const struct fact {
     {"device", GRD_SAVE_DEVICE, GRD_KIND_DEVICE}, {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
 };
 
-/* Reads the end of a call such as shape(subject) or dtype(subject), after `subject`, the name of an argument or result of the operator. The
- * autograd node of the operator then saves only the shape or dtype, not the tensor. For an optional argument only shape() is allowed; its value is
- * None if the argument is absent. Returns the index of the new node of the formula tree, or 0, with the error raised, on failure. */
+/* Reads the rest of a call such as shape(x) or dtype(x) after the name `x` (`subject`) of an argument or result of the operator. The operator's
+ * autograd node will save only the shape or dtype, not the tensor. If `x` is an optional argument, only shape(x) is allowed; its value is None if `x`
+ * is absent. Returns the index of the node for the call, or 0, with the error raised, on failure. */
 static int read_saved_fact(struct parser *p, const struct fact *fact, struct grd_span subject)
 {
     const struct grd_op *op = &p->needs->of->op;
@@ -278,7 +282,7 @@ static int read_fact(struct parser *p, const struct fact *fact)
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------------------ */
 
-/* An operator, or a function of numbers and sizes, that a formula calls. `node` is the node that is added for the call. */
+/* An operator or function (an element of grd_function_table) that a formula calls. `node` is the formula node for such a call. */
 struct callee {
     const char *name;
     const struct grd_arg *args;
@@ -286,7 +290,7 @@ struct callee {
     struct grd_formula_node node;
 };
 
-/* Returns the function of numbers and sizes that is named `word`, or NULL if there is none. */
+/* Returns the element of grd_function_table named `word`, or NULL if there is none. These functions compute with numbers and sizes. */
 static const struct grd_function *find_function(struct grd_span word)
 {
     const struct grd_function *function = grd_function_table;
@@ -295,8 +299,8 @@ static const struct grd_function *find_function(struct grd_span word)
     return function->name != NULL ? function : NULL;
 }
 
-/* Returns the operator that formulas call by `name`, or NULL if there is none. In a formula conj() is conj_physical(), which writes the conjugate
- * into new memory. A tensor with a pending conjugation would be copied anyway, because the formula reads its elements at once. */
+/* Returns the operator that formulas call by `name`, or NULL if there is none. conj() in a formula means conj_physical(), which writes the
+ * conjugate to new memory. A lazy conjugate would not avoid this copy: reading the conjugate would make it. */
 static const grd_op *find_operator(const char *name)
 {
     return grd_op_find(strcmp(name, "conj") == 0 ? "conj_physical" : name);
@@ -327,9 +331,9 @@ static bool find_callee(const struct parser *p, struct grd_span word, struct cal
     return true;
 }
 
-/* Finds out which argument of the callee the next argument of a call sets, and writes its index to *ret_place. If "name =" comes next, this is
- * the index of the argument with that name, otherwise *next_place. ("name == x" is a comparison.) Bit i of `given` is set if argument i was set
- * before. Updates *next_place. False, with the error raised, on failure. */
+/* Finds out which argument of `callee` comes next in the call, and writes its index to *ret_place. If the text continues with "name =" (but not
+ * "name =="), the argument with that name comes next. Otherwise argument *next_place comes next, and *next_place is increased. Bit i of `given` is
+ * set if the call has given argument i already. False, with the error raised, on failure. */
 static bool read_place(struct parser *p, const struct callee *callee, unsigned given, int *next_place, int *ret_place)
 {
     const char *at = here(p);
@@ -404,8 +408,8 @@ static int read_call(struct parser *p, struct grd_span word)
 
 /* ---- Atoms ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Reads the rest of a list such as "[a, b]" after the opening bracket. The list is a list of tensors if any element is a tensor, otherwise a list
- * of integers. Returns the index of its node, or 0, with the error raised, on failure. */
+/* Reads the rest of a list such as "[a, b]" after the opening bracket. If any element is a tensor, the list is a list of tensors, otherwise a
+ * list of integers. Returns the index of the list's node, or 0, with the error raised, on failure. */
 static int read_list(struct parser *p)
 {
     const int list = add(p, (struct grd_formula_node){.type = GRD_FORMULA_LIST, .kind = GRD_KIND_DIMS});
@@ -454,8 +458,8 @@ static int read_number(struct parser *p)
                                                          : (grd_value){.kind = GRD_KIND_FLOAT, .v.number = number.v.c.re});
 }
 
-/* Reads a string constant, which then points into formula->text, where a NUL is written over the closing quote. Returns the index of its node, or
- * 0, with the error raised, on failure. */
+/* Reads a string constant. The constant points into formula->text, where a NUL replaces the closing quote. Returns the index of its node, or 0,
+ * with the error raised, on failure. */
 static int read_string(struct parser *p)
 {
     struct grd_span string;
@@ -505,11 +509,11 @@ enum { CHOICE, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, POWER };
 /* The binary operators (infix) and the unary ones (prefixes) of the language. */
 static const struct symbol {
     const char *text;
-    uint8_t level, number;  /* level: the precedence; number: a grd_formula_symbol, the operation on numbers, or NONE if there is none */
+    uint8_t level, number;  /* level: the precedence; number: the operation on numbers (enum grd_formula_symbol) or NONE */
     const char *of_tensors; /* name of the operator on tensors; NULL if the symbol does not take tensors */
 } infix[] =
     {
-        /* A symbol with which a longer one begins, as "<" begins "<=", comes after the longer one, because the first match is taken. */
+        /* The first match is taken, so a symbol such as "<" comes after each longer symbol that begins with it, such as "<=". */
         {"or", OR, GRD_SYMBOL_OR, NULL},
         {"and", AND, GRD_SYMBOL_AND, NULL},
         {"==", COMPARISON, GRD_SYMBOL_EQUAL, NULL},
@@ -545,7 +549,7 @@ static bool is_operand(grd_kind kind, const struct symbol *symbol)
     return is_number(kind) || (kind == GRD_KIND_TENSOR && symbol->of_tensors != NULL);
 }
 
-/* True if the symbol compares two strings, or a dtype with a dtype or its name, for equality. (Strings and dtypes have no order.) */
+/* True if the symbol is == or != and its operands are two strings, two dtypes, or a dtype and a dtype's name. (Strings and dtypes have no order.) */
 static bool are_names(const struct parser *p, const struct symbol *symbol, int left, int right)
 {
     if (left == 0 || (symbol->number != GRD_SYMBOL_EQUAL && symbol->number != GRD_SYMBOL_NOT_EQUAL))
@@ -554,8 +558,8 @@ static bool are_names(const struct parser *p, const struct symbol *symbol, int l
                                               : kind_of(p, left) == GRD_KIND_STRING && kind_of(p, right) == GRD_KIND_STRING;
 }
 
-/* Adds a node that applies the symbol to its operands. If an operand is a tensor, the node calls an operator, otherwise it computes with numbers.
- * `left` is 0 for a unary symbol. Returns the index of the node, or 0, with the error raised, on failure. */
+/* Adds a node that applies `symbol` to the nodes `left` and `right`; `left` is 0 for a unary symbol. If an operand is a tensor, the node calls an
+ * operator, otherwise it computes with numbers. Returns the index of the node, or 0, with the error raised, on failure. */
 static int add_operation(struct parser *p, const char *at, const struct symbol *symbol, int left, int right)
 {
     const bool names = are_names(p, symbol, left, right);
@@ -607,7 +611,8 @@ static int read_is_none(struct parser *p, int node)
     return add(p, (struct grd_formula_node){GRD_FORMULA_IS_NONE, GRD_KIND_BOOL, .which = negated, .child = (uint16_t)node});
 }
 
-/* Writes the kind of the value of "yes if test else no", where a number can become a tensor. False if the two values have no common kind. */
+/* Writes to *ret_kind the kind of "yes if test else no" for the kinds `yes` and `no`. A number and a tensor give a tensor. If one of the
+ * kinds is None, the result is the other kind. False if there is no common kind. */
 static bool find_common_kind(grd_kind yes, grd_kind no, grd_kind *ret_kind)
 {
     const bool tensors = (yes == GRD_KIND_TENSOR || is_number(yes)) && (no == GRD_KIND_TENSOR || is_number(no));
@@ -642,8 +647,8 @@ static int read_choice(struct parser *p, const char *at, int yes)
     return add(p, (struct grd_formula_node){GRD_FORMULA_CHOICE, (uint8_t)kind, .child = (uint16_t)yes});
 }
 
-/* Reads an operand and then, as long as the next symbol has at least the precedence `level`, the symbol and its right operand. Chained
- * comparisons such as "a < b < c", which Python allows, are an error. Returns the index of the last node, or 0, with the error raised, on
+/* Reads an operand and all following pairs of symbol and operand, as long as the precedence of the symbol is at least `level`. Chained comparisons
+ * such as "a < b < c", which Python allows, are an error. Returns the index of the node of the whole expression, or 0, with the error raised, on
  * failure. */
 static int read_operations(struct parser *p, int level)
 {

@@ -21,15 +21,16 @@ struct call {
     const grd_op *op;
     const struct grd_derivative *derivative; /* NULL if the operator is not differentiable; its results then have no tangents */
     grd_tensor *out;                         /* the tensor that the operator overwrites; NULL if it returns new results */
-    grd_value args[GRD_MAX_ARGS];            /* the arguments; a copy replaces the overwritten tensor if the rule reads its old value */
-    grd_value tangents[GRD_MAX_ARGS];        /* the tangents of tensors and of lists of tensors; NULL for a tensor without tangent */
-    unsigned dual;                           /* bit i: argument i has a tangent */
-    struct grd_dual_level *level;            /* owned; the dual level of the tangents, NULL if no argument has a tangent */
-    const grd_value *results;                /* the results that the operator returned */
+    /* the arguments; if the forward rule reads the old value of `out`, a copy of this value takes the place of `out` */
+    grd_value args[GRD_MAX_ARGS];
+    grd_value tangents[GRD_MAX_ARGS]; /* the tangents of tensors and of lists of tensors; NULL for a tensor without tangent */
+    unsigned dual;                    /* bit i: argument i has a tangent */
+    struct grd_dual_level *level;     /* owned; the dual level of the tangents, NULL if no argument has a tangent */
+    const grd_value *results;         /* the results that the operator returned */
 };
 
 /* ---- Tangents of the arguments ------------------------------------------------------------------------------------------------------ */
-/* Returns the tangent of `t`, which is argument `arg` or an element of it, or NULL if `t` has none. Updates call->dual and call->level. */
+/* Returns the tangent of `t`, or NULL if `t` has none. `t` is argument `arg` or an element of this argument. Updates call->dual and call->level. */
 static grd_tensor *find_tangent(struct call *call, int arg, const grd_tensor *t)
 {
     if (t == NULL || (grd_keys_of(t) & GRD_FORWARD_BIT) == 0)
@@ -64,8 +65,8 @@ static bool find_tangents(struct call *call)
     return !grd_pending();
 }
 
-/* False, with NotImplementedError raised, if an argument has a tangent but the operator has no forward rule or the argument has no gradient formula.
- * Argument 0 of an in-place call needs no formula, because it is overwritten. */
+/* True if no argument has a tangent or the operator is not differentiable. Also true if the operator has a forward rule, and a gradient formula for
+ * each argument with a tangent. An overwritten argument 0 needs no formula. False, with NotImplementedError, otherwise. */
 static bool check_rule(const struct call *call)
 {
     const struct grd_derivative *d = call->derivative;
@@ -108,8 +109,8 @@ static grd_value value_of(const struct call *call, const struct grd_save *save)
     return grd_save_is_fact(save->how) ? grd_fact_of((enum grd_save_how)save->how, t) : *value;
 }
 
-/* Evaluates a gradient formula: returns the gradient of differentiable argument number `position`, a single tensor, from `grads`, the gradients
- * of the results. NULL if the gradient is undefined. */
+/* Returns the gradient of differentiable argument number `position`, which is a single tensor. Evaluates the gradient formula; `grads` are the
+ * gradients of the results. NULL if the gradient is undefined. */
 static grd_tensor *gradient_of(const struct call *call, int position, grd_tensor *const *grads)
 {
     const struct grd_derivative *d = call->derivative;
@@ -141,9 +142,9 @@ static grd_tensor *gradient_of_sum(const struct call *call, int position, int re
     return grd_pending() ? grd_failed : gradient_of(call, position, grads);
 }
 
-/* Returns the tangent of the result of an operator whose Jacobian J is symmetric, e.g. of an elementwise operator. The gradient formula computes
- * conj(J) u for a gradient u, hence J t = conj(formula(conj(t))). If the argument is complex and the result real, the operator is not holomorphic,
- * and the tangent is the real part of conj(g) t instead, where g is the gradient of result.sum(). */
+/* Returns the tangent J t of the result, where t is `tangent` and J is the Jacobian of the operator. J is symmetric, e.g. that of an elementwise
+ * operator. The gradient formula computes conj(J) u for a gradient u, hence J t = conj(formula(conj(t))). If the argument is complex and the result
+ * real, the operator is not holomorphic. In this case the tangent is the real part of conj(g) t, where g is the gradient of result.sum(). */
 static grd_tensor *pointwise(const struct call *call, int position, grd_tensor *tangent)
 {
     if (grd_dtype_is_complex((grd_dtype)tangent->dtype) && !grd_dtype_is_complex((grd_dtype)call->results[0].v.tensor->dtype)) {
@@ -155,7 +156,7 @@ static grd_tensor *pointwise(const struct call *call, int position, grd_tensor *
     return grad != NULL ? grd_conj_physical(grad) : NULL;
 }
 
-/* Returns the value of the argument that is called `name`, or NULL if there is none. */
+/* Returns the value of the argument with the name `name`, or NULL if the operator has no such argument. */
 static const grd_value *argument(const struct call *call, const char *name)
 {
     for (int i = 0; i < call->op->nargs; i++)
@@ -164,8 +165,8 @@ static const grd_value *argument(const struct call *call, const char *name)
     return NULL;
 }
 
-/* Returns the tangent of a result of a reduction: the tangent of the argument times the conjugate gradient of result.sum(), summed over the
- * dimensions that the operator reduces. The operator's arguments `dim` and `keepdim` give these dimensions. */
+/* Returns the tangent of result number `result` of a reduction: tangent * conj(g), summed over the reduced dimensions, where g is the gradient of
+ * result.sum(). The operator's argument `dim` says which dimensions are reduced, and `keepdim` says whether they are kept with size 1. */
 static grd_tensor *along_lines(const struct call *call, int position, int result, grd_tensor *tangent)
 {
     grd_tensor *grad = gradient_of_sum(call, position, result);
@@ -219,7 +220,7 @@ static bool is_differentiable(const struct call *call, int arg)
     return call->derivative == NULL;
 }
 
-/* Sets *tangent, if it is NULL, to zeros like `t`. */
+/* If *tangent is NULL, sets it to zeros with the shape and dtype of `t`. */
 static void fill_tangent(grd_tensor **tangent, grd_tensor *t)
 {
     if (*tangent == NULL && t != NULL)
@@ -262,8 +263,8 @@ static void run_with(const struct call *call, int arg, grd_value *ret_results)
 }
 
 /* ---- The tangents of a call -------------------------------------------------------------------------------------------------------- */
-/* Computes the tangents that the results get from the tangent of differentiable argument number `position`, a single tensor. Adds them to `sums`,
- * which has one element per result. */
+/* Computes the tangents that the results get from the tangent of one argument: differentiable argument number `position`, which is a single tensor.
+ * Adds the tangent of result i to sums[i]. */
 static void add_argument(const struct call *call, int position, grd_tensor **sums)
 {
     const struct grd_derivative *d = call->derivative;
@@ -320,7 +321,7 @@ static grd_tensors tangents_of(const struct call *call, int64_t n)
 }
 
 /* ---- The kernel -------------------------------------------------------------------------------------------------------------------- */
-/* Runs the operator for the dispatch keys below FORWARD. */
+/* Runs the operator with FORWARD removed from `keys`, i.e. without computing tangents. */
 static void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     grd_dispatch_boxed(op, keys & ~(grd_keyset)GRD_FORWARD_BIT, out, args, ret_results);
@@ -361,8 +362,8 @@ static bool reads_old(const struct call *call)
     return reads;
 }
 
-/* Updates the tangent of call->out after an in-place operator has overwritten it. call->args hold the old value if the rule reads it, and
- * call->results the new value. */
+/* Updates the tangent of call->out, which an in-place operator has overwritten. call->results holds the new value. call->args holds the old value
+ * if the forward rule reads it. */
 static void write_tangent(const struct call *call)
 {
     const struct grd_derivative *d = call->derivative;
@@ -383,8 +384,8 @@ static void write_tangent(const struct call *call)
         grd_tangent_share_saved(call->out, true);
 }
 
-/* True if an in-place view operator such as transpose_ accepts both the tensor and its tangent. Tries the operator out of place on both, because
- * the tensor and its tangent would have different shapes if the in-place call succeeded for the tensor and failed for the tangent. */
+/* True if an in-place view operator such as transpose_ succeeds both for the tensor and for its tangent. Tries it out of place on both,
+ * because the shapes of tensor and tangent would differ if the operator changed the tensor in place and then failed for the tangent. */
 static bool can_turn(const struct call *call, grd_keyset keys, const grd_value *args)
 {
     grd_value view;
@@ -411,7 +412,7 @@ static void record_inplace(struct call *call, grd_keyset keys, const grd_value *
         write_tangent(call);
 }
 
-/* Runs the operator and sets the tangents of its results. Without dual arguments it only runs the operator. */
+/* Runs the operator. If an argument has a tangent, also sets the tangents of the results. */
 static void record(struct call *call, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     const uint8_t rule = call->derivative != NULL ? call->derivative->forward_rule : GRD_FORWARD_ABSENT;

@@ -24,8 +24,10 @@ struct check {
     void *context;
     grd_tensors inputs;
     grd_gradcheck_options options;
-    int64_t rows, columns; /* rows: number of real components of the compared outputs; columns: of the inputs that require gradients */
-    double *numeric;       /* the Jacobian by differences, [columns][rows], followed by `rows` numbers of scratch memory */
+    /* size of the Jacobian: one row per real component of the compared outputs, one column per real component of the inputs that require gradients */
+    int64_t rows, columns;
+    /* the Jacobian by central differences, stored column by column (columns * rows numbers), then `rows` numbers of scratch memory */
+    double *numeric;
 };
 
 /* Returns the number of real components of an element: 2 if the tensor is complex, otherwise 1. */
@@ -35,7 +37,7 @@ static int parts_of(const grd_tensor *t)
 }
 
 /* ---- Elements ------------------------------------------------------------------------------------------------------------------ */
-/* Returns the address of the element with this index in row-major order. */
+/* Returns the address of element number `index` in row-major order. */
 static char *element(const grd_tensor *t, int64_t index)
 {
     char *at = t->data;
@@ -88,8 +90,9 @@ static bool evaluate(const struct check *check, bool differentiable, double *ret
     return !grd_pending();
 }
 
-/* Computes one column of the Jacobian by central differences, i.e. changes the input component *part by eps in both directions. ret_column and
- * `scratch` have room for check->rows numbers. False, with the error raised, on failure. */
+/* Computes one column of the Jacobian by central differences, with the input component *part changed by -eps and by +eps. If `differentiable`,
+ * outputs that require no gradient have no rows. ret_column and `scratch` have room for check->rows numbers. False, with the error raised, on
+ * failure. */
 static bool numeric_column(const struct check *check, bool differentiable, double *part, double *ret_column, double *scratch)
 {
     const double eps = check->options.eps, old = *part;
@@ -103,7 +106,8 @@ static bool numeric_column(const struct check *check, bool differentiable, doubl
     return ok;
 }
 
-/* Computes check->numeric, the Jacobian, by central differences. False, with the error raised, on failure. */
+/* Computes the Jacobian check->numeric, column by column, by central differences. If `differentiable`, its rows cover only the outputs that
+ * require gradients. False, with the error raised, on failure. */
 static bool numeric_jacobian(const struct check *check, bool differentiable)
 {
     int64_t column = 0;
@@ -138,7 +142,7 @@ static bool differs(int64_t output, int64_t row, int64_t input, int64_t k, int p
 }
 
 /* Compares row `row` of the Jacobian with `grads`, the gradients of one real component of one output with respect to the inputs. `output` and
- * `part` name the component in an error. False, with the error raised, if they differ or on failure. */
+ * `part` are the indices of the component, for the error text. False, with the error raised, if they differ or on failure. */
 static bool compare_row(const struct check *check, grd_tensor *const *grads, int64_t output, int64_t part, int64_t row)
 {
     int64_t column = 0, used = 0;
@@ -204,7 +208,7 @@ static bool compare_all(const struct check *check, grd_tensors outputs)
 }
 
 /* ---- Forward ------------------------------------------------------------------------------------------------------------------------------ */
-/* Raises the error for an element of the Jacobian at which forward mode and the differences do not agree. Returns false. */
+/* Raises the error for an element of the Jacobian at which forward mode and central differences do not agree. Returns false. */
 static bool tangent_differs(int64_t output, int64_t part, int64_t input, double analytic, double numeric)
 {
     return grd_raise(GRD_ERROR_RUNTIME,
@@ -213,8 +217,8 @@ static bool tangent_differs(int64_t output, int64_t part, int64_t input, double 
                      (long long)output, (long long)part, (long long)input, numeric, analytic);
 }
 
-/* Compares the tangents of all outputs with a column of the Jacobian, which belongs to a component of input number `input`. False, with the error
- * raised, if they differ. */
+/* Compares the tangents of the outputs with `column`, the column of the Jacobian for one component of input number `input`. If `differentiable`,
+ * only the outputs that require gradients are compared. False, with the error raised, if they differ. */
 static bool compare_tangents(const struct check *check, grd_tensors outputs, bool differentiable, int64_t input, const double *column)
 {
     int64_t row = 0;
@@ -238,8 +242,9 @@ static bool compare_tangents(const struct check *check, grd_tensors outputs, boo
            (row == check->rows || grd_raise(GRD_ERROR_RUNTIME, "the function returns different outputs for dual tensors"));
 }
 
-/* Compares one column of the Jacobian with forward mode. Runs the function with a dual tensor as one input, whose tangent is 1 at real component
- * `part` and 0 elsewhere, and compares the tangents of the outputs with `column`. False, with the error raised, if they differ or on failure. */
+/* Compares `column`, a column of the Jacobian, with forward mode. Runs the function with input number `input` as a dual tensor, whose tangent is 1
+ * at real component `part` and 0 elsewhere. If `differentiable`, only outputs that require gradients are compared. False, with the error raised,
+ * if the tangents differ or on failure. */
 static bool check_column(const struct check *check, bool differentiable, int64_t input, int64_t part, const double *column)
 {
     const int64_t mark = grd_pool_mark(), n = check->inputs.n;
@@ -259,7 +264,8 @@ static bool check_column(const struct check *check, bool differentiable, int64_t
     return ok;
 }
 
-/* Compares all columns of the Jacobian with the tangents that forward mode computes. False, with the error raised, if they differ or on failure. */
+/* Compares all columns of the Jacobian with the tangents that forward mode computes. If `differentiable`, only the outputs that require gradients
+ * are compared. False, with the error raised, if they differ or on failure. */
 static bool compare_forward(const struct check *check, bool differentiable)
 {
     int64_t column = 0;
@@ -272,7 +278,8 @@ static bool compare_forward(const struct check *check, bool differentiable)
     return true;
 }
 
-/* True if the Jacobian by differences is zero, as it must be if no output requires a gradient. False, with the error raised, otherwise. */
+/* True if the Jacobian check->numeric (by central differences) is zero, as it must be if no output requires a gradient. False, with the error
+ * raised, otherwise. */
 static bool expect_zero(const struct check *check)
 {
     for (int64_t i = 0; i < check->rows * check->columns; i++)
@@ -307,8 +314,8 @@ static bool check_inputs(struct check *check)
                             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.");
 }
 
-/* Compares the gradients of the user's function with differences, for the first derivatives. The arguments have been checked. False, with the
- * error raised, if a gradient is wrong or on failure. */
+/* Checks first derivatives: compares the gradients of the user's function with central differences. The arguments have been checked. False, with
+ * the error raised, if a gradient is wrong or on failure. */
 static bool run_check(struct check *check)
 {
     if (!check_inputs(check))
@@ -352,8 +359,8 @@ static bool check_call(grd_function *function, grd_tensors inputs, const char *n
     return true;
 }
 
-/* Checks the arguments and then calls `run`, which makes the comparison, with grad mode on. Returns the result of `run`, or false, with the error
- * raised, if an argument is invalid. `name` is the public function, for error texts. */
+/* Checks the arguments, turns grad mode on and calls `run`, which makes the comparison. Returns the result of `run`, or false, with the error raised,
+ * if an argument is invalid. `name` is the name of the public function, for error texts. */
 static bool checked(struct check *check, const char *name, bool (*run)(struct check *check))
 {
     if (!check_call(check->function, check->inputs, name))
@@ -366,7 +373,7 @@ static bool checked(struct check *check, const char *name, bool (*run)(struct ch
     return ok;
 }
 
-/* Sets *value to `otherwise` if it is 0. */
+/* If *value is 0, sets *value to `otherwise`. */
 static void or_default(double *value, double otherwise)
 {
     if (*value == 0)
@@ -422,8 +429,9 @@ static void fill_seed(grd_tensor *t, uint64_t *state)
     }
 }
 
-/* Checks the second derivatives: calls gradcheck for the function `gradients`, which returns the gradients of the user's function, at random
- * gradients of the outputs. The arguments have been checked. False, with the error raised, if the check fails. */
+/* Checks second derivatives. Draws random gradients for the outputs of the user's function, second->function. Then runs the first-order check on the
+ * function `gradients`, which computes a backward pass from these random gradients. The arguments have been checked. False, with the error raised,
+ * if the check fails. */
 static bool run_second(struct check *second)
 {
     const grd_tensors inputs = second->inputs;

@@ -30,8 +30,8 @@ static bool is_broadcast_of(const struct grd_output *output, const grd_tensor *g
     return extra >= 0;
 }
 
-/* `output` describes a tensor that an operator may have broadcast, and `grad` may have the larger shape. Returns `grad` summed over the dimensions
- * that broadcasting added or expanded, so that it has the shape of `output`. */
+/* Undoes a broadcast: returns the sum of `grad` over the dimensions that `output` lacks or in which `output` has size 1. The sum has the shape of
+ * `output`. */
 static grd_tensor *unbroadcast(const struct grd_output *output, grd_tensor *grad)
 {
     int64_t dims[GRD_MAX_DIMS];

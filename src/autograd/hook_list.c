@@ -8,11 +8,11 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Number of low bits of a handle that are the index of the hook in the table. The other bits are grd_hook.order, so a new hook at an old index gets a
- * new handle. */
+/* The low SLOT_BITS bits of a handle are the index of the hook in the table. The other bits are grd_hook.order, so a new hook at an index that
+ * was used before gets a new handle. */
 enum { SLOT_BITS = 24 };
 
-/* The table that leads from the handle of a hook to the hook. */
+/* The table in which a hook is found by its handle. */
 static struct {
     pthread_mutex_t lock;
     struct grd_hook **slots; /* array of `capacity` hooks; NULL at an index that is free */
@@ -80,7 +80,7 @@ static void append(struct grd_hooks *list, struct grd_hook *hook)
     hook->list = list;
 }
 
-/* Removes the hook from its list and from the table. */
+/* Removes the hook from its list and, if it has a handle, from the table of handles. */
 static void unlink_hook(struct grd_hook *hook)
 {
     struct grd_hook *_Atomic *link = &hook->list->first;
@@ -120,8 +120,8 @@ uint64_t grd_hooks_add(struct grd_hooks *list, struct grd_hook description)
     return handle;
 }
 
-/* Returns the first hook in the list that has the kind `kind` and the context `context`, or any context if `context` is NULL. NULL if there is
- * none. The caller holds the lock. */
+/* Returns the first hook in the list with the kind `kind` and the context `context`. If `context` is NULL, the hook may have any context. Returns
+ * NULL if there is no such hook. The caller holds the lock. */
 static struct grd_hook *first_hook(const struct grd_hooks *hooks, enum grd_hook_kind kind, const void *context)
 {
     struct grd_hook *hook = hooks->first;

@@ -1,5 +1,5 @@
-/* Declares the lists of hooks of nodes, and the table of handles by which a user removes a hook. A hook is a function of the user together with a
- * pointer that is passed to the function, its context.
+/* Declares the lists of hooks of nodes, and the table of handles by which a user removes a hook. A hook is a function of the user together with its
+ * context, which is a pointer that is passed to the function.
  *
  * The lists and the table change under one lock. Hooks are called without the lock, from a copy of the list that is made before the first call.
  * So a hook may remove any hook, including itself, and may register new hooks, which run from the next time on. */
@@ -25,7 +25,7 @@ struct grd_hook {
     struct grd_hook *_Atomic next;
     struct grd_hooks *list; /* the list that holds the hook; NULL after removal */
     uint64_t order;         /* number of the registration, so hooks that were registered later have higher numbers */
-    uint64_t handle;        /* the number by which a user removes the hook; 0 if the hook is not in the table of handles */
+    uint64_t handle;        /* the number by which a user can remove the hook; 0 if the hook is not in the table of handles */
     enum grd_hook_kind kind;
     uint32_t output; /* index of the node's output whose gradient a TENSOR or RETAIN hook gets */
     union {
@@ -42,14 +42,14 @@ struct grd_hooks {
     struct grd_hook *_Atomic first; /* atomic, so that a test for NULL needs no lock */
 };
 
-/* The hooks of one kind that were in the list of a node when it was read. */
+/* The hooks of one kind that grd_hooks_find found in the list of a node. */
 struct grd_hooks_found {
-    struct grd_hook **hooks; /* owned, like a reference to each hook, by the innermost grd_scope */
+    struct grd_hook **hooks; /* the innermost grd_scope owns this array and a reference to each hook */
     int64_t n;
 };
 
-/* Calls `release`, unless it is NULL, to free the context of a user's hook or function. A pending error is hidden from the call and restored after
- * it. */
+/* Calls `release`, unless it is NULL, to free the context of a user's hook or function. A pending error is hidden during the call and restored
+ * afterwards. */
 static inline void grd_release_context(void (*release)(void *context), void *context)
 {
     if (release == NULL)
@@ -59,8 +59,8 @@ static inline void grd_release_context(void (*release)(void *context), void *con
     grd_error_restore(error);
 }
 
-/* Appends a copy of `description` to the list, and returns the handle of the copy, or 1 for RETAIN and TRACE hooks, which have no handle. 0, with the
- * error raised, on failure; `context` is then not released. */
+/* Appends a copy of `description` to the list, and returns the handle of the new hook. Returns 1 for a RETAIN or TRACE hook, which has no handle. 0,
+ * with the error raised, on failure; description.context is then not released. */
 uint64_t grd_hooks_add(struct grd_hooks *list, struct grd_hook description);
 /* Returns the hooks of one kind in the order of their registration. Returns no hooks, with the error raised, on failure. */
 struct grd_hooks_found grd_hooks_find(struct grd_hooks *hooks, enum grd_hook_kind kind);
@@ -72,7 +72,7 @@ void grd_hooks_remove(struct grd_hooks *hooks, enum grd_hook_kind kind, const vo
 void grd_hooks_clear(struct grd_hooks *hooks);
 /* Calls visit(context, release, arg) for each hook that a user registered, until a call returns a value other than 0. Returns this value, or 0. */
 int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *arg);
-/* Makes fork wait until no thread holds the lock of the lists. Called once, when the library is loaded. */
+/* Makes fork wait until no thread holds the lock of the hook lists. Called once, when the library is loaded. */
 void grd_hooks_init(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Runs the hooks of nodes. In a backward pass, all tensor hooks of one output run before the hooks of the next output, each in the order of
- * registration. The hook of retain_grad() runs last, so it stores the gradient that the other hooks have returned. */
+/* Runs the hooks of nodes. In a backward pass, all tensor hooks of one output run before the hooks of the next output. The hooks of one output run in
+ * the order of their registration. The hook of retain_grad() runs last, so it stores the gradient that the other hooks have returned. */
 #include "autograd/hook_list.h"
 #include "autograd/hooks.h"
 #include "autograd/node.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Sorts the hooks so that the hooks of an output follow each other. The outputs are in the order in which their first hooks were registered. */
+/* Groups the hooks by output. The groups are in the order in which their first hooks were registered. The hooks of a group keep their order. */
 static void group_by_output(struct grd_hooks_found found)
 {
     for (int64_t i = 1; i < found.n; i++) {
@@ -26,7 +26,7 @@ static void group_by_output(struct grd_hooks_found found)
     }
 }
 
-/* Replaces the tensor *slot, to which the caller owns a reference, by `by`, which may be NULL. Adds a reference to `by`. */
+/* Stores the tensor `by`, which may be NULL, in *slot. Adds a reference to `by`, and drops the reference to the tensor that was in *slot. */
 static void replace(grd_tensor **slot, grd_tensor *by)
 {
     grd_tensor *old = *slot;
@@ -36,7 +36,7 @@ static void replace(grd_tensor **slot, grd_tensor *by)
     grd_object_drop(old);
 }
 
-/* True if a hook may replace the gradient `old` by `by`. False, with RuntimeError raised, otherwise. */
+/* True if `by`, which a hook has returned, may replace the gradient `old`. Otherwise false, with RuntimeError raised. */
 static bool check_replacement(const grd_tensor *old, const grd_tensor *by)
 {
     if (!grd_dims_equal(grd_sizes(by), grd_sizes(old)))
@@ -57,7 +57,7 @@ static void call_tensor_hook(const struct grd_hook *hook, grd_tensor **grads)
         replace(&grads[hook->output], result);
 }
 
-/* Calls a RETAIN hook: adds the gradient of its output to the retained .grad. */
+/* Calls a RETAIN hook (of retain_grad()): adds the gradient grads[hook->output] to the retained .grad. May leave an error pending. */
 static void keep_gradient(const struct grd_hook *hook, grd_tensor **grads)
 {
     struct grd_retained *retained = hook->context;

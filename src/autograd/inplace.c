@@ -3,8 +3,8 @@
  *
  * Note [Views and in-place]
  * A view and its base share memory, but each has its own grad_fn. When an operator writes through a view, the new value of the base is its old
- * value with some elements replaced. The base then gets a CopySlices as its grad_fn, which is a node that wraps the operator's own node. After
- * that the grad_fn of every view of the base is out of date, including the grad_fn of the written view. This is noticed when the grad_fn of a
+ * value with some elements replaced. The new grad_fn of the base is a CopySlices, a node that wraps the operator's own node. From then on the
+ * grad_fn of every view of the base is out of date, including the grad_fn of the written view. This is noticed when the grad_fn of a
  * view is read the next time, because the version of the storage has changed. The view is then made again from the base, and gets the grad_fn of
  * the new view (view_refresh.c).
  *
@@ -13,11 +13,11 @@
  * each other and never be freed. The formula of f cannot use the overwritten value anyway. So before a tensor gets a new history, the nodes of
  * the new history are searched. Saved tensors that lie in the memory about to be written, or that were written since they were saved, are
  * replaced by aliases without history. An alias is enough for the error text that names the overwritten tensor. The aliases are made before the
- * operator writes, since making them may fail, and replace the saved tensors after the write.
+ * operator writes, because making them may fail. They replace the saved tensors after the write.
  * The search includes the histories that the saved tensors have now, because another thread may have replaced the history of a saved tensor. If
- * any history was replaced between the search and the end of the write, the search is repeated. Otherwise two threads, each of which writes to a
- * tensor that the other thread's history has saved, could both miss the cycle. The search is skipped for a tensor that only the caller owns, or
- * whose storage was never saved. */
+ * any history was replaced between the search and the end of the write, the search is repeated. Without the second search, if one thread runs
+ * x.add_(f(y)) while another runs y.add_(f(x)), both threads could miss the cycle between x and y. The search is skipped for a tensor that only the
+ * caller owns, or whose storage was never saved. */
 #include "autograd/inplace.h"
 
 #include "autograd/copy_slices.h"

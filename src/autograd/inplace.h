@@ -5,20 +5,21 @@
 #include "autograd/node.h"
 #include "autograd/outdated.h"
 
-/* True if `t` may be written while an input of the operator requires a gradient. False, with RuntimeError, if not. */
+/* True if a recorded in-place operator may overwrite `t`. False, with RuntimeError, if not, e.g. if `t` is a leaf that requires a gradient. */
 bool grd_check_inplace(grd_tensor *t);
 
-/* The change of history for one in-place call. It is prepared before the operator runs, and committed or abandoned afterwards. */
+/* The change of a tensor's grad_fn by one in-place call. It is prepared before the operator runs, and committed or abandoned afterwards. */
 struct grd_rebase {
     struct grd_node *history;     /* owned; the new grad_fn of the tensor, or of its base if it is a view */
     uint32_t output;              /* the tensor becomes output number `output` of `history` */
     struct grd_outdated outdated; /* the saved tensors that lie in the memory which the call overwrites */
-    uint64_t number;              /* number of histories that had been replaced before the search for outdated tensors */
+    /* value of the counter `replaced` in inplace.c (in-place calls that have replaced a grad_fn) when the search for outdated tensors began */
+    uint64_t number;
 };
 
-/* Called before an operator overwrites `t`, which becomes output number `output` of `node`. Prepares the new grad_fn: `node`, or if `t` is a view a
- * CopySlices that wraps `node` and becomes the grad_fn of the base. Takes the reference to `node`. self_edge: edge 0 of `node` leads to the present
- * grad_fn of `t`. False, with the error raised, on failure. */
+/* Called before an operator overwrites `t`. Prepares `node` as the new grad_fn of `t`, which becomes output number `output` of `node`. If `t` is a
+ * view, prepares a CopySlices around `node` as the new grad_fn of its base. self_edge: edge 0 of `node` leads to the present grad_fn of `t`.
+ * Takes the reference to `node`. False, with the error raised, on failure. */
 bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_node *node, uint32_t output, bool self_edge);
 /* Called after the operator has written. Makes the prepared node the grad_fn of `t`, or of its base if `t` is a view. False, with the error raised,
  * on failure. */

@@ -103,8 +103,8 @@ void grd_set_grad(grd_tensor *t, grd_tensor *grad)
     grd_slot_set(slot_of(meta), grad != NULL ? grd_object_keep(grad) : NULL);
 }
 
-/* Adds to `node` a hook that stores the gradient of its output number `output`, which is `t`. Does nothing if there is such a hook already. May
- * leave an error pending. */
+/* Adds to `node` a hook that stores the gradient of `t`, which is output number `output` of `node`. Does nothing if there is such a hook already.
+ * May leave an error pending. */
 static void retain(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
     struct grd_autograd_meta *meta = grd_autograd_meta_ensure(t);

@@ -25,7 +25,7 @@ enum { GRD_AUTOGRAD_BIT = 1 << GRD_KEY_AUTOGRAD };
 /* An edge says to which output of which node the gradient of an input flows. */
 struct grd_edge {
     struct grd_node *node; /* the node to which the gradient flows; owned; NULL if the input needs no gradient */
-    uint32_t output;       /* index of the input among the outputs of `node` */
+    uint32_t output;       /* the input is output number `output` of `node` */
 };
 
 /* The shape, dtype and device that the gradient of an output must have. */
@@ -42,7 +42,7 @@ struct grd_output {
     };
 };
 
-/* Returns the traits that a gradient must share with its tensor: dtype, device and number of dimensions. */
+/* Returns the dtype, device and number of dimensions of `t` as one number. A gradient of `t` must have the same number. */
 static inline uint64_t grd_output_traits(const grd_tensor *t)
 {
     return t->traits & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE | GRD_TRAITS_NDIM);
@@ -51,9 +51,10 @@ static inline uint64_t grd_output_traits(const grd_tensor *t)
 /* The arguments of one run of a node. The run writes the gradients of the edges to ret_grads. The caller does not own these gradients: they are
  * temporaries of the innermost grd_scope, or tensors of `grads`. */
 struct grd_run {
-    grd_tensor **grads;     /* one per output, NULL if undefined; if the run takes over the reference to a gradient, it sets the element to
-                             * NULL */
-    grd_tensor **ret_grads; /* one per edge, NULL when the run begins */
+    /* the gradients of the node's outputs; NULL for an undefined gradient. The caller owns the gradients. The run may take over the reference to a
+     * gradient; it then sets the element of `grads` to NULL */
+    grd_tensor **grads;
+    grd_tensor **ret_grads; /* the gradients that the run computes, one per edge; all NULL when the run begins */
     uint64_t needs;         /* bit i: edge i needs a gradient; edges from 63 on share bit 63 */
     bool retain;            /* retain_graph: the node keeps its saved values after the run */
 };
@@ -73,8 +74,8 @@ struct grd_node_class {
     /* Called when the last reference to the node is dropped. True if an object of the user has become the owner of the node, so that the node is
      * not freed. May be NULL. */
     bool (*take_over)(struct grd_node *node);
-    /* Calls `visit` for each context, i.e. object of the user, that belongs to the functions of the node itself, so that a garbage collector
-     * finds it. Returns the first result that is not 0, or 0. May be NULL. */
+    /* Calls `visit` for each context (object of the user) that the node itself owns, so that a garbage collector finds the context. Does not visit
+     * the contexts of hooks. Returns the first result that is not 0, or 0. May be NULL. */
     int (*visit)(struct grd_node *node, grd_context_visitor *visit, void *arg);
     bool is_custom; /* the nodes belong to custom functions of the user */
 };
@@ -95,7 +96,7 @@ struct grd_node {
     struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
     struct grd_hooks hooks;
     struct grd_spin lock; /* protects the saved values */
-    bool keeps;           /* the node has saved tensors or random number generators */
+    bool keeps;           /* among the saved values are tensors or random number generators */
     bool freed;           /* the saved values were taken by a run without retain_graph; another run is an error */
     uint8_t device;       /* the device type whose thread runs the node */
 };

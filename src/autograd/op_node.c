@@ -38,8 +38,7 @@ static bool carries_gradient(const struct op_node *self, uint32_t output)
            grd_dtype_is_inexact(self->node.outputs[output].dtype);
 }
 
-/* Returns `grads`, the gradients of the node's outputs, in which undefined gradients are replaced by zeros. NULL, with the error raised, on
- * failure. */
+/* Returns the gradients of the node's outputs: `grads`, with zeros in place of undefined gradients. NULL, with the error raised, on failure. */
 static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *const *grads)
 {
     const struct grd_node *node = &self->node;
@@ -59,7 +58,7 @@ static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *c
     return grd_pending() ? NULL : all;
 }
 
-/* Returns run->needs, which has a bit per edge, as a set with a bit per differentiable argument of the operator. */
+/* Returns a bit set. Bit i is set if, according to run->needs, an edge of differentiable argument number i needs a gradient. */
 static uint64_t argument_needs(const struct op_node *self, const struct grd_run *run)
 {
     if (self->first_edge == grd_identity_edges)
@@ -80,16 +79,16 @@ static bool accelerates(const struct grd_device_entry *device, const grd_op *con
     return served;
 }
 
-/* True if `t` is NULL, or if it has no dispatch key above AUTOGRAD (except LIFETIMES) and its device has all kernels that the fast backward
- * function calls. */
+/* True if the fast backward function, which calls fused kernels, can be used for `t`: no dispatch key of `t` is above AUTOGRAD (except LIFETIMES),
+ * and the device of `t` has these kernels. Also true if `t` is NULL. */
 static bool allows_fast(const struct grd_derivative *d, const grd_tensor *t)
 {
     return t == NULL || ((grd_keys_of(t) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0 &&
                          (!grd_is_extra(grd_device_of(t)) || accelerates(grd_device_at(t->device), d->accelerations)));
 }
 
-/* True if the fast backward function may run instead of the formulas: autograd does not record the backward pass, and allows_fast is true for all
- * gradients and for the tensors among the n saved values. */
+/* True if the derivative's fast backward function may run instead of its formulas: no graph of the backward pass is recorded, and allows_fast is
+ * true for all gradients and for the tensors among the n saved values. */
 static bool may_be_fast(const struct grd_run *run, const struct op_node *self, const grd_value *values, int n)
 {
     const struct grd_derivative *d = self->derivative;
@@ -174,8 +173,8 @@ static size_t round_up(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-/* Returns how many extra bytes of the node's memory block a saved list of tensors, string or list of sizes takes. This part of save_room is not
- * inlined, because such values are rare. */
+/* Returns how many bytes a saved string, a saved list of tensors or a saved list of sizes takes behind the outputs in the node's memory block.
+ * save_room, which is inlined, calls this function for these rare cases. */
 static __attribute__((noinline)) size_t other_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     switch (save->how) {
@@ -190,7 +189,7 @@ static __attribute__((noinline)) size_t other_room(const struct grd_op_call *cal
     }
 }
 
-/* Returns how many bytes a saved value takes in the extra bytes of the node's block. Its struct grd_saved does not count. */
+/* Returns how many bytes a saved value takes behind the outputs in the node's memory block, in addition to its struct grd_saved. */
 static inline size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     if (!grd_save_takes_room(save->how))
@@ -200,7 +199,7 @@ static inline size_t save_room(const struct grd_op_call *call, const struct grd_
     return save->how == GRD_SAVE_DIMS ? (size_t)call->args[save->index].v.dims.n * sizeof(int64_t) : other_room(call, save);
 }
 
-/* Reserves `size` bytes in the extra bytes of a node's block: returns the address *room, and advances *room by `size`. */
+/* Reserves `size` bytes of the memory behind the outputs in a node's block: returns the address *room, and advances *room by `size`. */
 static void *take_room(char **room, size_t size)
 {
     void *taken = *room;
@@ -208,8 +207,8 @@ static void *take_room(char **room, size_t size)
     return taken;
 }
 
-/* Returns the size of `t` along `dim`, which may be negative. Returns -1 for an empty vector, because it can be concatenated with tensors of any
- * shape. */
+/* Returns the size of `t` along `dim`, which may be negative; 0 if `t` has no such dimension. Returns -1 for a vector of size 0, which can be
+ * concatenated with tensors of any shape. */
 static int64_t size_along(const grd_tensor *t, int64_t dim)
 {
     if (t->ndim == 1 && t->sizes[0] == 0)
@@ -218,7 +217,7 @@ static int64_t size_along(const grd_tensor *t, int64_t dim)
     return dim >= 0 && dim < t->ndim ? t->sizes[dim] : 0;
 }
 
-/* True if an edge of the node leads to the AccumulateGrad of `t`, a leaf. The edge then keeps the leaf alive as long as the node. */
+/* True if `t` is a leaf and an edge of the node leads to the AccumulateGrad of `t`. Such an edge keeps the leaf alive while the node lives. */
 static inline bool is_owned_by_edge(const struct grd_node *node, const grd_tensor *t)
 {
     for (uint32_t i = 0; i < node->nedges; i++)
@@ -233,7 +232,7 @@ static inline void set_unsaved(struct grd_saved *saved)
     saved->value.v.tensor = NULL;
 }
 
-/* Saves the argument `t` in `saved`, or call->self_copy instead if the operator is about to overwrite the argument. */
+/* Saves the argument `t` in `saved`. If the operator is about to overwrite `t`, saves call->self_copy, a copy with the old elements, instead. */
 static inline void save_argument(struct op_node *self, struct grd_saved *saved, grd_tensor *t, const struct grd_op_call *call)
 {
     if (GRD_UNLIKELY(call->self_copy != NULL) && t == call->results[0])
@@ -255,7 +254,7 @@ static inline void save_argument(struct op_node *self, struct grd_saved *saved, 
 }
 
 /* Saves the list of integers that `save` describes: an argument, or the sizes or strides of a tensor. The copy of the list is stored at *room, in
- * the extra bytes of the node's memory block, and *room is advanced to the end of the copy. */
+ * the node's memory block, and *room is advanced to the end of the copy. */
 static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *call, const struct grd_save *save, char **room)
 {
     grd_dims dims = call->args[save->index].v.dims;
@@ -274,8 +273,8 @@ static void note_owned(struct op_node *self)
     self->released = false;
 }
 
-/* Saves a list of tensors. If the tensors are results of the call (`results`), saves aliases without history, because the results own the node
- * and the node must not own the results. False, with the error raised, on failure. */
+/* Saves a list of tensors, whose array is stored at *room. `results`: the tensors are results of the call. Results own the node, and the node
+ * must not own its owners, so it saves aliases of the results without grad_fn. False, with the error raised, on failure. */
 static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors tensors, bool results, char **room)
 {
     grd_tensor **list = take_room(room, (size_t)tensors.n * sizeof *list);
@@ -294,15 +293,16 @@ static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors
     return true;
 }
 
-/* Saves a result, a list, a string or a random number generator, or a property of a tensor such as its dtype. save_all itself handles the other
- * values. Values of varying length are stored at *room, which is advanced. False, with the error raised, on failure. */
+/* Saves one of the values that save_all does not handle itself: a result, a list, a string, a random number generator, or a property of a tensor
+ * such as its dtype. Lists and strings are stored at *room, which is advanced. False, with the error raised, on failure. */
 static __attribute__((noinline)) bool save_other(struct op_node *self, struct grd_saved *saved, const struct grd_op_call *call,
                                                  const struct grd_save *save, char **room)
 {
     const grd_value *value = &call->args[save->index];
     switch (save->how) {
-    case GRD_SAVE_TENSOR: /* a result. A result that carries no gradient does not own the node, so the node may own the result itself
-                           * instead of an alias */
+    /* `save` refers to a result here, because save_argument saves arguments. If the result can have a gradient, it owns the node, so an alias is
+     * saved. Otherwise the node saves the result itself. */
+    case GRD_SAVE_TENSOR:
         note_owned(self);
         return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
     case GRD_SAVE_TENSORS:
@@ -334,7 +334,8 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
 }
 
 /* ---- Making ------------------------------------------------------------------------------------------------------------------- */
-/* Returns the size in bytes of the array first_edge, which a node with list arguments stores in its extra bytes. */
+/* Returns the size in bytes of the array op_node.first_edge. A node with list arguments stores this array in its own memory block, behind its
+ * outputs. */
 static size_t list_room(const struct grd_derivative *d)
 {
     return round_up((d->nargs + 1u) * sizeof(int));
@@ -350,8 +351,8 @@ static uint32_t count_edges(const struct grd_derivative *d, const grd_value *arg
     return edges;
 }
 
-/* Sets the edges of the node of a call with list arguments, and fills its array first_edge. False, with the error raised, on failure; the edges
- * that could not be found then have no node. */
+/* Sets the edges of the node of a call with list arguments. Sets first_edge[i] to the index of the first edge that belongs to differentiable
+ * argument i. False, with the error raised, on failure. Each edge that was not found then has the node NULL. */
 static bool set_list_edges(struct op_node *self, const struct grd_op_call *call, int *first_edge)
 {
     struct grd_edge *edges = self->node.edges;
@@ -374,7 +375,7 @@ static bool set_list_edges(struct op_node *self, const struct grd_op_call *call,
 }
 
 /* Sets the edges of the node of a call whose differentiable arguments are single tensors. Bit i of `needs`: differentiable argument i needs a
- * gradient. False, with the error raised, on failure; the edges that could not be found then have no node. */
+ * gradient. False, with the error raised, on failure. Each edge that was not found then has the node NULL. */
 GRD_INLINE bool set_edges(struct grd_edge *edges, const struct grd_derivative *d, const grd_value *args, uint64_t needs)
 {
     bool ok = true;
@@ -387,9 +388,8 @@ GRD_INLINE bool set_edges(struct grd_edge *edges, const struct grd_derivative *d
     return ok;
 }
 
-/* Saves the values that the formulas of the needed gradients read. Lists and strings are copied to `room`. Returns false on failure, and also if
- * `ok` is false, which means that the edges could not be set. In both cases every value is then either saved or marked as not saved, so the node
- * can be dropped. */
+/* Saves the values that the formulas of the needed gradients read. Lists and strings are copied to `room`. `ok`: the edges of the node were set.
+ * False if `ok` is false or on failure. Even then each value is either saved or marked as not saved, so that the caller can drop the node. */
 GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, const struct grd_derivative *d, const grd_value *args,
                          uint64_t needs, char *room, bool ok)
 {
@@ -429,15 +429,16 @@ static bool is_given(const grd_value *value)
     }
 }
 
-/* Returns the name of the node for a call with the arguments `args`. */
+/* Returns the name of the node for a call. This is d->node_name, except if d->given_name is set and the optional argument number d->given is
+ * given. In this case the name is d->given_name. */
 static inline const char *name_of(const struct grd_derivative *d, const grd_value *args)
 {
     return GRD_UNLIKELY(d->given_name != NULL) && is_given(&args[d->given]) ? d->given_name : d->node_name;
 }
 
-/* Returns the node of the call, owned by the caller. NULL, with the error raised, on failure. `lists`: a differentiable argument is a list;
- * `sized`: a saved value needs extra bytes. The function is inlined, and most calls pass constants for nresults, lists and sized, so the compiler
- * removes the code for cases that cannot occur. */
+/* Returns the node of the call, owned by the caller. NULL, with the error raised, on failure. `lists`: a differentiable argument is a list.
+ * `sized`: a saved value needs memory of its own in the node's block, behind the outputs. Inlined, so that the compiler removes the cases that
+ * cannot occur for constant `lists` and `sized`. */
 GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresults, bool lists, bool sized)
 {
     const struct grd_derivative *const d = call->derivative;
@@ -494,8 +495,8 @@ void grd_op_node_written(struct grd_node *node, const grd_tensor *t)
             self->saved[i].version = grd_version_of(t);
 }
 
-/* If `saved` is or contains the alias of the node's output number `output`, gives this alias the tangent of `t`. False, with the error raised, on
- * failure. */
+/* `t` is output number `output` of the node. If `saved` holds the alias of `t` (same memory, no grad_fn), gives this alias the tangent of `t`.
+ * False, with the error raised, on failure. */
 static bool share_with(const struct grd_saved *saved, const grd_tensor *t, uint32_t output)
 {
     if (saved->value.kind == GRD_KIND_TENSORS && saved->output >= 0)

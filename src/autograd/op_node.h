@@ -17,15 +17,15 @@ struct grd_op_call {
     grd_tensor *self_copy; /* a copy of the tensor that the operator is about to overwrite, to be saved instead of the tensor; or NULL */
 };
 
-/* Returns the node of the call with one reference, owned by the caller. NULL, with the error raised, on failure. */
+/* Returns a new node for the call, owned by the caller. NULL, with the error raised, on failure. */
 struct grd_node *grd_op_node_new(const struct grd_op_call *call);
-/* Sets the version of each output that the node saved to the version of `t`. Called after an in-place operator has written `t`, because the node
- * was created before the write and has the old version. */
+/* Called after an in-place operator has written `t`. Updates the versions in the node, which was created before the write: each saved output gets
+ * the present version of `t`. */
 void grd_op_node_written(struct grd_node *node, const grd_tensor *t);
 
-/* Called after the tangent of `t` was set. If the grad_fn of `t` has saved `t`, which is its own output, as an alias without history, gives this
- * alias the tangent, too. `written`: `t` was written in place, so if `t` is a view, the node is the grad_fn of its base. False, with the error
- * raised, on failure. */
+/* Called after the tangent of `t` was set. If the grad_fn of `t` has saved an alias of `t`, its own output, gives the alias the same tangent.
+ * `written`: `t` was written in place. If `t` was written and is a view, uses the grad_fn of its base instead. False, with the error raised, on
+ * failure. */
 bool grd_tangent_share_saved(const grd_tensor *t, bool written);
 
 #endif

@@ -1,5 +1,5 @@
-/* Searches the graph for saved tensors that are about to be overwritten, so that they can be replaced by aliases. Note [Saved and overwritten] in
- * inplace.c says why. */
+/* Searches the graph for saved tensors that an in-place operator overwrites, so that they can be replaced by aliases without grad_fn. Note [Saved
+ * and overwritten] in inplace.c says why. */
 #include "autograd/outdated.h"
 
 #include "autograd/pass.h"
@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "core/tensor.h"
 
-/* False if no node can have saved the tensor or its base, because no tensor with this storage was ever saved, or because only the caller owns the
- * tensor. */
+/* True if a node may have saved the tensor or its base. False if no tensor with this storage was ever saved. Also false if the caller is the only
+ * owner of the tensor, and the tensor is the only owner of its base (if it has one). */
 static bool may_be_saved(const grd_tensor *t)
 {
     if (!grd_was_saved(t))
@@ -17,8 +17,8 @@ static bool may_be_saved(const grd_tensor *t)
     return !grd_object_unique(t) || (t->base != NULL && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT));
 }
 
-/* Adds the grad_fn of the tensor to the nodes that are searched. If the grad_fn has replaced another one that other threads may still read, adds
- * that one, too (Note [Replaced histories]). Returns false, with the error raised, on failure. */
+/* Adds the grad_fn of the tensor to the nodes that are searched. Also adds a former grad_fn that other threads may still be reading (Note [Replaced
+ * histories]). False, with the error raised, on failure. */
 static bool search_histories(struct grd_outdated *outdated, const grd_tensor *t)
 {
     uint32_t output;

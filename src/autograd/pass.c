@@ -56,8 +56,8 @@ static inline void note_need(struct grd_entry *above, uint32_t edge, const struc
     above->needed = true;
 }
 
-/* Searches the edges of the node of entry number `current`, up to the first edge that leads to a node which has not been searched, and returns
- * the number of the entry of that node. Returns `current` if no such edge is left, and GRD_NO_ENTRY on failure. */
+/* Looks at the nodes to which the edges of entry number `current` lead. Returns the entry number of the first one that has not been searched, or
+ * `current` if all have been searched. GRD_NO_ENTRY, with MemoryError, on failure. */
 static inline int32_t search_edges(struct grd_pass *pass, int32_t current)
 {
     const struct grd_node *node = pass->entries[current].node;
@@ -123,8 +123,8 @@ bool grd_pass_sum(struct grd_pass *pass, grd_tensor **slot, grd_tensor *grad)
 {
     grd_tensor *old = *slot, *sum;
     const bool apart =
-        /* Not in place if the sum is recorded, or inside vmap: a tensor that is the same for the whole batch cannot hold a sum with one that is
-         * not. */
+        /* True if the sum must be a new tensor. This is so if the sum is recorded (create_graph), and inside vmap. Inside vmap one gradient may lack
+         * the batch dimension of the other gradient. Its memory is then too small for the sum. */
         pass->create || grd_is_batch(old) || grd_is_batch(grad);
     if (!apart && grd_is_exclusive(old))
         sum = grd_object_keep(grd_add_(old, grad));

@@ -4,7 +4,7 @@
  * pass.c has the table of nodes, the search and the slots. engine.c has the queues, and runs nodes with and without threads. backward.c has the
  * public functions, which set up passes. outdated.c uses only the table and the search.
  * Invariants
- * - A pass borrows its nodes. The outputs of the pass own all of them, and the caller keeps the outputs.
+ * - A pass borrows its nodes. The tensors at which the pass begins own all these nodes, and the caller keeps these tensors alive.
  * - A slot owns its gradient. The reference moves from the result of a formula to a slot and from the slot to a leaf, so that the last owner of a
  *   gradient may write into it. */
 #ifndef GRD_AUTOGRAD_PASS_H
@@ -17,7 +17,7 @@
 #include "autograd/node.h"
 #include "core/tensor.h"
 
-/* Capacities of the arrays inside struct grd_pass, so that a small graph allocates nothing. */
+/* Capacities of the arrays inside struct grd_pass. A small graph fits into these arrays, so its pass allocates nothing. */
 enum { GRD_INLINE_ENTRIES = 16, GRD_INLINE_TABLE = 32, GRD_INLINE_READY = 16 };
 enum { GRD_NO_ENTRY = -1 };
 
@@ -32,11 +32,13 @@ struct grd_entry {
     int32_t dependencies; /* number of edges that lead to the node and along which no gradient has arrived yet */
     /* Index in pass->captures of the first input of grd_grad whose gradient arrives at this node, or GRD_NO_ENTRY. */
     int32_t capture;
-    /* Index of the entry of the node from which the search reached this one; until then its own index; GRD_NO_ENTRY where a search began. */
+    /* Before the search reaches this node: the index of this entry itself. Afterwards: the index of the entry from whose node the search came.
+     * GRD_NO_ENTRY at the node at which a search began. */
     int32_t from;
-    uint32_t edge;  /* index, among the edges of `node`, of the next edge that the search follows */
+    uint32_t edge;  /* index of the next edge of `node` that the search follows */
     uint64_t needs; /* bit i: the gradient of edge i is needed; edges from 63 on share bit 63 */
-    bool needed;    /* the node must run; otherwise only its hooks run and its gradients are returned by grd_grad */
+    /* true: the node must run; false: only its tensor hooks run, and grd_grad returns the gradients that arrive at the node */
+    bool needed;
 };
 
 /* An element of a heap: the index of a node in pass->entries and the sequence number of the node. */
@@ -52,7 +54,8 @@ struct grd_heap {
     struct grd_ready inline_items[GRD_INLINE_READY];
 };
 
-/* An input of grd_grad. Its gradient is copied to pass->captured when the gradient of output number `output` of the input's node is complete. */
+/* One input of grd_grad, i.e. one tensor whose gradient is wanted. The tensor is output number `output` of a node. When the gradient of this output
+ * is complete, it is copied to pass->captured[input]. */
 struct grd_capture {
     uint32_t output;
     int32_t next;  /* index in pass->captures of the next input whose gradient arrives at the same node, or GRD_NO_ENTRY */
@@ -70,20 +73,21 @@ struct grd_worker {
 struct grd_pass {
     struct grd_entry *entries;
     int64_t n, capacity;
-    int32_t *table;               /* hash table with open addressing, from a node to its index in `entries`; GRD_NO_ENTRY if free */
+    int32_t *table;               /* hash table with open addressing: the index of each node in `entries`; GRD_NO_ENTRY at a free place */
     uint64_t mask;                /* length of the table minus 1 */
     struct grd_capture *captures; /* one per input of grd_grad; NULL if the pass adds gradients to all leaves */
     grd_tensor **captured;        /* one gradient per input of grd_grad, owned; NULL until the gradient arrives */
     bool retain, create, stop;    /* retain: keep saved values after the pass; create: record the pass; stop: an error has occurred, so all
                                    * threads must end */
     bool unhooked_inputs;         /* tensor hooks are not called at the nodes of the inputs of grd_grad */
-    bool careful;                 /* use the slow loop, since nodes may need a worker thread or results are checked for NaN */
+    /* run the pass by the slow loop, because a node may need a worker thread or anomaly mode checks gradients for NaN */
+    bool careful;
     /* The members from `workers` to `changed` are used only by the slow loop. */
     struct grd_worker *workers;
     int nworkers;
     int64_t outstanding; /* number of nodes, of all threads together, that are ready or running */
     struct grd_error_state error;
-    /* The settings of the calling thread when the pass began, with which the worker threads run too. */
+    /* The settings that the calling thread had when the pass began. The worker threads use the same settings. */
     struct grd_level level;
     uint32_t include, exclude, grad_off;
     pthread_mutex_t lock;
@@ -128,8 +132,9 @@ static inline void grd_pass_done(struct grd_pass *pass, bool ok)
 /* Doubles the number of nodes that the pass has memory for. False, with MemoryError, on failure. */
 bool grd_pass_grow(struct grd_pass *pass);
 
-/* Returns the index in pass->table at which the node is, or at which it can be inserted. The hash is the product of the node's address and 2^64 /
- * golden ratio, without the low 20 bits. Addresses of nodes are multiples of 64, so the low bits of the product hardly differ. */
+/* Returns the index in pass->table (a hash table) at which the entry number of `node` is, or at which it can be inserted. The hash is the product of
+ * address and 2^64 / golden ratio, shifted right by 20 bits. Nodes lie at multiples of 64, so the lowest bits of the product hardly vary. The
+ * shift drops them. */
 static inline uint64_t grd_pass_place(const struct grd_pass *pass, const struct grd_node *node)
 {
     uint64_t place = ((uint64_t)(uintptr_t)node * 0x9e3779b97f4a7c15u >> 20) & pass->mask;
@@ -177,9 +182,8 @@ static inline bool grd_entry_wanted(const struct grd_entry *entry)
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
-/* Searches the nodes that can be reached from the node of entry number `root` of pass->entries, depth first, and counts for each node the edges
- * that lead to it. When all nodes behind the edges of a node have been searched, marks which of these edges need a gradient. False, with
- * MemoryError, on failure. */
+/* Searches, depth first, all nodes that can be reached from the node of entry number `root`. Counts the edges that lead to each node, and marks
+ * the edges along which gradients are needed. False, with MemoryError, on failure. */
 bool grd_pass_discover(struct grd_pass *pass, int32_t root);
 
 /* ---- Slots ------------------------------------------------------------------------------------------------------------------------ */
@@ -190,8 +194,8 @@ static inline grd_tensor **grd_entry_slots(struct grd_entry *entry)
     return entry->node->noutputs == 1 ? &entry->grads.one : entry->grads.many;
 }
 
-/* Adds `grad` to *slot, the sum of the gradients that have arrived for an output of a node, which is not NULL. Takes the reference to `grad`.
- * False, with the error raised, on failure. */
+/* Adds `grad` to the tensor *slot, which is not NULL and holds the sum of the gradients that have arrived for one output of a node. Takes the
+ * reference to `grad`. False, with the error raised, on failure. */
 bool grd_pass_sum(struct grd_pass *pass, grd_tensor **slot, grd_tensor *grad);
 /* Allocates the array for the gradients that arrive at a node with several outputs. False, with MemoryError, on failure. */
 bool grd_entry_make_slots(struct grd_entry *entry);
@@ -226,9 +230,8 @@ static inline void grd_entry_drop_slots(struct grd_entry *entry)
 }
 
 /* ---- Running (engine.c) ---------------------------------------------------------------------------------------------------------------- */
-/* Runs all needed nodes that can be reached from the nodes of the outputs, whose indices in pass->entries are `roots`. The gradients of the
- * outputs have been given to these nodes before. False, with the error raised, on failure; gradients that have arrived at nodes may then remain
- * to be dropped. */
+/* Runs all needed nodes that can be reached from the nodes `roots`, which are given by their indices in pass->entries. The gradients of the roots
+ * have already arrived. False, with the error raised, on failure; the caller then has to drop gradients that have arrived at nodes. */
 bool grd_pass_run(struct grd_pass *pass, const int32_t *roots, int64_t nroots);
 
 #endif

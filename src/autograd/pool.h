@@ -21,8 +21,8 @@ static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
     return grd_object_keep(t);
 }
 
-/* Drops the references in this thread's pool above `mark`, i.e. frees the temporary tensors that were made since the pool had that height.
- * Inlined, since often there are none and only the check runs. */
+/* Drops the references at index `mark` and above in this thread's pool, i.e. frees the temporary tensors that were made since `mark` was read.
+ * Inlined, because usually there are no such references and only the comparison runs. */
 static inline void grd_pool_release_above(int64_t mark)
 {
     if (grd_thread.pool_top > mark)

@@ -39,8 +39,8 @@ static inline uint64_t find_needs(const struct grd_derivative *d, const grd_valu
     return needs;
 }
 
-/* Checks that no argument without a gradient formula requires a gradient. Argument 0 is exempt if it is `out`, since it is overwritten. False, with
- * NotImplementedError raised, on failure. */
+/* True if every argument that requires a gradient has a gradient formula. Argument 0 needs no formula if it is `out`, which the call overwrites.
+ * Otherwise false, with NotImplementedError. */
 static bool check_others(const grd_op *op, const grd_tensor *out, const grd_value *args)
 {
     for (unsigned others = op->derivative->others; others != 0; others &= others - 1) {
@@ -52,7 +52,7 @@ static bool check_others(const grd_op *op, const grd_tensor *out, const grd_valu
 }
 
 /* ---- Calls that return a result ------------------------------------------------------------------------------------------------------ */
-/* Runs the operator for the dispatch keys below AUTOGRAD. Recording is off meanwhile, so the operators that it calls are not recorded. */
+/* Runs the operator with AUTOGRAD removed from `keys`. The operators that it calls are not recorded either. */
 static inline void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     uint32_t exclude = grd_thread.exclude;
@@ -85,8 +85,8 @@ static bool shares_storage(const grd_value *value, const grd_tensor *t)
     return false;
 }
 
-/* Returns result i of the call, which is a view. A composite operator may have made it as a view of a temporary tensor. Then first replaces it by
- * a tensor without base, since nothing is recorded for the temporary. */
+/* Returns result i of the call, which is a view. If the base is a temporary that a composite operator made, first replaces the result by a tensor
+ * without base, because the temporary gets no grad_fn. */
 static __attribute__((noinline)) grd_tensor *own_result(const struct grd_op_call *call, int64_t i)
 {
     grd_tensor *result = call->results[i];
@@ -96,8 +96,8 @@ static __attribute__((noinline)) grd_tensor *own_result(const struct grd_op_call
     return call->op->composite ? (call->results[i] = grd_new_detached(result)) : result;
 }
 
-/* Makes result i of a call an output of the node, if the result carries a gradient. For the first such result this creates the node, and the
- * result takes the first reference to the node. May leave an error pending. */
+/* Makes result i of a call an output of the node *node, if the result carries a gradient. If *node is NULL, first creates the node; the result takes
+ * the first reference to the node. May leave an error pending. */
 GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
 {
     grd_tensor *result = call->results[i];
@@ -112,7 +112,8 @@ GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **
     grd_give_history(result, *node, (uint32_t)i);
 }
 
-/* Records the results of an operator that has several results or returns a list. */
+/* Creates one node for a call with several results or a list of results. Every result that can have a gradient becomes an output of this node. May
+ * leave an error pending. */
 static __attribute__((noinline)) void record_several(struct grd_op_call *call, grd_value *ret_results)
 {
     const grd_op *op = call->op;
@@ -141,7 +142,7 @@ static inline void record_results(const grd_op *op, const grd_value *args, uint6
 }
 
 /* ---- Calls that write -------------------------------------------------------------------------------------------------------------------- */
-/* True if a formula that the backward pass may need reads the old value of the tensor that an in-place call overwrites. */
+/* True if the backward pass may need the old value of the tensor that an in-place call overwrites. */
 static bool reads_self(const struct grd_op_call *call)
 {
     for (int i = 0; i < call->derivative->nsaves; i++) {
@@ -162,7 +163,8 @@ static void no_gradient(const struct grd_backward *b)
 
 static const struct grd_derivative constant = {.node_name = "NotDifferentiableBackward0", .backward = no_gradient};
 
-/* Runs an in-place call that overwrites `self`, and gives `self` its new grad_fn. */
+/* Runs an in-place operator that overwrites `self`, and gives `self` its new grad_fn. Bit i of `needs`: differentiable argument i requires a
+ * gradient. May leave an error pending. */
 static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyset keys, grd_tensor *self, const grd_value *args,
                                                      uint64_t needs, grd_value *ret_results)
 {
@@ -172,7 +174,8 @@ static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyse
         run_below(op, keys, self, args, ret_results);
         return;
     }
-    if (op->is_view && self->base != NULL) { /* view_refresh.c gives `self`, now another view of its base, a grad_fn when it is read */
+    /* the call makes `self` another view of its base; view_refresh.c updates the grad_fn of `self` when the grad_fn is read next */
+    if (op->is_view && self->base != NULL) {
         run_below(op, keys, self, args, ret_results);
         return;
     }

@@ -82,8 +82,9 @@ static bool check_version(const struct grd_saved *saved, struct grd_node *node, 
         grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
-/* `saved` is the alias, without history, of output number `output` of the node. Returns a tensor like `saved` whose grad_fn is the node, so that
- * with create_graph a second derivative flows through the output. grd_failed on failure. */
+/* Returns a tensor with the memory of `saved` and with a grad_fn, because create_graph needs the history of saved tensors. `saved` is an alias (same
+ * memory, no grad_fn) of output number `output` of the node. The grad_fn is the node itself, or leads to the CopySlices that wraps the node.
+ * grd_failed on failure. */
 static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32_t output)
 {
     if (!grd_dtype_is_inexact(saved->dtype))
@@ -94,8 +95,8 @@ static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32
     return !grd_pending() && grd_give_history(t, grd_node_keep(node), output) && grd_tangent_share(t, saved) ? t : grd_failed;
 }
 
-/* Makes the saved list of tensors ready for the formula. Checks the version of each tensor. While this thread records, replaces the list by
- * tensors with their grad_fn if it consists of outputs of the node. False, with the error raised, on failure. */
+/* Prepares a saved list of tensors for the gradient formula. If the tensors are the node's own outputs and this thread records operators, replaces
+ * them by tensors whose grad_fn is the node. False, with the error raised, on failure, e.g. if one of the tensors was written since it was saved. */
 static bool restore_list(const struct grd_saved *saved, struct grd_node *node, grd_tensors *list)
 {
     for (int64_t i = 0; i < list->n; i++)
@@ -121,8 +122,8 @@ bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd
     return !grd_pending();
 }
 
-/* Keeps the saved tensors alive until the innermost grd_scope closes, to which each of them gets a reference. False, with the error raised, on
- * failure. */
+/* Adds a reference to each saved tensor for the innermost grd_scope, which keeps the tensors alive until it closes. False, with the error raised,
+ * on failure. */
 static bool pool_tensors(const struct grd_saved *saved, int n)
 {
     bool ok = true;
@@ -158,9 +159,9 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
 }
 
 /* ---- Overwritten tensors ----------------------------------------------------------------------------------------------------- */
-/* Adds the saved tensor *slot to `outdated` if it was written since it was saved (its version was `version` then) or lies in the storage
- * `written`. Otherwise searches the history of the tensor. Skips an outdated tensor without history and base that only the node owns, since it
- * cannot be in a reference cycle. False, with the error raised, on failure. */
+/* Looks at the saved tensor *slot, which had the version `version` when it was saved. The tensor is outdated if it lies in the storage `written` or
+ * has another version now. If it is not outdated, also searches its history. An outdated tensor is added to `outdated`, unless it has no base, no
+ * autograd data and no owner but the node. Such a tensor cannot be in a reference cycle. False, with the error raised, on failure. */
 static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, const struct grd_storage *written,
                     struct grd_outdated *outdated)
 {
@@ -180,7 +181,7 @@ bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int
 {
     bool ok = true;
     grd_spin_lock(&node->lock);
-    n = node->freed ? 0 : n; /* if a run has taken the saved values, the thread of that run drops them */
+    n = node->freed ? 0 : n; /* skip saved values that a run has taken: the thread of that run drops them */
     for (int i = 0; i < n && ok; i++) {
         grd_value *value = &saved[i].value;
         if (value->kind == GRD_KIND_TENSOR && saved[i].output < 0 && !saved[i].borrowed)

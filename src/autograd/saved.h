@@ -14,8 +14,8 @@ struct grd_saved {
     bool borrowed;      /* the node owns no reference to the tensor, because one of its edges keeps the tensor alive */
 };
 
-/* Saves a reference to the tensor or, if the tensor is the node's own output number `output`, an alias without history. `output` is -1 for other
- * tensors. False, with the error raised, on failure. */
+/* Saves a reference to the tensor. If the tensor is the node's own output number `output`, saves an alias (same memory, but no grad_fn) instead;
+ * `output` is -1 for other tensors. False, with the error raised, on failure. */
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
 /* Drops a saved list of tensors or a saved generator. */
 void grd_saved_drop_other(struct grd_saved *saved);
@@ -33,12 +33,12 @@ static inline void grd_saved_drop(struct grd_saved *saved)
     }
 }
 
-/* Checks the versions of the tensors in *value, which is a copy of the saved value. While this thread records, replaces saved outputs of the node
- * itself by tensors with their grad_fn. False, with the error raised, on failure. */
+/* Prepares *value, a copy of the saved value, for the gradient formula. If this thread records operators, replaces outputs of the node itself by
+ * tensors whose grad_fn is the node. False, with the error raised, on failure, e.g. if a tensor was written since it was saved. */
 bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *value);
 
-/* Makes *value, a copy of the saved value, ready for the formula, as grd_saved_restore does. Returns at once for values other than tensors and
- * for arguments that were not written since they were saved. False, with the error raised, on failure. */
+/* The fast path of grd_saved_restore. Returns at once for a value that is neither a tensor nor a list of tensors, and for a saved argument that was
+ * not written since it was saved. Otherwise calls grd_saved_restore. */
 static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *value)
 {
     const grd_tensor *t = value->v.tensor;
@@ -47,15 +47,15 @@ static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_no
         return true;
     return grd_saved_restore(saved, node, value);
 }
-/* Copies the n saved values of a node to ret_values, and keeps the saved tensors alive during the run, by references that the innermost grd_scope
- * owns. For a pass that retains the graph. False, with the error raised, on failure, e.g. if the saved values were freed. */
+/* For a run that retains the graph: copies the n saved values of a node to ret_values. Gives the innermost grd_scope a reference to each saved
+ * tensor, which keeps the tensors alive during the run. False, with the error raised, on failure, e.g. if the saved values were freed. */
 bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n, grd_value *ret_values);
 /* Raises the RuntimeError "Trying to backward through the graph a second time ...". Returns false. */
 bool grd_raise_freed(void);
 
-/* Starts a run of the node and copies its n saved values to ret_values. False, with RuntimeError, if the saved values were freed. Without
- * `retain` the saved values now count as freed. With `retain` the innermost grd_scope gets a reference to each saved tensor, since another thread
- * may free the saved values during the run. */
+/* Starts a run of the node: copies its n saved values to ret_values. False, with RuntimeError, if the values were freed. Without `retain` the values
+ * count as freed from now on. With `retain` the innermost grd_scope gets a reference to each saved tensor, because another thread may free the
+ * saved values during the run. */
 static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
     if (node->keeps && retain)

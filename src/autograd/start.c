@@ -12,7 +12,7 @@
 #include "core/print.h"
 #include "dispatch/op.h"
 
-/* Returns the name of the grad_fn of `t` for printing; NULL if there is none, and "Invalid" if it cannot be computed. */
+/* Returns the name of the grad_fn of `t` for printing. Returns NULL if `t` has no grad_fn, and "Invalid" if the grad_fn cannot be computed. */
 static const char *print_grad_fn(const grd_tensor *t)
 {
     const bool asks = !grd_pending();
@@ -33,8 +33,8 @@ void grd_autograd_init(void)
     grd_print_grad_fn = print_grad_fn;
     grd_print_tangent = grd_tangent_find;
     grd_hooks_init();
-    /* After grd_hooks_init: the locks must be registered in this order, so that a fork takes the lock of inplace.c before the lock of the hooks,
-     * as a thread does that drops hooks while it holds the lock of inplace.c. */
+    /* Called after grd_hooks_init, because fork takes the locks in reverse order of their registration. So fork takes the lock of inplace.c before
+     * the lock of the hooks. A thread that drops hooks while it holds the lock of inplace.c takes the two locks in the same order. */
     grd_inplace_init();
     grd_view_refresh_init();
 }

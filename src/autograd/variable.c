@@ -1,5 +1,5 @@
 /* Manages the autograd data of tensors: the grad_fn, the struct grd_autograd_meta, and the AccumulateGrad of leaves.
- * Most tensors have no such data (t->autograd is NULL). The t->autograd of a recorded result is its grad_fn. Only leaves that require a gradient,
+ * Most tensors have no such data (t->autograd is NULL). The t->autograd of most recorded results is the grad_fn. Only leaves that require a gradient,
  * results that are not output 0, and tensors with a retained gradient or a tangent have a grd_autograd_meta.
  * Invariant: a leaf that grd_set_requires_grad marked has a grd_autograd_meta, so that threads that share the leaf only read t->autograd. */
 #include "autograd/gradient.h"
@@ -19,12 +19,13 @@
 
 /* ---- Histories ---------------------------------------------------------------------------------------------------------------- */
 /* Note [Replaced histories]
- * Recording reads t->autograd without a lock and then takes a reference to the node it found, so a node that another thread may have just read
- * must not be freed. Therefore, while there are several threads, a tensor whose grad_fn is replaced gets a grd_autograd_meta. The lock in this
- * struct protects the new grad_fn, and the member `retired` keeps the node alive that t->autograd pointed to before. There is at most one such
- * node per tensor. */
+ * Recording reads t->autograd without a lock and then takes a reference to the node it found. If another thread replaced the grad_fn and freed
+ * this node in between, the reference would be to freed memory. Therefore, while there are several threads, a tensor whose grad_fn is replaced
+ * gets a grd_autograd_meta. Its lock protects the new grad_fn, and its member `retired` owns the node to which t->autograd pointed before.
+ * A tensor retires at most one node, because t->autograd points to the grd_autograd_meta from then on. */
 
-/* If t->autograd is NULL, or a node that no other thread can be reading, makes it point to `node`. Otherwise returns false and changes nothing. */
+/* Sets t->autograd to `node`, of which `t` becomes output 0, and returns true. Returns false and changes nothing if t->autograd is a
+ * grd_autograd_meta, or a node that another thread may be reading. */
 static bool replace_directly(grd_tensor *t, struct grd_node *node)
 {
     struct grd_object *old = grd_autograd_of(t);
@@ -41,8 +42,8 @@ static bool replace_directly(grd_tensor *t, struct grd_node *node)
     return true;
 }
 
-/* Stores a new grad_fn and returns the old one. The caller holds meta->lock. Sets *ret_drops to true if the caller has to drop the old grad_fn, and
- * to false if another thread may be reading the old grad_fn, which meta->retired then owns. */
+/* Stores a new grad_fn and returns the old one. The caller holds meta->lock. Sets *ret_drops to true if the caller has to drop the old grad_fn. If
+ * another thread may be reading the old grad_fn, moves the reference to meta->retired and sets *ret_drops to false. */
 static struct grd_node *exchange_grad_fn(struct grd_autograd_meta *meta, struct grd_node *node, uint32_t output, uint32_t version,
                                          bool *ret_drops)
 {
@@ -115,7 +116,7 @@ struct grd_node *grd_retired_history_of(const grd_tensor *t)
 }
 
 /* ---- AccumulateGrad ----------------------------------------------------------------------------------------------------------- */
-/* The array `sizes` gets memory for at least this number of dimensions, so that a leaf may change its shape without an allocation. */
+/* Least number of dimensions for which accumulator.sizes gets memory, so that a leaf may change its shape without an allocation. */
 enum { USUAL_ROOM = 8 };
 
 /* The AccumulateGrad of a leaf: the node that adds gradients to the leaf's .grad. */
@@ -137,8 +138,8 @@ static bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
     return memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(int64_t)) == 0;
 }
 
-/* Returns a tensor with the elements of `given` that can become the .grad of the leaf, owned by the caller. It shares the memory of `given` if
- * can_be_taken allows it, otherwise it is a copy with the strides of the leaf. */
+/* Returns a new tensor with the elements of `given`, to become the leaf's .grad. The new tensor shares the memory of `given` if can_be_taken is true.
+ * Otherwise the new tensor is a copy with the strides of the leaf. The caller owns the new tensor. May leave an error pending. */
 static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *given)
 {
     if (can_be_taken(given, leaf))
@@ -147,8 +148,8 @@ static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *given)
     return grd_object_keep(grd_pending() ? copy : grd_copy_(copy, given));
 }
 
-/* Adds `grad` to `old`, the .grad that was read from the slot, or stores `grad` if `old` is NULL. False, with the slot unchanged, if another
- * thread has replaced the .grad meanwhile. True if an error was raised, since the caller must not try again. */
+/* Adds `grad` to the leaf's .grad. `old` is the .grad that the caller has read from the slot. If `old` is NULL, stores `grad` as the .grad. False,
+ * with the slot unchanged, if another thread has replaced the .grad meanwhile; the caller must try again. True also if an error was raised. */
 static bool try_to_accumulate(struct grd_grad_slot *slot, grd_tensor *old, grd_tensor *leaf, grd_tensor *grad)
 {
     if (old != NULL && !grd_is_recording()) {
@@ -189,8 +190,8 @@ static __attribute__((noinline)) void accumulator_run_any(struct grd_node *node,
         grd_hooks_run_accumulated(&node->hooks, leaf);
 }
 
-/* The run function of AccumulateGrad. Handles the most frequent case, a contiguous gradient that nobody else can see for a leaf without .grad, and
- * leaves all other cases to accumulator_run_any. */
+/* The run function of AccumulateGrad. Handles only the most frequent case: the leaf has no .grad, and the gradient is contiguous and has no other
+ * owner. Leaves all other cases to accumulator_run_any. */
 static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 {
     grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = *run->grads;
@@ -238,8 +239,8 @@ static bool describe_leaf(struct accumulator *self)
     return true;
 }
 
-/* Called after the leaf's shape has changed, when no other thread and no pass uses the leaf. Updates the description of the node's output. If the
- * leaf has more dimensions than `sizes` has memory for, grd_accumulator_of updates the description when the leaf is used next. */
+/* Called after the leaf's shape has changed in place. No other thread and no backward pass uses the leaf during the call. Updates the sizes that
+ * the leaf's AccumulateGrad stores. If the array `sizes` is too small, does nothing; grd_accumulator_of updates the sizes at the next use. */
 static void meta_reshaped(struct grd_object *object)
 {
     struct accumulator *self = (struct accumulator *)__atomic_load_n(&((struct grd_autograd_meta *)object)->accumulator, __ATOMIC_ACQUIRE);

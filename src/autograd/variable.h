@@ -9,18 +9,18 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 
-/* The autograd data of a tensor. t->autograd is NULL, or the grad_fn if the tensor is output 0 of this node and needs no other data, or otherwise a
- * grd_autograd_meta. */
+/* The autograd data of a tensor. t->autograd is NULL if the tensor has none. t->autograd is the grad_fn itself if the tensor is output 0 of this node
+ * and has no other data. Otherwise t->autograd is a grd_autograd_meta. */
 struct grd_autograd_meta {
     struct grd_object object;
     /* The five members below change only under `lock`, so that a reader gets a grad_fn and the output number that belongs to it. */
     struct grd_node *grad_fn; /* owned; NULL for a leaf */
     uint32_t output;          /* index of the tensor among the outputs of grad_fn */
     uint32_t view_version;    /* if the tensor is a view: the version of its storage when grad_fn was set */
-    /* The node that t->autograd pointed to before it pointed to this object. Borrowed; NULL after another grad_fn has replaced this node. */
+    /* The node to which t->autograd pointed before it pointed to this object; NULL after the tensor got another grad_fn. Not owned. */
     struct grd_node *direct;
-    /* The node that `direct` pointed to before it was replaced. Owned, because another thread may still be reading it (Note [Replaced
-     * histories]). */
+    /* The former value of `direct`, set when the tensor got another grad_fn. Owned, because another thread may still be reading the node (Note
+     * [Replaced histories]). */
     struct grd_node *retired;
     struct grd_grad_slot slot;     /* the .grad of a leaf */
     struct grd_retained *retained; /* the .grad of a non-leaf tensor after retain_grad(); owned, set once and cleared by grd_detach_ */
@@ -45,17 +45,17 @@ static inline struct grd_autograd_meta *grd_autograd_meta_get(const grd_tensor *
 /* Returns the grd_autograd_meta of a tensor, and creates it if there is none. NULL, with the error raised, on failure. */
 struct grd_autograd_meta *grd_autograd_meta_ensure(grd_tensor *t);
 
-/* Returns the grd_retained with the .grad of a non-leaf tensor on which retain_grad() was called, or NULL. */
+/* Returns meta->retained, which holds the .grad of a non-leaf tensor; NULL if retain_grad() was not called on the tensor. */
 static inline struct grd_retained *grd_retained_of(const struct grd_autograd_meta *meta)
 {
     return __atomic_load_n(&meta->retained, __ATOMIC_ACQUIRE);
 }
 
 /* Returns the grad_fn of `t`, owned by the caller, or NULL for a leaf, and writes the index of `t` among the outputs of this node to ret_output.
- * Does not update the grad_fn of a view whose base was written in place since; grd_current_grad_fn does. */
+ * If the base of a view was written in place, the grad_fn of the view may be out of date. grd_view_refresh updates it. */
 struct grd_node *grd_history_of(const grd_tensor *t, uint32_t *ret_output);
-/* Returns the node that an earlier replacement of the grad_fn of `t` has kept alive for readers on other threads, owned by the caller, or NULL if
- * there is none. See Note [Replaced histories] in variable.c. */
+/* Returns a former grad_fn of `t` that is kept alive because another thread may still be reading it; NULL if there is none. The caller owns the
+ * reference. See Note [Replaced histories] in variable.c. */
 struct grd_node *grd_retired_history_of(const grd_tensor *t);
 
 /* True if the tensor has a grad_fn. If the base of a view was written in place, the grad_fn of the view may be out of date; it is not updated
@@ -67,7 +67,7 @@ static inline bool grd_has_history(const grd_tensor *t)
            (grd_node_is(object) || __atomic_load_n(&((const struct grd_autograd_meta *)object)->grad_fn, __ATOMIC_RELAXED) != NULL);
 }
 
-/* True if the tensor requires a gradient. A view requires one also if its base does. */
+/* True if the tensor requires a gradient. A view also requires a gradient if its base requires one. */
 static inline bool grd_needs_grad(const grd_tensor *t)
 {
     return grd_marked_requires_grad(t) || (t->base != NULL && grd_marked_requires_grad(t->base) && grd_dtype_is_inexact(t->dtype));
@@ -89,8 +89,8 @@ static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32
     return true;
 }
 
-/* Creates the AccumulateGrad of a leaf, or updates the rank and sizes that the node stores for its output, and returns the node, which the leaf
- * owns. This is the slow path of grd_accumulator_of. NULL, with the error raised, on failure. */
+/* Returns the AccumulateGrad of a leaf. The leaf owns the node. Creates the node if there is none; otherwise updates the rank and sizes of the node's
+ * output. This is the slow path of grd_accumulator_of. NULL, with the error raised, on failure. */
 struct grd_node *grd_accumulator_renew(grd_tensor *leaf);
 
 /* Returns the AccumulateGrad of a leaf, and creates it if there is none. The leaf owns the node. NULL, with the error raised, on failure. */

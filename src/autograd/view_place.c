@@ -1,4 +1,4 @@
-/* Makes a view of a tensor that corresponds to a view of another tensor. */
+/* Describes where a view lies in its base, and makes a view at the same place of another tensor. */
 #include "autograd/view_place.h"
 
 #include "core/new.h"
@@ -15,7 +15,8 @@ struct grd_view_place grd_view_place_of(const grd_tensor *view, const grd_tensor
     return (struct grd_view_place){(grd_dtype)view->dtype, grd_sizes(view), grd_strides(view), of_view - of_base, turned};
 }
 
-/* Returns the view that grd_view_at returns, but without the change of its conjugate or negative bit that place->turned asks for. */
+/* Returns the view of `base` with the dtype, sizes, strides and offset in `place`. Ignores place->turned, so the caller still has to change the
+ * conjugate or negative bit. */
 static grd_tensor *reinterpreted_at(grd_tensor *base, const struct grd_view_place *place)
 {
     if (grd_pending() || place->dtype == (grd_dtype)base->dtype)

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* ---- Views that may not be written --------------------------------------------------------------------------------------------------- */
-/* Returns the length of the function's name in the name of its node, e.g. 3 for "MulBackward0". */
+/* Returns the length of `node_name` without the suffix "Backward" and the digits that follow it, e.g. 3 for "MulBackward0". */
 static int length_of_function(const char *node_name)
 {
     static const char suffix[] = "Backward";
@@ -24,9 +24,9 @@ static int length_of_function(const char *node_name)
     return n >= length && memcmp(node_name + n - length, suffix, length) == 0 ? (int)(n - length) : (int)strlen(node_name);
 }
 
-/* Raises RuntimeError for a view that may not be written, and returns false. The view is output number `output` of its grad_fn `node`, which is
- * NULL if the view was made in no_grad mode. `indirect` is true if not the view itself is written but its base or another view of the base. The
- * text is "... is a view", then `how`, which may be empty, and at the end the sentence `then`. */
+/* Raises RuntimeError for a view that may not be written, and returns false. The view is output number `output` of `node`; `node` is NULL if the view
+ * was made in no_grad mode. `indirect`: the write goes to the base or to another view of the base. `how` (may be empty) follows "... is a view" in
+ * the error text, and `then` is the last sentence of the error text. */
 static bool raise_special_view(const struct grd_node *node, uint32_t output, const char *how, bool indirect, const char *then)
 {
     const char *what = indirect ? "its base or another view of its base has been" : "is being";
@@ -80,9 +80,9 @@ static bool is_current(const grd_tensor *view)
 {
     const struct grd_object *object = grd_autograd_of(view);
     if (!grd_has_history(view)) {
-        /* The view was made without recording, or before its base required a gradient. The version alone does not show that such a view is
-         * current: if another thread writes the base for the first time, the version changes before the base gets a grad_fn. A view that was made
-         * in between has the new version but needs a grad_fn. */
+        /* The view was made without recording, or before its base required a gradient. For such a view it is not enough to compare versions. When
+         * another thread writes the base for the first time, the version changes before the base gets a grad_fn. A view that is made between these
+         * two steps has the new version, but still needs a grad_fn. */
         const bool may_have_none = grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_has_history(view->base);
         return !grd_needs_grad(view->base) || (may_have_none && view->view_version == grd_version_of(view));
     }
@@ -95,8 +95,9 @@ static bool is_current(const grd_tensor *view)
     return version == grd_version_of(view);
 }
 
-/* Makes the view again from its base, by operators that are recorded even in no_grad mode, and returns the grad_fn of the result, owned by the
- * caller. NULL, with the error raised, on failure. */
+/* Makes a second view of view->base with the same elements as `view`, by operators that are recorded even in no_grad mode. Returns the grad_fn of
+ * the second view, owned by the caller, and writes the index of this view among the outputs of the grad_fn to ret_output. NULL, with the error
+ * raised, on failure. */
 static struct grd_node *replay_on_base(const grd_tensor *view, uint32_t *ret_output)
 {
     const struct grd_view_place place = grd_view_place_of(view, view->base);
@@ -131,7 +132,7 @@ bool grd_view_refresh(grd_tensor *view)
     if (node == NULL)
         return false;
     pthread_mutex_lock(&refreshing);
-    const bool refreshed = is_current(view); /* another thread has refreshed the view meanwhile */
+    const bool refreshed = is_current(view); /* true if another thread has refreshed the view meanwhile */
     const bool ok = refreshed || grd_replace_history(view, node, output);
     pthread_mutex_unlock(&refreshing);
     if (refreshed)

@@ -7,12 +7,11 @@
 /* If the base of the view was written in place since the view got its grad_fn, gives the view a new grad_fn that leads to the base. False, with
  * RuntimeError, if the view may not get a new grad_fn. */
 bool grd_view_refresh(grd_tensor *view);
-/* True if the view may be written in place, or get a new grad_fn because its base was written (`indirect`). False, with RuntimeError, for a view
- * that is one of several results of an operator, that was made in no_grad mode, or that a custom function made. */
+/* True if the view may be written in place. With `indirect`: true if the view may get a new grad_fn because its base was written. False, with
+ * RuntimeError, for a view that is one of several results of an operator, that was made in no_grad mode, or that a custom function made. */
 bool grd_refuse_special_view(const grd_tensor *view, bool indirect);
-/* True if the view has the dtype of its base, or one dtype is complex and the other is the dtype of its real and imaginary parts. False, with
- * RuntimeError, for other dtypes. Also false for a view of the real and imaginary parts if the base has the conjugate bit, because the imaginary
- * parts in memory then have the wrong sign. */
+/* True if the view has the dtype of its base, or one dtype is complex and the other is its real dtype. False, with RuntimeError, for other dtypes.
+ * Also false for a real view of a base with the conjugate bit, because the imaginary parts in memory then have the wrong sign. */
 bool grd_refuse_other_dtype(const grd_tensor *view);
 /* Makes fork wait until no thread holds the lock of view_refresh.c. Called once, when the library is loaded. */
 void grd_view_refresh_init(void);

@@ -1,5 +1,5 @@
-/* Tells the garbage collector of a language binding which contexts (objects of the user that belong to hooks and custom functions) only a given
- * tensor or node keeps alive.
+/* Finds the contexts that only a given tensor or node keeps alive, for the garbage collector of a language binding. A context is an object of the
+ * user that belongs to a hook or a custom function.
  *
  * Only nodes with a single reference are visited. The node or tensor from which such a node was reached is its only owner, so the visited nodes
  * form a tree. The nodes that are still to be visited are linked in a list by grd_node.next, so a long chain of nodes needs no stack. */
@@ -10,7 +10,8 @@
 #include "core/given.h"
 #include "core/tensor.h"
 
-/* Adds the node to the list of nodes to visit, if it has a single owner. With more owners something else also keeps its contexts alive. */
+/* Adds `node` to the list of nodes to visit if it has only one owner. A node with several owners is skipped, because another owner keeps it and its
+ * contexts (the user's objects in hooks) alive. */
 static void wait(struct grd_node *node, struct grd_node **waiting)
 {
     if (node == NULL || !grd_object_unique(node->owner))
@@ -19,8 +20,8 @@ static void wait(struct grd_node *node, struct grd_node **waiting)
     *waiting = node;
 }
 
-/* Calls `visit` for the contexts of the nodes in the list `waiting`, and of all nodes that can be reached from them and have a single owner.
- * Returns the first value other than 0 that `visit` returns, or 0. */
+/* Calls `visit` for each context (object of the user in a hook or custom function) of the nodes in the list `waiting`, and of all nodes with a
+ * single owner that can be reached from them. Returns the first value other than 0 that `visit` returns, or 0. */
 static int visit_below(struct grd_node *waiting, grd_context_visitor *visit, void *arg)
 {
     while (waiting != NULL) {

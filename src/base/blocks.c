@@ -1,8 +1,8 @@
 /* Allocates and frees memory blocks; see blocks.h.
  *
- * A freed block of at most 64 KiB goes into a free list of its thread, which needs no lock. If that list is full, the block goes back to its slab
- * (slabs.c) or, above 32 KiB, to the free extents (extents.c), and from there to the system. A block has no header: its size class follows from
- * the size requested, which the caller passes again when it frees the block. */
+ * A freed block of at most 64 KiB goes into a free list of the thread that frees it. Such a list needs no lock. If the list is full, the block goes
+ * back to its slab (slabs.c) or, above 32 KiB, to the free extents (extents.c), and from there to the system. A block has no header: its size class
+ * follows from the requested size, which the caller passes again when it frees the block. */
 #include "base/blocks.h"
 
 #include <stdlib.h>
@@ -23,8 +23,8 @@ enum {
     REFILL_BYTES = 8 * 1024    /* bytes that move from a slab to a thread's empty free list in one call */
 };
 
-/* True if no free block is cached. Then the system allocates and frees every block, so that AddressSanitizer and memcheck see it, and the debug
- * mode "lifetimes" can keep it in quarantine. */
+/* If true, free blocks are not cached: the system allocates and frees every block. So AddressSanitizer and memcheck see every block, and the debug
+ * mode "lifetimes" can keep a freed block in quarantine. */
 static bool checked = GRD_BLOCKS_SANITIZED;
 
 size_t grd_block_size(size_t size)
@@ -38,7 +38,7 @@ size_t grd_block_size(size_t size)
 
 static void *take_small(unsigned class)
 {
-    /* This function is usually called when this thread's free list is empty. While grd_memory_watched is set, every allocation comes here. */
+    /* `list` is usually empty. It may hold blocks while grd_memory_watched is set, because every allocation then calls this function. */
     struct grd_block_list *list = &grd_thread.small[class];
     if (list->head == NULL) {
         if (grd_thread_get_cold() == NULL)
@@ -72,8 +72,8 @@ static void share(struct grd_block_list *list, unsigned slab_class, int64_t n)
     grd_slab_give(slab_class, first);
 }
 
-/* Frees a block of the small size class `class` into this thread's free list. If the list is full, first moves half of the blocks that it can hold to
- * their slabs, which all threads share. */
+/* Frees a block of the small size class `class` by adding it to this thread's free list. If the list is full, half of its blocks are first moved
+ * to their slabs (memory that all threads share). */
 static void give_small(void *block, unsigned class)
 {
     struct grd_block_list *list = &grd_thread.small[class];
@@ -88,15 +88,15 @@ static void give_small(void *block, unsigned class)
 
 /* ---- Medium and large blocks -------------------------------------------------------------------------------------------------- */
 
-/* Returns this thread's free list for the medium size class number `index`. Returns NULL for a larger class, and for a thread whose state in
- * base/cold.h is not allocated. */
+/* Returns this thread's free list for the medium size class number `index`. NULL if this class is too large to be medium, or if the thread's state
+ * in base/cold.h is not allocated. */
 static struct grd_block_list *medium_list(unsigned index)
 {
     return index < GRD_MEDIUM_CLASSES && grd_thread.cold != NULL ? &grd_thread.cold->medium[index] : NULL;
 }
 
-/* Returns a block of at least `size` bytes, where `size` is more than GRD_SMALL_MAX, or NULL if there is no memory. Sets *ret_zero to true if all
- * bytes of the block are known to be zero. */
+/* Returns a block of at least `size` bytes; NULL if there is no memory. `size` is more than GRD_SMALL_MAX. Sets *ret_zero to true if all bytes of
+ * the block are known to be zero, and leaves it unchanged otherwise. */
 static void *take_large(size_t size, bool *ret_zero)
 {
     const struct grd_size_class class = grd_size_class_of(size);
@@ -113,8 +113,8 @@ static void *take_large(size_t size, bool *ret_zero)
     return grd_extent_take(class.size, 64, ret_zero);
 }
 
-/* Gives a freed block of size class `class` back to the memory that all threads share. This is the block's slab or, if the block is too large for a
- * slab, the free extents. */
+/* Gives a freed block of size class `class` to the memory that all threads share: to its slab or, if the block is too large for a slab, to the
+ * free extents (runs of pages). */
 static void give_shared(void *block, struct grd_size_class class)
 {
     if (class.index < GRD_MEDIUM_SLAB_CLASSES) {

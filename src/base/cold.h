@@ -18,7 +18,7 @@ struct grd_error_detail {
     int system;            /* errno of the system call that failed, or 0 if there was none */
 };
 
-/* Identifies a scope in the reports of GRADUS_DEBUG=lifetimes. */
+/* Identifies a grd_scope (which owns temporaries) in the reports of GRADUS_DEBUG=lifetimes. */
 struct grd_scope_trace {
     int64_t number;     /* the scopes of the process are numbered from 1; 0 if there is no scope */
     int32_t depth;      /* 1 for an outermost scope, 2 for a scope inside it, and so on */
@@ -35,8 +35,8 @@ struct grd_thread_cold {
     struct grd_error_detail error; /* text and cause of the pending error */
     struct grd_trace trace;
     struct grd_block_list medium[GRD_MEDIUM_CLASSES]; /* free lists of memory blocks in the medium size classes */
-    /* Links in the allocator's list of all threads that have a struct grd_thread_cold (memory.c). `owner` points to the other, often used state
-     * of the same thread. */
+    /* `next` and `previous` link all threads that have a struct grd_thread_cold into a list (memory.c). `owner` points to the often used state of the
+     * same thread. */
     struct grd_thread_state *owner;
     struct grd_thread_cold *next, *previous;
 };

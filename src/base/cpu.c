@@ -121,8 +121,8 @@ static bool cgroup_path(const char *controller, char *ret_path, size_t size)
     return found;
 }
 
-/* Reads up to two numbers from the file root/path/name of a cgroup. Returns how many numbers it read, which is 0 or negative if the file has none
- * or does not exist. */
+/* Reads up to two numbers from the file root/path/name of a cgroup. Returns how many numbers it read. This is 0 or negative if the file has no
+ * numbers or does not exist. */
 static int read_numbers(const char *root, const char *path, const char *name, double *ret_first, double *ret_second)
 {
     char full[2 * PATH_MAX];
@@ -135,14 +135,15 @@ static int read_numbers(const char *root, const char *path, const char *name, do
     return n;
 }
 
-/* Tells where the files of a cgroup contain a limit. The limit is the first number in the file root/<cgroup>/name. It is divided by the number in
- * the file root/<cgroup>/divisor or, if `divisor` is NULL, by the second number in the first file, if there is one. `controller` is "" for cgroup
- * version 2. */
+/* Tells where the files of a cgroup contain a limit. The limit is the first number in the file root/<cgroup>/name, divided by a second number.
+ * The second number is in the file root/<cgroup>/divisor. If `divisor` is NULL, it is behind the first number, or is 1 if the file has only one.
+ * `controller` is "" for cgroup version 2. */
 struct restriction {
     const char *controller, *root, *name, *divisor;
 };
 
-/* Returns the limit that `r` describes of the cgroup at `path`, or a negative number if the cgroup has no such limit. */
+/* Returns a limit of the cgroup at `path`. `r` says in which files of the cgroup the limit and its divisor are. Returns a negative
+ * number if there is no such limit. */
 static double value_of(const struct restriction *r, const char *path)
 {
     double value, divisor = 1, none;
@@ -152,7 +153,8 @@ static double value_of(const struct restriction *r, const char *path)
     return divisor > 0 ? value / divisor : -1;
 }
 
-/* Returns the smallest of the number `least` and the limits of this process's cgroup and of its ancestors. */
+/* Returns the smallest of `least` and the limits of this process's cgroup and of the cgroups above it. `restriction` says which limit of a cgroup is
+ * meant. */
 static double least_value(struct restriction restriction, double least)
 {
     char path[PATH_MAX];

@@ -16,9 +16,8 @@ enum grd_debug {
 /* The bit set of the debug modes that are on, as values of enum grd_debug. It does not change after the library is loaded. */
 extern GRD_HIDDEN uint32_t grd_debug_modes;
 
-/* grd_scope_close checks a scope if its mark, the height of the scope pool when the scope was opened, is below this number. Usually the number is 0,
- * so that only invalid marks are checked. In the mode LIFETIMES it is INT64_MAX, so that all scopes are checked. In this way a single comparison
- * decides, which keeps the closing of a scope fast. */
+/* grd_scope_close checks a scope whose mark is below this number. (The mark is the height of the thread's stack of temporaries when the scope was
+ * opened.) In the mode LIFETIMES the number is INT64_MAX, so that every scope is checked. Otherwise it is 0, so that only invalid ones are. */
 extern GRD_HIDDEN int64_t grd_debug_least_mark;
 
 /* True if `mode` is on. The test costs two instructions when the mode is off. */

@@ -34,7 +34,8 @@ static GRD_PRINTF(1, 0) char *format_text(const char *format, va_list arguments)
     return text;
 }
 
-/* Sets the text and the cause of this thread's pending error. Takes ownership of detail.message. */
+/* Sets the text and the cause of this thread's pending error. Takes ownership of detail.message. If there is no memory to store them, the error
+ * keeps only its code. */
 static void set_detail(struct grd_error_detail detail)
 {
     struct grd_thread_cold *cold = grd_thread_get_cold();

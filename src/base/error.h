@@ -30,7 +30,7 @@ static inline bool grd_given_pointer(const void *pointer, const char *function, 
 /* Passes `text` to the warning handler, if one is set. Returns false if an error is pending afterwards. */
 bool grd_warn(const char *text);
 
-/* Puts `name` and ": " before the pending error's message, unless the message begins with `name` already. Called when the operator called `name`
+/* Puts `name` and ": " before the pending error's message, unless the message begins with `name` already. Called when the operator `name`
  * fails. */
 void grd_error_add_context(const char *name);
 

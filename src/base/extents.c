@@ -23,8 +23,9 @@
 enum {
     HUGE_PAGE = 2 * 1024 * 1024,
     CHUNK = 1024 * 1024,       /* bytes; a smaller extent is cut from an extent of this size */
-    LEEWAY = 64 * 1024 * 1024, /* bytes of free extents that are kept in any case, unless a limit is lower */
-    EPOCH_TURNS = 16,          /* an epoch ends when this many times its peak use has been allocated in it: Note [What is kept] */
+    LEEWAY = 64 * 1024 * 1024, /* bytes that may be kept free even if little memory was used recently: Note [What is kept] */
+    /* an epoch ends when more than EPOCH_TURNS * (peak of `in_use` + LEEWAY) bytes were allocated in it: Note [What is kept] */
+    EPOCH_TURNS = 16,
     CLASSES = 40 + (GRD_EXTENT_MAX_LOG - 20) * 16,
     WORDS = (CLASSES + 63) / 64
 };
@@ -150,8 +151,8 @@ static void note_taken(size_t size)
         epoch = (struct epoch){.most = in_use, .before = epoch.most};
 }
 
-/* Returns the upper bound of `kept` that follows from the user's limit and the machine's memory. May not be called while `lock` is held, because
- * grd_system_memory reads files. */
+/* Returns the largest number of bytes of free extents that may be kept: the user's limit, but at most a quarter of the machine's memory. Must not be
+ * called while `lock` is held, because grd_system_memory reads files. */
 static size_t upper_bound(void)
 {
     const int64_t memory = grd_system_memory() / 4, wanted = atomic_load_explicit(&limit, memory_order_relaxed);
@@ -175,8 +176,8 @@ static unsigned class_served(size_t size)
     return class.size == size ? class.index : class.index - 1;
 }
 
-/* Adds a free extent (a run of pages) to the list of its size class, and to the list by age as the next newer extent after `older`. If `older` is
- * NULL, the extent becomes the oldest one. */
+/* Adds a free extent (a run of pages) to the list of its size class, and to the list by age directly after `older`, or as the oldest one if
+ * `older` is NULL. */
 static void add_extent(void *start, size_t size, struct extent *older)
 {
     struct extent *extent = start;
@@ -246,8 +247,8 @@ static struct extent *first_from(unsigned class)
     return NULL;
 }
 
-/* Returns a free extent that contains `size` bytes at a multiple of `align`. It prefers an extent in the size class of `size`. Otherwise it takes
- * one of the next larger class that has any, if this extent has at most `most` bytes. Returns NULL if there is none. */
+/* Returns a free extent that contains `size` bytes at a multiple of `align`. Looks first in the size class of `size`, then in the larger classes.
+ * Returns NULL if no extent is found, or if the extent found in a larger class has more than `most` bytes. */
 static struct extent *find(size_t size, size_t align, size_t most)
 {
     struct extent *extent = lists[grd_size_class_of(size).index];
@@ -289,8 +290,8 @@ static struct extent *sort_by_address(void)
     return sorted;
 }
 
-/* Allocates the first group, in order of address, of adjacent free extents that together have at least `size` bytes. Returns the address of the
- * group. The bytes of the last extent beyond `size` remain free. Returns NULL if there is no such group. */
+/* Allocates `size` bytes that span several adjacent free extents, at the lowest address where this is possible. Returns this address, or NULL if
+ * there is none. The bytes of the last extent beyond `size` remain free. */
 static void *join(size_t size)
 {
     if (kept < size)
@@ -332,9 +333,9 @@ static void *map_extent(size_t size, size_t align, size_t rest)
     return extent;
 }
 
-/* While fewer bytes are kept than allowed, an extent of a size for which no extent is free is mapped from the system, so that a program that repeats
- * itself soon finds all its sizes. When as many bytes are kept as allowed, the extent is cut from a larger free extent or joined from adjacent ones.
- * If that fails, the oldest free extents are unmapped to make room. */
+/* Takes a free extent of a suitable size if there is one. If there is none, maps a new extent, so that a program that repeats itself soon finds free
+ * extents of all its sizes. But if no more free bytes may be kept, first tries to cut a larger free extent or to join adjacent free extents. If that
+ * fails too, unmaps the oldest free extents and then maps a new one. Returns NULL if there is no memory. */
 void *grd_extent_take(size_t size, size_t align, bool *ret_zero)
 {
     const size_t page = page_size(), bound = upper_bound();

@@ -20,8 +20,8 @@ static void give_locks(void)
 
 void grd_hold_around_fork(struct grd_held_lock *held)
 {
-    /* Makes the allocator register its locks first. Around a fork they are then taken after `held`, in the order of code that allocates while it
-     * holds `held`. */
+    /* This call makes the allocator register its locks before `held`. Locks are taken in reverse order of registration. So a fork takes `held`
+     * before the allocator's locks, in the same order as code that allocates while it holds `held`. */
     grd_thread_get_cold();
     if (newest == NULL)
         pthread_atfork(take_locks, give_locks, give_locks);

@@ -10,9 +10,9 @@ struct grd_held_lock {
     struct grd_held_lock *older; /* next entry of the list; set by grd_hold_around_fork */
 };
 
-/* Registers a lock. A thread that forks takes the lock before the fork and releases it afterwards, in the parent and in the child, so that the
- * child finds the lock free and the data that it guards consistent. Called while the library is loaded. If lock A is held while lock B is taken,
- * B must be registered before A, because the locks are taken in the reverse order of registration. The allocator's locks are registered first. */
+/* Registers a lock that is taken before every fork and released after it, so that the child finds the lock free and its data consistent. The locks
+ * are taken in reverse order of registration. So if code takes B while it holds A, B must be registered first. The allocator's locks are registered
+ * before all others, because code may allocate while it holds another lock. Called while the library is loaded. */
 void grd_hold_around_fork(struct grd_held_lock *held);
 
 #endif

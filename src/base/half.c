@@ -17,8 +17,8 @@ static uint8_t encode(uint32_t a, int mantissa, int bias)
     return (uint8_t)((a - ((uint32_t)(127 - bias) << 23) + half_below) >> shift);
 }
 
-/* Returns the 8-bit encoding of x. Floats with an absolute value from `limit` (given as its bits) on have the encoding `above`, with the sign of
- * x. NaN is 0x7f with the sign of x. */
+/* Returns x in the 8-bit format with `mantissa` mantissa bits and exponent bias `bias`. If |x| is at least the float whose bits are `limit`, the
+ * result is `above`. NaN gives 0x7f. The result has the sign of x in all cases. */
 static uint8_t encode_any(float x, uint32_t limit, uint8_t above, int mantissa, int bias)
 {
     const uint32_t u = grd_float_bits(x), a = u & 0x7fffffff;
@@ -26,7 +26,7 @@ static uint8_t encode_any(float x, uint32_t limit, uint8_t above, int mantissa, 
     return (uint8_t)((u >> 24) & 0x80) | magnitude;
 }
 
-/* Returns the float value of the 8-bit encoding `v` of a finite number. */
+/* Returns the value of `v`, a finite number in the 8-bit format with `mantissa` mantissa bits and exponent bias `bias`. */
 static float decode(uint8_t v, int mantissa, int bias)
 {
     uint32_t sign = (uint32_t)(v & 0x80) << 24;
@@ -60,7 +60,7 @@ float grd_from_float8_e5m2(uint8_t v)
 
 uint8_t grd_to_float8_e5m2(float x)
 {
-    /* Floats of 2^16 or more (0x47800000) become infinity (0x7c). Smaller floats above the largest finite number round to infinity by the carry
-     * in encode(). */
+    /* Floats of 2^16 or more (0x47800000) become infinity (0x7c). Smaller floats that round up to 2^16 also become infinity, because
+     * the carry in encode() then gives 0x7c. */
     return encode_any(x, 0x47800000, 0x7c, 2, 15);
 }

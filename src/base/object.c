@@ -1,6 +1,6 @@
-/* The scope pool of a thread: a stack of references to objects. A scope is a mark, the height of the stack when the scope was opened. Invariant:
- * each entry of the stack below pool_top holds one reference. Dropping a reference may push and pop entries above it, but does not change entries
- * below it. */
+/* The scope pool of a thread: a stack of references to objects. A scope is a mark, the height of the stack when the scope was opened. Invariant: each
+ * entry of the stack below pool_top holds one reference. Dropping the reference of an entry may push and pop entries above that entry, but does not
+ * change entries below it. */
 #include "base/object.h"
 
 #include "base/cold.h"
@@ -24,7 +24,7 @@ void grd_object_end_waiting(void)
 bool grd_pool_grow(void)
 {
     enum { FIRST = 256 };
-    /* Allocate the thread's cold state first, because the pool is freed only at the end of a thread that has one. */
+    /* Allocate the rarely used part of the thread's state first. When a thread ends, it frees its pool only if it has this part. */
     if (grd_thread_get_cold() == NULL)
         return grd_raise(GRD_ERROR_MEMORY, "cannot allocate the state of a thread");
     const int64_t wanted = grd_thread.pool_capacity == 0 ? FIRST : 2 * grd_thread.pool_capacity;
@@ -50,8 +50,8 @@ void grd_pool_release(int64_t mark)
 bool grd_pool_return_slow(int64_t mark, void *object)
 {
     void **pool = grd_thread.pool;
-    /* Nothing is moved if the object is immortal, or if pool[mark - 1], which the enclosing scope owns, already refers to it. So a loop that returns
-     * the same object again and again does not fill the pool. */
+    /* The enclosing scope gets no reference if the object is immortal, or if pool[mark - 1], the last reference of the enclosing scope, already is a
+     * reference to the object. Otherwise a loop that returns the same object in each pass would fill the pool. */
     if (grd_object_immortal(object) || (mark > 0 && pool[mark - 1] == object)) {
         grd_pool_release(mark);
         return true;

@@ -1,8 +1,10 @@
-/* Reference-counted objects, and the scope pool of each thread: the stack of references to temporaries that the thread's open scopes own.
+/* Reference-counted objects, and the pool of each thread: a stack of references to temporaries. A scope owns the references that were pushed after
+ * it was opened.
  * Invariants
- * - The first member of an object is struct grd_object. Its reference count is the number of owners, where each entry of the pool is an owner.
- * - Owners of a special kind, such as views, add a larger number to the count, their weight, so that the count tells how many owners are of this
- *   kind.
+ * - The first member of an object is struct grd_object. Its reference count is the sum of the weights of its owners. Each reference in a pool is
+ *   an owner.
+ * - Most owners have weight 1. A special kind of owner, such as a view, has a larger weight, so that the count shows how many owners of this kind
+ *   there are.
  * - An immortal object has the reference count GRD_IMMORTAL, which never changes. */
 #ifndef GRD_BASE_OBJECT_H
 #define GRD_BASE_OBJECT_H
@@ -22,9 +24,9 @@ struct grd_object;
 struct grd_object_type {
     const char *name;
     void (*destroy)(struct grd_object *object); /* called when the last owner has dropped the object */
-    /* frees an object whose end grd_object_end has deferred; NULL for types that do not use grd_object_end */
+    /* frees the object; `destroy` passes this function to grd_object_end, which may delay the call; NULL if the type does not use grd_object_end */
     void (*finish)(struct grd_object *object);
-    /* for an object that holds metadata: called when the sizes or dtype of the data that it describes change in place; may be NULL */
+    /* called after the sizes or dtype of the data that this object describes have changed in place; may be NULL */
     void (*reshaped)(struct grd_object *object);
 };
 
@@ -38,7 +40,8 @@ static inline bool grd_object_immortal(const void *object)
     return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_relaxed) < 0;
 }
 
-/* Adds an owner to an object by increasing its reference count by `weight`: 1, or the weight of a special kind of owner. Returns the object. */
+/* Adds an owner to an object by increasing its reference count by `weight`, which is 1 for most owners and larger for special ones such as views.
+ * Returns the object. */
 static inline void *grd_object_keep_as(void *object, int64_t weight)
 {
     if (GRD_LIKELY(!grd_object_immortal(object)))
@@ -46,8 +49,8 @@ static inline void *grd_object_keep_as(void *object, int64_t weight)
     return object;
 }
 
-/* Removes an owner that counts `weight` in the reference count, and destroys the object if it has no other owner. If the object has only this owner,
- * the atomic decrement is skipped, because no other thread can reach the object. */
+/* Removes an owner whose weight in the reference count is `weight`, and destroys the object if it has no other owner. If the object has only this
+ * owner, the atomic decrement is skipped, because no other thread can reach the object. */
 static inline void grd_object_drop_as(void *object, int64_t weight)
 {
     struct grd_object *o = object;
@@ -67,7 +70,7 @@ static inline void grd_object_drop(void *object)
         grd_object_drop_as(object, 1);
 }
 
-/* True if the object has exactly one owner, and that owner counts `weight` in the reference count (1, or the weight of a special kind of owner). */
+/* True if the object has exactly one owner and the weight of this owner is `weight`. */
 static inline bool grd_object_owned_as(const void *object, int64_t weight)
 {
     return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_acquire) == weight;
@@ -85,9 +88,9 @@ void grd_object_stay(struct grd_object *object);
 /* Note [Chains of owners]
  * Gradients, graphs and hooks form chains of objects in which each owns the next one. A chain can be as long as memory allows. If each object
  * freed the next by a nested call, a long chain would overflow the stack.
- * Therefore the `destroy` functions of nodes of the graph, autograd metadata, and storages with lent memory call grd_object_end. While a thread
- * frees one of these objects, others that lose their last owner wait in a list of the thread. Between two of these objects a chain has only a
- * bounded number of other objects. */
+ * Therefore the `destroy` functions of three types call grd_object_end: nodes of the graph, autograd metadata, and storages whose memory belongs
+ * to the user. While a thread frees such an object, further objects of these types that lose their last owner wait in a list of the thread. A
+ * chain has only a bounded number of other objects between two objects of these types. */
 
 /* Frees the objects in this thread's list of waiting objects (Note [Chains of owners]) until the list is empty. */
 void grd_object_end_waiting(void);
@@ -133,12 +136,13 @@ static inline int64_t grd_pool_mark(void)
 /* Drops all references in this thread's stack of temporaries (the pool) at index `mark` and above. */
 void grd_pool_release(int64_t mark);
 
-/* Drops all references in this thread's stack of temporaries (the pool) at index `mark` and above, but leaves one reference to `object` at `mark`, so
- * that the enclosing scope owns it. If the stack has no reference to `object` at index mark - 1 or above, a new one is taken. Returns false, with
- * MemoryError, if the stack could not grow. */
+/* Ends a scope that began at index `mark` of this thread's pool: drops its references, except one to `object`, which the enclosing scope then owns.
+ * If the scope has no reference to `object`, adds one, unless `object` is immortal or is at the top of the enclosing scope already. Returns false,
+ * with MemoryError, if the pool cannot grow. */
 bool grd_pool_return_slow(int64_t mark, void *object);
 
-/* Does what grd_pool_return_slow does. The fast path is for the case that the scope owns only one reference, and this is one to `object`. */
+/* Ends a scope that began at index `mark` of this thread's pool: drops its references except one to `object`, which the enclosing scope then owns.
+ * Returns false, with MemoryError, on failure. Fast if this is the scope's only reference. */
 static inline bool grd_pool_return(int64_t mark, void *object)
 {
     if (GRD_LIKELY(grd_thread.pool_top == mark + 1 && grd_thread.pool[mark] == object))
@@ -146,8 +150,8 @@ static inline bool grd_pool_return(int64_t mark, void *object)
     return grd_pool_return_slow(mark, object);
 }
 
-/* Drops all references in this thread's stack of temporaries (the pool) from index `mark` on, but leaves one reference to each of the `n` objects
- * there, so that the enclosing scope owns them. If the stack cannot grow, drops the objects that do not fit and returns false with MemoryError. */
+/* Ends a scope that began at index `mark` of this thread's pool: drops its references, except one to each of the `n` objects, which the enclosing
+ * scope then owns. If the pool cannot grow, drops the objects that do not fit and returns false, with MemoryError. */
 bool grd_pool_return_many(int64_t mark, void *const *objects, int64_t n);
 
 /* Returns `size` bytes, aligned to 16, that live until the innermost scope closes. Used for lists of results, for example. Returns NULL, with

@@ -25,7 +25,7 @@ enum {
     MAX_THREADS = 1024,
     SHARES = 32, /* largest number of shares of a loop: Note [Shares] */
     CACHE_LINE = 64,
-    LOOKS = 50 /* tests between two calls of the clock, a few microseconds */,
+    LOOKS = 50 /* tests of the awaited condition between two readings of the clock, which are a few microseconds apart */,
     AWAKE = 200 * 1000 /* nanoseconds that a thread spins before it sleeps: Note [Waiting awake] */
 };
 
@@ -97,8 +97,8 @@ static void run_piece(const struct loop *loop, int64_t piece)
     loop->task(begin, loop->end - begin > loop->grain ? begin + loop->grain : loop->end, loop->context);
 }
 
-/* Runs the pieces of share number `own`, which belongs to this thread, and then pieces that are left in the other threads' shares; see Note
- * [Shares]. */
+/* Runs the pieces (ranges of `grain` indices) of share number `own`, which belongs to this thread, and then the pieces that other threads have
+ * left in their shares; see Note [Shares]. */
 static void run_shares(struct loop *loop, int own)
 {
     for (int i = 0; i < loop->nshares; i++) {
@@ -117,7 +117,7 @@ static bool has_pieces(const struct loop *loop)
     return false;
 }
 
-/* Divides the pieces of the loop into one share per thread, at most SHARES; see Note [Shares]. */
+/* Divides the pieces (ranges of `grain` indices) of the loop into one share per thread, but at most SHARES; see Note [Shares]. */
 static void set_shares(struct loop *loop, int64_t pieces, int threads)
 {
     loop->nshares = threads < SHARES ? threads : SHARES;
@@ -132,8 +132,8 @@ static void set_shares(struct loop *loop, int64_t pieces, int threads)
 
 /* ---- Waiting --------------------------------------------------------------------------------------------------------- */
 /* Note [Waiting awake]
- * Waking a sleeping thread takes a system call. In a virtual machine whose host has given the processor to another machine in the meantime, it
- * takes some 50 microseconds. So a thread that waits for a loop, or for the end of one, first spins for AWAKE nanoseconds, which is longer than
+ * Waking a sleeping thread takes a system call. In a virtual machine, waking takes some 50 microseconds if the host has given the processor to
+ * another machine in the meantime. So a thread that waits for a loop, or for the end of one, first spins for AWAKE nanoseconds, which is longer than
  * the usual gap between two operators.
  * The operating system may also wake a worker on the processor of the loop's caller, to let other processors sleep. Both threads would then share
  * that processor, so the worker moves to another processor before it joins the loop. The caller does not wait for this move. */

@@ -8,9 +8,9 @@
 /* The body of a parallel loop: processes the indices from `begin` to `end` - 1. It must not raise errors or allocate, and runs on any thread. */
 typedef void grd_task(int64_t begin, int64_t end, void *context);
 
-/* Runs `task` over the indices from `begin` to `end` - 1 in pieces of exactly `grain` indices (the last one may be shorter). Piece k starts at
- * begin + k*grain whatever the number of threads. Returns when all pieces are done. A call from inside a task runs on the calling thread alone. A
- * loop of one piece or with one thread runs in its caller without touching the pool. */
+/* Runs `task` over the indices from `begin` to `end` - 1 in pieces of `grain` indices (the last one may be shorter), and returns when all are done.
+ * Piece k starts at begin + k*grain, whatever the number of threads. Only the calling thread runs pieces if it is already inside a task, if the
+ * number of threads is 1, or if another loop uses the pool. */
 void grd_parallel_for(int64_t begin, int64_t end, int64_t grain, grd_task *task, void *context);
 
 /* Tells the processor that this thread spins. Called between two tests of a condition that another thread will make true. */

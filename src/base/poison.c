@@ -1,5 +1,5 @@
-/* Marks memory for AddressSanitizer and memcheck. AddressSanitizer is called through weak functions, which exist only in a program built with it.
- * Memcheck is called through instruction sequences that valgrind recognises (see valgrind/valgrind.h and memcheck.h). On a processor without
+/* Marks memory for AddressSanitizer and memcheck. AddressSanitizer is called through weak functions, which exist only in a program that is built
+ * with AddressSanitizer. Memcheck is called through instruction sequences that valgrind recognises (see valgrind/valgrind.h and memcheck.h). Without
  * valgrind these instructions change nothing. */
 #include "base/poison.h"
 
@@ -35,7 +35,7 @@ static uint64_t ask_memcheck(enum memcheck_request request, const void *bytes, s
 
 bool grd_poison_is_watched(void)
 {
-    /* Memcheck answers 0 for bytes that may be used. Other tools of valgrind leave the answer at 1. */
+    /* Memcheck answers 0 for bytes that may be used. Without memcheck the answer is 1, the last argument of ask_memcheck. */
     char byte = 0;
     return __asan_poison_memory_region != NULL || ask_memcheck(CHECK_IS_ADDRESSABLE, &byte, 1, 1) == 0;
 }

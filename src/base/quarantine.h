@@ -21,9 +21,9 @@ extern GRD_HIDDEN const struct grd_quarantine_watcher *grd_quarantine_watcher;
 /* Registers the lock of the quarantine with base/fork.h, so that the lock is free in the child process after a fork. Called by grd_blocks_init. */
 void grd_quarantine_init(void);
 
-/* Puts a freed block of `size` bytes into the quarantine. The block is filled with one bits, which read as NaN or -1, and poisoned, except for
- * its readable start. While more than GRD_QUARANTINE_BYTES bytes are kept, the oldest block leaves the quarantine: it is freed by a call of its
- * `release`. */
+/* Puts a freed block of `size` bytes into the quarantine, a queue of freed blocks that are not reused yet. Sets all bits of the block to 1 (numbers
+ * become NaN or -1) and poisons it, except for the bytes at its start that grd_quarantine_watcher keeps readable. While the queue holds more than
+ * GRD_QUARANTINE_BYTES, frees the oldest block in the queue with the function that was passed as `release` for that block. */
 void grd_quarantine_put(void *block, size_t size, void (*release)(void *block, size_t size));
 
 #endif

@@ -41,7 +41,7 @@ static struct grd_generator default_generator = {
     .lock = ATOMIC_FLAG_INIT,
 };
 
-/* The number has 53 bits, so that a double represents it exactly, like the seeds that PyTorch chooses. */
+/* Returns a random number of 53 bits, which a double represents exactly. The seeds that PyTorch chooses also have 53 bits. */
 uint64_t grd_random_unpredictable(void)
 {
     uint64_t seed;
@@ -55,7 +55,8 @@ uint64_t grd_random_unpredictable(void)
     return ((seed ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15)) >> 11;
 }
 
-/* Runs in the child of a fork. If another thread held the lock, this thread does not exist in the child and would never unlock it. */
+/* Unlocks the default generator in the child of a fork. If a thread held the lock at the fork, that thread does not exist in the child and would
+ * never unlock it. */
 static void unlock_in_child(void)
 {
     atomic_flag_clear(&default_generator.lock);
@@ -190,7 +191,7 @@ static bool read_state(const void *state, size_t size, struct saved_state *ret_s
     if (state == NULL)
         return grd_raise(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");
     memcpy(ret_state, state, size);
-    /* A valid state has left + next = 625 after a value was drawn, and 1 before. With a larger sum the engine would read beyond its 624 words. */
+    /* In a valid state left + next is 625, or 1 if no value has been drawn yet. With a larger sum the engine would read beyond its 624 words. */
     bool valid = s->seeded == 1 && s->left >= 1 && s->next <= GRD_MT19937_WORDS && (uint64_t)s->left + s->next <= GRD_MT19937_WORDS + 1;
     for (int i = 0; i < GRD_MT19937_WORDS; i++)
         valid &= s->words[i] <= UINT32_MAX;

@@ -15,8 +15,8 @@ struct grd_generator {
     atomic_flag lock; /* held while an operator draws numbers from this generator */
     uint64_t seed;
     struct grd_mt19937 engine;
-    /* The unused second value of a Box-Muller pair, in double and in float, kept for the next call as PyTorch's CPU generator does. has_... is
-     * true if there is one. */
+    /* The second values of two Box-Muller pairs, one computed in double and one in float. Each is kept for the next call, as PyTorch's CPU generator
+     * does. has_normal_double and has_normal_float say which of them exist. */
     bool has_normal_double, has_normal_float;
     double normal_double;
     float normal_float;

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-enum { SHOWN = 300 }; /* most characters of the text that an error message shows */
+enum { SHOWN = 300 }; /* largest number of characters of the text that an error message shows */
 
 static bool is_letter(char c)
 {

@@ -25,10 +25,10 @@ bool grd_span_is(struct grd_span span, const char *word);
 /* Raises a ValueError such as "schema: expected ')' at character 17 of "..."". The position is the start of the next token, counted from 1.
  * Always returns false. */
 bool grd_read_fail(const struct grd_reader *reader, const char *format, ...) GRD_PRINTF(2, 3);
-/* Does what grd_read_fail does, but names the position `at`. */
+/* Raises a ValueError as grd_read_fail does, but with the position of `at`, a pointer into the text. Always returns false. */
 bool grd_read_fail_at(const struct grd_reader *reader, const char *at, const char *format, ...) GRD_PRINTF(3, 4);
 
-/* Skips white space and returns the next character without reading it. Returns NUL at the end of the text. */
+/* Skips white space and returns the next character without consuming it. Returns NUL at the end of the text. */
 char grd_read_peek(struct grd_reader *reader);
 /* If the punctuation `token` comes next, reads it and returns true; otherwise returns false. */
 bool grd_read_token(struct grd_reader *reader, const char *token);

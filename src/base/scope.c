@@ -1,5 +1,5 @@
-/* Opens and closes scopes. A scope is stored as a mark: the height, at the time it was opened, of the thread's stack of references (the pool,
- * object.h). */
+/* Opens and closes scopes. A scope is stored as a mark: the number of references in the thread's pool (its stack of references, object.h) when the
+ * scope was opened. */
 #include "base/scope.h"
 
 #include "base/debug.h"
@@ -7,10 +7,10 @@
 #include "base/object.h"
 #include "base/trace.h"
 
-/* Opens a scope while a debug mode is on. `opener` is the return address of the call that opens it. */
+/* Opens and returns a scope while a debug mode is on. `opener` is the return address of the call that opens the scope. */
 static __attribute__((noinline, cold)) grd_scope open_slow(const void *opener)
 {
-    grd_thread_get_cold(); /* in the thread's first call: adds the dispatch key of the debug modes to the keys of its operator calls */
+    grd_thread_get_cold(); /* the first call on a thread adds the dispatch key of the debug modes to all operator calls of the thread */
     return (grd_scope){grd_debugging(GRD_DEBUG_LIFETIMES) ? grd_trace_open(opener) : grd_pool_mark()};
 }
 
@@ -27,7 +27,8 @@ bool grd_scope_check(grd_scope scope, const char *function)
            grd_raise(GRD_ERROR_RUNTIME, "%s: the scope is not open: it, or one around it, was closed before", function);
 }
 
-/* Closes a scope in the debug mode "lifetimes". Without this mode, raises the error for an invalid scope. */
+/* The slow path of grd_scope_close. Closes `scope` in the debug mode "lifetimes". Outside this mode it is called only for an invalid `scope`, for
+ * which grd_scope_check raises an error. */
 static __attribute__((noinline, cold)) void close_slow(grd_scope scope)
 {
     if (grd_debugging(GRD_DEBUG_LIFETIMES))

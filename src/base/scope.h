@@ -1,4 +1,4 @@
-/* Declares the check of a scope that a caller passes. */
+/* Declares grd_scope_check, which refuses a grd_scope that has been closed already. */
 #ifndef GRD_BASE_SCOPE_H
 #define GRD_BASE_SCOPE_H
 
@@ -6,8 +6,8 @@
 
 #include "gradus/runtime.h"
 
-/* True if `scope` can be open on this thread, i.e. if the height of the thread's stack of temporaries when the scope was opened is not above the
- * present height. Otherwise raises a RuntimeError that names `function`. */
+/* False, with a RuntimeError that names `function`, if `scope` has surely been closed, because this thread's stack of temporaries is lower now than
+ * when the scope was opened. Otherwise returns true. */
 bool grd_scope_check(grd_scope scope, const char *function);
 
 #endif

@@ -1,11 +1,4 @@
-/* Cuts extents into small and medium memory blocks; see slabs.h.
- *
- * Invariants
- * - The address of a slab is a multiple of its size, so the slab of a block follows from the block's address.
- * - A slab is in the list of its size class exactly when it has a free block. A block in a thread's free list counts as in use here.
- * - A slab whose blocks are all free is freed as an extent, unless it is the only slab in its list. Otherwise a block that is allocated and freed
- *   repeatedly would make and free a slab each time.
- * - Extents are allocated and freed without holding the lock. */
+/* Cuts extents (runs of pages) into small and medium memory blocks; see slabs.h. */
 #include "base/slabs.h"
 
 #include <pthread.h>
@@ -130,7 +123,7 @@ static void give_extents(struct slab *slabs, unsigned class)
     }
 }
 
-/* The slab of each freed block moves to the front of the list of its class, so that the blocks freed last are allocated next. */
+/* Frees the blocks. Moves the slab of each block to the front of the list of its class, so that the blocks freed last are allocated first. */
 void grd_slab_give(unsigned class, void *blocks)
 {
     struct slab *unused = NULL;

@@ -46,8 +46,8 @@ static inline void grd_link_block(void *block, void *next)
 
 /* ---- Counting: this thread writes, others read ------------------------------------------------------------------------ */
 
-/* The largest number of allocated bytes that a thread counts in its own counter before it adds them to the counters that all threads share. A thread
- * counts bytes and blocks in the two halves of one 64-bit number. */
+/* A thread adds its own memory counter to the counters that all threads share when the bytes in it exceed this number. A thread's counter is one
+ * 64-bit number, with the number of bytes in one half and the number of blocks in the other. */
 enum { GRD_MEMORY_SLACK = 256 * 1024 };
 
 /* True while a memory limit is set or a test makes allocations fail. Every allocation then takes the slow path. */
@@ -92,8 +92,8 @@ void grd_free_slow(void *block, size_t size);
 
 /* ---- Taking and giving ----------------------------------------------------------------------------------------------------- */
 
-/* Returns a block of at least `size` bytes, at most GRD_SMALL_MAX, from this thread's free list without counting it. Returns NULL if the list is
- * empty or the fast path is turned off; the caller then uses grd_alloc_slow. */
+/* Returns a block of at least `size` bytes from this thread's free list, without adding it to the memory counter. `size` is at most GRD_SMALL_MAX.
+ * Returns NULL if the list is empty or the fast path is turned off; the caller then uses grd_alloc_slow. */
 GRD_INLINE void *grd_small_take(size_t size)
 {
     struct grd_block_list *list = &grd_thread.small[grd_small_class(size)];

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "gradus/runtime.h"
 
-/* Bytes at the end of the stack that are reserved for code that does not check the stack: kernels, functions of the user, and error handling. Of
- * a stack smaller than 4 times this number, a quarter is reserved. */
+/* Bytes at the end of the stack that are reserved for code that does not check the stack: kernels, functions of the user, and error handling. If
+ * the stack is smaller than 4 * RESERVE bytes, a quarter of it is reserved. */
 enum { RESERVE = 256 << 10 };
 
 _Thread_local uintptr_t grd_stack_limit __attribute__((tls_model("initial-exec")));

@@ -10,7 +10,7 @@
 /* The lowest stack address at which a nested call may begin. It is 0 until the address has been found, and stays 0 if it cannot be found. */
 extern _Thread_local uintptr_t grd_stack_limit __attribute__((tls_model("initial-exec")));
 
-/* Does the work of grd_stack_has_room if grd_stack_limit is not known yet or is reached. */
+/* The slow path of grd_stack_has_room, used if grd_stack_limit is not known yet or is reached. Returns what grd_stack_has_room returns. */
 bool grd_stack_look(const char *what);
 
 /* True if the stack has room for a nested call. Otherwise raises a RuntimeError which says that `what` is nested too deeply. */

@@ -38,7 +38,7 @@ const char *grd_format_int64s(char *buffer, size_t size, const int64_t *values, 
     if (size == 0)
         return buffer;
     size_t used = (size_t)snprintf(buffer, size, "[");
-    size_t safe = used; /* length of the text up to the last number behind which the text `cut`, ", ...]", still fits */
+    size_t safe = used; /* length of the longest prefix of the list after which ", ...]" still fits */
     for (int64_t i = 0; i < n; i++) {
         char number[32];
         size_t length = (size_t)snprintf(number, sizeof number, i == 0 ? "%" PRId64 : ", %" PRId64, values[i]);

@@ -13,7 +13,8 @@
 
 #define GRD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GRD_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Marks data that several files of the library use but no other program. Such data is addressed directly, without the global offset table. */
+/* Marks a variable that several files of the library use but that the library does not export. The compiler then addresses it directly, without
+ * the global offset table. */
 #define GRD_HIDDEN __attribute__((visibility("hidden")))
 /* Tells the compiler that `x` is true. */
 #define GRD_ASSUME(x) ((x) ? (void)0 : __builtin_unreachable())
@@ -43,8 +44,8 @@ struct grd_thread_state {
     void **pool;
     int64_t pool_top, pool_capacity;
     uint32_t error;               /* grd_error_code of the pending error; 0 if there is none */
-    uint32_t include, exclude;    /* sets of dispatch keys to add to, and to remove from, the keys of each call of this thread */
-    uint32_t grad_off;            /* more keys to remove: only the autograd key while grad mode is off, otherwise none */
+    uint32_t include, exclude;    /* dispatch keys that are added to (include) and removed from (exclude) the keys of each call */
+    uint32_t grad_off;            /* the autograd key while grad mode is off, otherwise 0; also removed from the keys of each call */
     struct grd_thread_cold *cold; /* error text, larger free lists, ...; NULL until first used; freed when the thread ends */
     struct grd_level level;
     bool in_parallel; /* true while this thread runs its part of a parallel loop */
@@ -60,14 +61,14 @@ struct grd_thread_state {
 
 extern _Thread_local struct grd_thread_state grd_thread __attribute__((tls_model("initial-exec")));
 
-/* The dispatch keys that every thread includes in its calls after its first use of the library. Set once, while the library is loaded. */
+/* The dispatch keys that a thread adds to grd_thread.include when it first uses the library. Set once, while the library is loaded. */
 extern GRD_HIDDEN uint32_t grd_thread_first_keys;
 
-/* The number of threads whose cold state (struct grd_thread_cold) is allocated. Only such a thread can hold references to objects. */
+/* The number of threads whose cold state (struct grd_thread_cold) is allocated. Only a thread with a cold state can hold references to objects. */
 extern _Atomic int32_t grd_thread_count;
 
-/* True if no other thread uses objects of the library. Call this after other threads can no longer reach the data in question. Then a thread that
- * starts later does not find the data either. */
+/* True if no other thread uses objects of the library. A caller that wants to free an object first makes the object unreachable for other
+ * threads and then calls this function. A thread that starts later cannot reach the object either. */
 static inline bool grd_thread_is_alone(void)
 {
     return atomic_load(&grd_thread_count) <= 1;

@@ -41,7 +41,7 @@ struct grd_thread_cold *grd_thread_get_cold(void)
 {
     if (GRD_LIKELY(grd_thread.cold != NULL))
         return grd_thread.cold;
-    /* Uses calloc, because grd_alloc needs the thread's state, and so does raising its MemoryError. */
+    /* Uses calloc, because grd_alloc needs the thread's state. Raising a MemoryError also needs this state. */
     struct grd_thread_cold *cold = calloc(1, sizeof *cold);
     if (cold == NULL)
         return NULL;

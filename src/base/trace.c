@@ -31,7 +31,7 @@ struct grd_trace *grd_trace_get(void)
     return cold != NULL ? &cold->trace : &nothing;
 }
 
-/* Returns the open scope that was opened when this thread's pool had the height `mark`, or NULL if there is none. */
+/* Returns the open scope whose mark is `mark`, i.e. that was opened when this thread's pool had `mark` entries. Returns NULL if there is none. */
 static const struct open_scope *scope_at(int64_t mark)
 {
     const struct grd_object *object = mark >= 0 && mark < grd_thread.pool_top ? grd_thread.pool[mark] : NULL;

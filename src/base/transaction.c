@@ -91,8 +91,8 @@ static bool is_own(const struct grd_transaction *transaction)
     return own != NULL;
 }
 
-/* Runs in the child of a fork and rolls back the transactions of threads that do not exist in the child. A transaction is on the stack of its
- * thread, and the child has a copy of the memory of that stack. */
+/* Runs in the child of a fork and rolls back the transactions of threads that do not exist in the child. These transactions can still be read,
+ * because the child has a copy of the stacks of all threads. */
 static void roll_back_lost(void)
 {
     struct grd_transaction *next;
@@ -109,6 +109,7 @@ void grd_transaction_init(void)
 {
     static struct grd_held_lock held = {.lock = &lock};
     grd_hold_around_fork(&held);
-    /* base/fork.c has registered its fork handler before, so the locks are already released when roll_back_lost runs. */
+    /* base/fork.c has registered its fork handlers earlier, and the handlers of the child run in order of registration. So the locks are already
+     * released when roll_back_lost runs. */
     pthread_atfork(NULL, NULL, roll_back_lost);
 }

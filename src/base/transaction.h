@@ -12,8 +12,8 @@
 
 #include <stdbool.h>
 
-/* The functions that commit a step and roll it back, called with the step's `subject` and `which`. They are NULL if there is nothing to do. They
- * call no code from outside the library. */
+/* Two functions that are called with a step's `subject` and `which`: one commits the step, the other rolls it back. Each is NULL if there is
+ * nothing to do. Neither calls code from outside the library. */
 struct grd_step_type {
     void (*commit)(void *subject, int which);
     void (*roll_back)(void *subject, int which);

@@ -6,7 +6,7 @@
 #include "core/lifetimes.h"
 #include "core/small_tensor.h"
 
-/* Destroys a tensor that owns its binding object: releases the binding object, then frees the tensor. */
+/* Destroys a tensor that owns its binding, i.e. the object that represents it in another language: releases the binding, then frees the tensor. */
 static void bound_destroy(struct grd_object *object)
 {
     grd_tensor *t = (grd_tensor *)object;
@@ -30,7 +30,7 @@ void grd_binding_set(grd_tensor *t, grd_binding *binding, bool owned)
         grd_raise(GRD_ERROR_TYPE, "grd_binding_set: argument 't' must be a tensor, not NULL");
         return;
     }
-    /* The tensor that failed calls return, or a freed tensor in debug mode (lifetimes.h); neither can own a binding. */
+    /* An immortal tensor cannot own a binding. It is the tensor that failed calls return or, in debug mode, a freed tensor (lifetimes.h). */
     if (grd_object_immortal(t))
         return;
     t->binding = binding;

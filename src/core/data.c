@@ -6,9 +6,9 @@
  * memory of another tensor (grd_set_data) gets such a borrowing storage.
  * A tensor that was allocated in one block of memory with its first storage must keep that storage alive as long as it lives itself, because the
  * storage owns the block. GRD_FLAG_MOVED says that such a tensor has another storage now.
- * A view owns its base but usually not its storage. Therefore the storage that a tensor had before its first grd_set_data is retired: the
- * tensor's new storage owns it (struct grd_loan) as long as the tensor has views. Views that are made later own their storage
- * (GRD_FLAG_REPLACED), so that a storage which no tensor uses any more is freed. */
+ * A view owns its base but usually not its storage. So the storage that a tensor had before its first grd_set_data must stay alive for the views
+ * that were made before. The tensor's new storage owns this retired storage (struct grd_loan) as long as the tensor has views. Views that are made
+ * later own their storage (GRD_FLAG_REPLACED), so that a storage which no tensor uses any more is freed. */
 #include "core/data.h"
 
 #include <string.h>
@@ -51,7 +51,8 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
         return grd_failed;
     if (grd_wrapper_type_of(owner) != NULL)
         return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could share");
-    /* The address must be a multiple of the size of the corresponding real dtype, because a complex number is stored as a pair of reals. */
+    /* The address must be a multiple of the element size. For a complex dtype a multiple of the size of the real part is enough, because a complex
+     * number is stored as a pair of reals. */
     if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0)
         return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
     if ((sizes.data == NULL && sizes.n > 0) || (strides.data == NULL && strides.n > 0))
@@ -66,8 +67,8 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
     return t;
 }
 
-/* True if grd_set_data may give `t` the memory of `source`. Otherwise returns false, with RuntimeError. If one of the two is grd_failed, which a
- * failed call has returned, returns false without a new error. */
+/* True if grd_set_data may give `t` the memory of `source`. Otherwise returns false, with RuntimeError. If `t` or `source` is grd_failed, the result
+ * of a failed call, returns false without a new error. */
 static bool check_data(const grd_tensor *t, const grd_tensor *source)
 {
     const grd_dtype dtype = (grd_dtype)source->dtype;
@@ -140,9 +141,8 @@ static void own_storage(grd_tensor *t)
     }
 }
 
-/* Called before `t` gets the storage `next`. Makes `next` own the storage that existing views of `t` use, if there are such views, so that it is
- * not freed. That storage is the present one of `t` or, if grd_set_data has replaced the storage before, the first one. Sets GRD_FLAG_REPLACED of
- * `t`. */
+/* Called before `t` gets the storage `next`. Views that were made before the first grd_set_data of `t` use the first storage of `t`, usually without
+ * owning it. If `t` has views, makes `next` own this first storage, so that it is not freed. Sets GRD_FLAG_REPLACED of `t`. */
 static void retire_storage(grd_tensor *t, struct grd_storage *next)
 {
     struct grd_loan *loan = grd_loan_of(next);
@@ -155,8 +155,8 @@ static void retire_storage(grd_tensor *t, struct grd_storage *next)
     t->flags |= GRD_FLAG_REPLACED;
 }
 
-/* Makes `t` use the memory, sizes, strides and dtype of `source`, but keeps the history of `t`. The public function has checked the race detector
- * before; all other checks are here. May leave an error pending. */
+/* Makes `t` use the memory, sizes, strides and dtype of `source`, but keeps the history of `t`. The caller has called the race detector
+ * (core/races.h); all other checks are made here. Raises an error if a check fails. */
 static void set_data(grd_tensor *t, grd_tensor *source)
 {
     if (t == source || !check_data(t, source))

@@ -4,13 +4,13 @@
 #include "core/lifetimes.h"
 #include "core/tensor.h"
 
-/* Frees any tensor without autograd state, i.e. also a view, a tensor of vmap (struct grd_batch), or a tensor with many dimensions or separately
- * allocated data. */
+/* Frees a tensor without autograd state. The tensor can be a view, a tensor of vmap (struct grd_batch), a tensor with many dimensions, or a tensor
+ * whose data is allocated separately. */
 static __attribute__((noinline)) void destroy_any(grd_tensor *t)
 {
     grd_tensor *base = t->base;
     struct grd_storage *storage = t->storage;
-    /* The storage that was allocated in one block with `t`, if there was one. The storage owns that block. */
+    /* If `t` was allocated in one block with a storage, this is the address of that storage, which owns the block. */
     struct grd_storage *own = &((struct grd_block *)t)->storage;
     const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved, is_batch = grd_is_batch(t);
     grd_free_dims(t, t->sizes, t->ndim);

@@ -2,7 +2,7 @@
  * of them.
  *
  * The table also stores the kernels of devices; dispatch/device.c calls these kernels. Invariant: reading the table takes no lock. An entry stays
- * until it is unregistered, which is refused while memory of the device is allocated. */
+ * until the device is unregistered. A device cannot be unregistered while memory of it is allocated. */
 #include "core/device.h"
 
 #include <ctype.h>

@@ -24,7 +24,8 @@ struct grd_device_entry {
     struct grd_device_slot *slots; /* hash table from operators to kernels, open addressing */
     char name[32];
 };
-/* Lets a fork wait until no thread changes the device table. Called once, by the library's constructor, after the allocator has been initialized. */
+/* Registers the lock of the device table with base/fork.h, so that a fork waits until no thread changes the table. Called once, by the library's
+ * constructor, after the allocator has been initialized. */
 void grd_device_init(void);
 struct grd_device_entry *grd_device_at(uint8_t type); /* returns NULL if no device type has this number */
 /* Writes to *ret_device the device that an optional `device` argument denotes. GRD_DEVICE_NONE becomes cpu. The index becomes -1 for cpu and meta;
@@ -48,8 +49,9 @@ bool grd_raise_devices(grd_device a, grd_device b);
 void *grd_device_allocate(grd_device device, int64_t bytes);
 /* Frees memory that grd_device_allocate returned. `bytes` is the size that was allocated. */
 void grd_device_release(grd_device device, void *data, int64_t bytes);
-/* Copies `bytes` bytes within one type of device, or between a device and the CPU. The source and the destination must not overlap. A caller that
- * copies between two other types of device goes through CPU memory. Returns false, with the error raised, if the device's copy function failed. */
+/* Copies `bytes` bytes within one type of device, or between a device and the CPU. The source and the destination must not overlap. To copy
+ * between two device types other than the CPU, the caller goes through CPU memory. Returns false, with the error raised, if the device's
+ * copy function failed. */
 bool grd_device_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes);
 
 /* True for a device type that was registered at run time, i.e. neither cpu nor meta. */

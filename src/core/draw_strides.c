@@ -16,7 +16,7 @@
 #include "core/wrapper.h"
 
 enum {
-    /* Largest number of drawn elements of a tensor (dots included), and of cells in a storage that is drawn completely. */
+    /* The largest number of elements that are drawn, where dots count as elements. A storage with more cells than this is not drawn completely. */
     MAX_PLACES = 4096,
     LIST_CHARS = 512,
     VALUE_CHARS = 64,
@@ -41,7 +41,7 @@ struct picture {
     /* Number of places along each dimension, where a place shows one index or dots. It is the size of the dimension, or 2 * edge + 1 if the
      * middle of the dimension is left out. */
     int64_t entries[GRD_MAX_DIMS];
-    int64_t pitch[GRD_MAX_DIMS]; /* distance between neighbouring places, in SVG units, to the right or downwards */
+    int64_t pitch[GRD_MAX_DIMS]; /* distance in SVG units between neighbouring places of a dimension */
     /* Indices of the cells that the drawn elements are read from, sorted, with one entry for each element. nread is the number of entries. The
      * array is freed when the innermost grd_scope closes. */
     int64_t *read, nread;
@@ -110,9 +110,9 @@ static bool plan_places(struct picture *p)
 
 /* ---- Texts ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes the value at address `element` as text and returns the length of the text. Writes "" and returns 0 if values cannot be read. With
- * `in_memory` the value is the stored one, otherwise the tensor's element, which is the conjugate of the stored value if the tensor has the key
- * CONJUGATE. */
+/* Writes the value at address `element` as text and returns the length of the text. If `in_memory` is true, this is the value as stored. Otherwise it
+ * is the value of the tensor's element, i.e. the conjugate of the stored value if the tensor has the key CONJUGATE. Writes "" and returns 0 if values
+ * cannot be read. */
 static int format_value(const struct picture *p, const void *element, bool in_memory, char *ret_text)
 {
     ret_text[0] = '\0';
@@ -222,7 +222,7 @@ static void draw_cell(struct picture *p, struct rows *rows, int64_t cell, int64_
     add_label(p, number, value);
 }
 
-/* Draws the storage cells from `first` to `past` - 1, which no drawn element is read from. Draws dots in their place unless all cells are drawn. */
+/* Draws the storage cells from `first` to `past` - 1. No drawn element is read from them. If `all_cells` is false, draws dots instead. */
 static void draw_unread(struct picture *p, struct rows *rows, int64_t first, int64_t past)
 {
     char text[VALUE_CHARS];

@@ -1,7 +1,7 @@
 /* Keeps the dtype table and the default dtype, and promotes dtypes.
  *
- * Reading and converting single elements is in scalar.c. Invariant: promotion follows PyTorch's promote_types, also in the pairs of dtypes that
- * it refuses, except for uint16, uint32 and uint64. */
+ * Reading and converting single elements is in scalar.c. Invariant: promotion gives the results of PyTorch's promote_types, and raises an error for
+ * the same pairs of dtypes. The only exception is pairs with uint16, uint32 or uint64. */
 #include "core/dtype.h"
 
 #include "core/tensor.h"

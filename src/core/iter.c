@@ -29,8 +29,8 @@ static bool is_integral(grd_dtype dtype)
 
 /* ---- Promotion --------------------------------------------------------------------------------------------------------- */
 
-/* Returns the dtype with which a tensor of dtype `dtype` that was made from a Python number takes part in promotion. For a floating-point or complex
- * number this is the default dtype of the category. */
+/* Returns the dtype that counts in promotion for a tensor made from a Python number. `dtype` is the dtype of this tensor. For a floating-point or
+ * complex number the result is the default dtype of that category, otherwise `dtype`. */
 static grd_dtype number_dtype(grd_dtype dtype)
 {
     switch (category_of(dtype)) {
@@ -43,8 +43,9 @@ static grd_dtype number_dtype(grd_dtype dtype)
     }
 }
 
-/* Promotes `high` with `low` and returns the promoted dtype. `high` is the dtype of the inputs that have priority (tensors with dimensions before
- * zero-dimensional ones before numbers). `low` is the dtype of the others, which counts only if its category is higher. */
+/* Returns the promoted dtype of two groups of inputs. `high` is the dtype of the group with priority: tensors with dimensions have priority over
+ * zero-dimensional tensors, and zero-dimensional tensors over numbers. `low` is the dtype of the other group. `low` counts only if its category
+ * (bool, integer, floating, complex) is higher than the category of `high`. */
 static grd_dtype join_ranks(grd_dtype high, grd_dtype low)
 {
     if (high == GRD_DTYPE_NONE || low == GRD_DTYPE_NONE)
@@ -183,7 +184,7 @@ static bool plan_device(struct grd_iter *it, const struct grd_iter_spec *spec)
     return spec->out == NULL || same_device(spec->out, chosen) || grd_raise_devices(it->device, grd_device_of(spec->out));
 }
 
-/* Sets the device and the dtypes of `it`. The usual case, in which all inputs have one dtype and device and none is a number, takes a fast path.
+/* Sets the device and the dtypes of `it`. Takes a fast path if all inputs have one dtype and one device and none was made from a Python number.
  * Returns false, with the error raised, if devices or dtypes do not fit. */
 static bool plan_kinds(struct grd_iter *it, const struct grd_iter_spec *spec)
 {
@@ -221,9 +222,9 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-/* True if the counts of the `n` terms can be chosen so that the sum of the terms is in [low, high]. The terms are sorted by decreasing stride, so
- * that few counts remain to be tried in each recursive call. Returns false when `budget`, the number of tries left, is used up, because overlap
- * that is too hard to prove is allowed, as in PyTorch. */
+/* True if a count within its limits can be chosen for each of the `n` terms so that the sum of count * stride is in [low, high]. The terms are
+ * sorted by decreasing stride, so that few counts need to be tried. `budget` is the number of tries left. Returns false when no try is
+ * left, because PyTorch also allows overlap that is too hard to prove. */
 static bool sum_reaches(const struct term *terms, int n, int64_t low, int64_t high, int *budget)
 {
     if (n == 0)
@@ -250,9 +251,9 @@ static bool sum_reaches(const struct term *terms, int n, int64_t low, int64_t hi
 
 enum { OVERLAP_BUDGET = 4096, MAX_TERMS = 2 * GRD_MAX_DIMS };
 
-/* Adds a term to the list of `n` terms, which is sorted by decreasing stride. The term stands for the values stride * k with k from 0 to `count`
- * - 1, or for their negatives if `negative`. If the list has a term with the same stride, extends the range of that term instead. Returns the new
- * number of terms. */
+/* Adds a term to the list of `n` terms, which is sorted by decreasing stride, and returns the new number of terms. The term stands for stride * k
+ * with k from 0 to `count` - 1, or for the negatives of these values if `negative` is true. If the list has a term with the same stride, extends
+ * the range of that term instead. */
 static int add_term(struct term *terms, int n, int64_t stride, int64_t count, bool negative)
 {
     if (stride == 0 || count < 2)
@@ -285,8 +286,9 @@ bool grd_check_no_internal_overlap(const grd_tensor *written)
             return grd_raise(GRD_ERROR_RUNTIME, text);
     if (!grd_shape_may_overlap(grd_sizes(written), written->strides))
         return true;
-    /* Two different elements share an address if the differences d of their indices satisfy sum(d * stride) = 0. Let i be the first dimension
-     * where d is not 0. Exchanging the two elements makes d positive in dimension i. The loop tries every i. */
+    /* Two different elements share an address if sum(d[j] * stride[j]) = 0, where d[j] is the difference of their indices in dimension j. Exchanging
+     * the two elements negates d. So it is enough to try, for each dimension i, all d whose first nonzero entry is d[i] and in which d[i] is
+     * positive. */
     int budget = OVERLAP_BUDGET;
     for (int i = 0; i < written->ndim; i++) {
         struct term terms[MAX_TERMS];
@@ -302,8 +304,8 @@ bool grd_check_no_internal_overlap(const grd_tensor *written)
     return true;
 }
 
-/* True if `read`, broadcast to the sizes of `written`, has every element at the same address as the element of `written` with the same index, and
- * elements of the same size. */
+/* True if each element of `read`, broadcast to the sizes of `written`, has the same address and size as the element of `written` with the same
+ * index. */
 static bool is_same_view(const grd_tensor *written, const grd_tensor *read)
 {
     if (written->data != read->data || written->offset != read->offset || written->itemsize != read->itemsize || read->ndim > written->ndim)
@@ -409,8 +411,8 @@ static bool plan_sizes(struct grd_planned *planned, const struct grd_iter_spec *
     return !grows || grd_shape_numel(planned_sizes(planned), ret_numel);
 }
 
-/* Writes the strides of `t`, broadcast to `sizes`, in bytes: 0 where a dimension is broadcast. `strides` holds the strides of `t` in elements. A
- * stride that overflows becomes 0, because no element uses it; see Note [Unused strides]. */
+/* Writes the strides in bytes that `t` has after it is broadcast to `sizes`. They are 0 in broadcast dimensions. `strides` holds the strides of
+ * `t` in elements. A stride that overflows becomes 0, because no element uses it; see Note [Unused strides]. */
 static void byte_strides(const grd_tensor *t, const int64_t *strides, grd_dims sizes, int64_t *ret_strides)
 {
     const int64_t missing = sizes.n - t->ndim;
@@ -421,9 +423,9 @@ static void byte_strides(const grd_tensor *t, const int64_t *strides, grd_dims s
     }
 }
 
-/* Returns the strides of an operand that decide the order of the dimensions, as in PyTorch's iterator. These are the strides of its tensor `t`.
- * But if the operand will be converted to another dtype and `t` is not dense, they are the strides of the dense tensor that PyTorch would convert
- * it to, which are written to `buffer`. */
+/* Returns the strides of `t`, operand number `operand`, by which the dimensions of the result are ordered, as in PyTorch's iterator. Usually these
+ * are t->strides. If `t` must be converted and is not dense, PyTorch would convert it to a dense tensor. In this case writes the strides of that
+ * dense tensor to `buffer` and returns `buffer`. */
 static const int64_t *strides_as_computed(const struct grd_iter *it, int operand, const grd_tensor *t, int64_t *buffer)
 {
     if (it->dtypes[operand] == it->wanted[operand] || grd_shape_is_dense(grd_sizes(t), t->strides))
@@ -473,8 +475,8 @@ static bool all_have_sizes(const struct grd_iter_spec *spec, const struct grd_pl
     return true;
 }
 
-/* True if `t`, the first input, is contiguous and has the planned sizes, and these are all greater than 1. Then the result is row-major, and the
- * strides of the other inputs need not be read. */
+/* True if `t`, the first input, is contiguous and has the planned sizes, all of which are greater than 1. In this case the result is row-major,
+ * and the strides of the other inputs need not be read. */
 static bool decides_row_major(const grd_tensor *t, const struct grd_planned *planned)
 {
     if (!grd_has(t, GRD_FLAG_CONTIGUOUS) || t->ndim != planned->ndim)
@@ -488,8 +490,8 @@ static bool decides_row_major(const grd_tensor *t, const struct grd_planned *pla
 /* Note [Strides of results]
  * The strides of results are those that PyTorch gives. If all inputs have the sizes of the result and are all contiguous, all channels last, or
  * all dense with equal strides, the result has the same layout. Otherwise the result is dense, and its dimensions are ordered by the strides of
- * the inputs (grd_shape_order). The latter also holds if one of the inputs is a number and the result has dimensions, because a number does not
- * have the sizes of the result. */
+ * the inputs (grd_shape_order). This second rule also applies if one of the inputs is a number and the result has dimensions, because a
+ * number does not have the sizes of the result. */
 static void plan_strides(const struct grd_iter *it, struct grd_planned *planned, const struct grd_iter_spec *spec)
 {
     const grd_dims sizes = planned_sizes(planned);
@@ -515,7 +517,8 @@ bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes)
                      grd_format_int64s(have, sizeof have, own.data, own.n), grd_format_int64s(need, sizeof need, sizes.data, sizes.n));
 }
 
-/* True if the out= tensor `spec->out` can take the result; otherwise raises an error. */
+/* True if the result may be written to `out`, the out= tensor spec->out. Otherwise raises an error, for example if elements of `out` overlap each
+ * other, if `out` partly overlaps an input, or if the result cannot be cast to the dtype of `out`. */
 static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct grd_planned *planned)
 {
     const grd_tensor *out = spec->out;
@@ -525,7 +528,8 @@ static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spe
     for (int i = 0; i < spec->ninputs; i++) {
         if (spec->inputs[i] == out && !grd_check_inplace_shape(out, planned_sizes(planned)))
             return false;
-        if (!fits && may_share(out, spec->inputs[i])) /* after resizing, `out` would cover other elements of the storage */
+        /* If `out` must be resized, its new elements may overlap an input in the same storage. */
+        if (!fits && may_share(out, spec->inputs[i]))
             return partial_overlap();
         if (!grd_check_no_partial_overlap(out, spec->inputs[i]))
             return false;
@@ -585,7 +589,8 @@ static void set_walk(struct grd_iter *it, grd_dims sizes, const int64_t (*stride
     it->ndim = ndim;
 }
 
-/* Sets the addresses, shape and strides of `it` if there are more than GRD_ITER_FEW elements. */
+/* Sets the addresses, shape and strides of `it`. Called only for more than GRD_ITER_FEW elements. Smaller iterations do not use the addresses and
+ * strides in `it` (Note [Few elements]). */
 static __attribute__((noinline)) void bind_many(struct grd_iter *it, grd_dims sizes)
 {
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS];

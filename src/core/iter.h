@@ -63,13 +63,13 @@ struct grd_iter {
     int64_t numel;
     grd_device device;                                /* device of the result; on the meta device nothing is computed */
     int64_t shape[GRD_MAX_DIMS];                      /* sizes of the iteration; shape[0] is the innermost dimension */
-    bool few;                                         /* at most GRD_ITER_FEW elements; then `strides` and `data` are not set */
+    bool few;                                         /* at most GRD_ITER_FEW elements; `strides` and `data` are not set in this case */
     const grd_tensor *tensors[GRD_ITER_OPERANDS];     /* the operands, borrowed; operand 0 is the result */
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS]; /* in bytes; strides[i][d] is the stride of operand i in dimension d */
 };
 
 /* Plans an elementwise operator: sets the dtypes in `it` and writes the sizes, strides and dtype of the result to *ret_planned. Returns false, with
- * the error raised, if the inputs or the tensor of out= do not fit. */
+ * the error raised, if the inputs do not broadcast, or if a device, a dtype or the out= tensor is not allowed. */
 bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const struct grd_iter_spec *spec);
 /* Returns the result, which is a new tensor or spec.out with the planned sizes, and makes `it` ready for grd_iter_map. Returns grd_failed, with
  * the error raised, on failure. */
@@ -83,16 +83,16 @@ static inline grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct
     return grd_iter_plan(it, &planned, spec) ? grd_iter_bind(it, &planned, spec) : grd_failed;
 }
 
-/* Plans the result, of dtype `dtype`, of an elementwise operator with at most GRD_ITER_INPUTS inputs that are not converted. Returns false, with the
- * error raised, if the inputs do not broadcast. */
+/* Writes the sizes and strides of the result of an elementwise operator, and `dtype` as its dtype, to *ret_planned. There are at most
+ * GRD_ITER_INPUTS inputs, which are not converted. Returns false, with the error raised, if the inputs do not broadcast. */
 bool grd_iter_plan_result(grd_tensors inputs, grd_dtype dtype, struct grd_planned *ret_planned);
 
 /* Initializes `it` for operands that the caller has already broadcast to `sizes` and converted (copy, reductions, indexing). data[i] is the
  * address of the first element of operand i, and strides_bytes[i] holds its strides in bytes. Operand 0 is the result. */
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes);
 
-/* Largest number of elements, before rounding, in a piece: the part of the elements that one thread processes without interruption. The limit
- * does not depend on the number of threads, so results do not depend on it either. */
+/* Largest number of elements in a piece, before its length is rounded up. A piece is the part of the elements that one thread processes without
+ * interruption. The limit is the same for any number of threads, so that the results are the same, too. */
 enum { GRD_ITER_GRAIN = 32768 };
 
 /* Returns the number of elements in a piece, i.e. the part that one thread processes without interruption. All `numel` elements are divided into
@@ -120,8 +120,8 @@ bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes);
 /* True if no two elements of `written` share memory; otherwise raises RuntimeError "unsupported operation: more than one element of the written-to
  * tensor refers to a single memory location". */
 bool grd_check_no_internal_overlap(const grd_tensor *written);
-/* True if `read` (broadcast to `written`) and `written` share no memory, or every element of `written` has the address of the element of `read`
- * with the same index; otherwise raises RuntimeError. */
+/* True if `written` and `read` share no memory, or if elements with the same index always have the same address, where `read` is broadcast to the
+ * sizes of `written`. Otherwise raises RuntimeError. */
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read);
 /* True if the two tensors share no memory; otherwise raises RuntimeError. For operators that may read an element of `read` after they have
  * written to `written`. */

@@ -47,13 +47,12 @@ static grd_loop_kernel *cast_of(const struct grd_iter *it, int operand)
 enum { TURNED = 2, TURNED_BYTES = 32768, CACHE_LINE = 64, MOST_TURNED = 1 << 18 };
 
 /* Note [Turned operands]
- * A line is the elements along dimension 0. If an operand is transposed, its elements are contiguous along dimension 1. Then the elements of one
- * of its lines are in different cache lines, whose other elements belong to the next lines, and working line by line would load each cache line
- * many times.
- * So as many lines as there are elements in a cache line are processed together. Their elements are first transposed into a buffer, as many
+ * A line is the elements along dimension 0. The elements of a transposed operand are contiguous along dimension 1 instead. So each element of a line
+ * is in a different cache line, which also has elements of the next lines. Processing one line after the other would load each cache line many times.
+ * Therefore as many lines are processed together as there are elements in a cache line. Their elements are first transposed into a buffer, as many
  * columns at a time as fit.
- * At most TURNED operands are transposed. Operands with very long lines are not, because the number of elements that one thread takes at a time
- * has to be a multiple of the lines processed together; MOST_TURNED limits these lines. */
+ * At most TURNED operands are transposed. The elements are divided among the threads at multiples of the lines that are processed together. An
+ * operand is not transposed if these lines would have more than MOST_TURNED elements, because the parts for the threads would be too large. */
 static void find_turned(struct run *run, const struct grd_iter *it)
 {
     int found = 0;
@@ -86,9 +85,8 @@ static void make_run(struct run *run, const struct grd_iter *it, grd_loop_kernel
     find_turned(run, it);
 }
 
-/* Runs the kernel on one line of `n` elements, i.e. elements along dimension 0 of the iteration, and converts the operands whose dtype in memory is
- * not the kernel's. The line is processed GRD_ITER_FEW elements at a time, as many as fit into the buffers. An operand with stride 0 is converted
- * only once. */
+/* Runs the kernel on one line, i.e. on `n` elements along dimension 0 of the iteration, and converts the operands whose dtype in memory is not the
+ * kernel's. Processes GRD_ITER_FEW elements at a time, because this many fit into the buffers. An operand with stride 0 is converted only once. */
 static void run_converted(const struct run *run, int64_t n, char *const *data, const int64_t *strides)
 {
     _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES];
@@ -128,16 +126,17 @@ static void run_line(const struct run *run, int64_t n, char *const *data, const 
         run->kernel(n, data, strides, run->params);
 }
 
-/* True if an operand's lines, which are `n` elements of `size` bytes along dimension 0, follow each other in memory without gaps, or if all its lines
- * consist of one broadcast element. */
+/* A line is `n` elements of `size` bytes along dimension 0. True if the lines of an operand follow each other in memory without gaps, or if all of
+ * them consist of one broadcast element. */
 static bool lies_packed(int64_t n, int64_t size, int64_t stride, int64_t line_stride)
 {
     return (stride == size && line_stride == n * size) || (stride == 0 && line_stride == 0);
 }
 
 /* Note [Packed lines]
- * A line is the elements along the innermost dimension. If lines are short, calling the kernel costs more than its work. So the kernel is called
- * once for many lines. Operands whose lines do not follow each other in memory are first copied into buffers, and such a result is copied back. */
+ * A line is the elements along the innermost dimension. If lines are short, a kernel call for each line takes longer than the kernel's work on the
+ * line. So the kernel is called once for many lines. Operands whose lines do not follow each other in memory are first copied into buffers. If the
+ * result is such an operand, the kernel writes to a buffer, which is then copied to the result. */
 static void run_packed(const struct run *run, int64_t lines, int64_t n, char *const *data, const int64_t *strides,
                        const int64_t *line_strides)
 {
@@ -168,7 +167,8 @@ static void run_packed(const struct run *run, int64_t lines, int64_t n, char *co
 }
 
 /* Runs the kernel on `lines` lines, each of which has `n` elements along dimension 0 of the iteration. at[i] is the address of the first line in
- * operand i (and is changed), strides[i] the distance in bytes between its elements, and line_strides[i] the distance in bytes between its lines. */
+ * operand i; it is changed. strides[i] is the distance in bytes between elements of a line. line_strides[i] is the distance in bytes between
+ * lines. */
 static void run_lines(const struct run *run, int64_t lines, int64_t n, char **at, const int64_t *strides, const int64_t *line_strides)
 {
     if (run->packed > 0) {
@@ -201,8 +201,8 @@ static void cursor_set(struct cursor *c, const struct grd_iter *it, int64_t posi
     }
 }
 
-/* Advances the cursor to the start of another line, i.e. of the elements along dimension 0: the one that is `lines` steps further along dimension
- * 1. At least `lines` lines must be left along dimension 1. If none is left afterwards, the outer dimensions advance. */
+/* Moves the cursor to the start of the line (the elements along dimension 0) that is `lines` steps further along dimension 1. At least `lines`
+ * lines must be left along dimension 1. If none is left afterwards, moves on along the outer dimensions. */
 static void cursor_advance(struct cursor *c, const struct grd_iter *it, int64_t lines)
 {
     c->index[0] = 0;
@@ -219,12 +219,12 @@ static void cursor_advance(struct cursor *c, const struct grd_iter *it, int64_t 
     }
 }
 
-enum { SHORT_LINE = 8, COLUMN = 1024 };
+enum { SHORT_LINE = 8, COLUMN = 1024 }; /* in elements */
 
 /* Note [Short lines]
- * A line is the elements along the innermost dimension. If it has at most SHORT_LINE elements, calling the kernel for each line costs more than
- * its work. Then up to COLUMN lines are processed together, with one kernel call for each column (the elements with one innermost index), while
- * their elements are in the cache. */
+ * A line is the elements along the innermost dimension. If a line has at most SHORT_LINE elements, a kernel call for each line takes longer than the
+ * kernel's work on the line. So up to COLUMN lines, whose elements stay in the cache, are processed together, with one kernel call for each column. A
+ * column is the elements that have the same index in the innermost dimension. */
 static void run_columns(const struct run *run, const struct cursor *c, int64_t lines)
 {
     const struct grd_iter *it = run->it;
@@ -266,8 +266,8 @@ static void run_turned(const struct run *run, const struct cursor *c, int64_t li
     }
 }
 
-/* Runs the kernel on elements number `begin` to `end` - 1. With `columns`, several lines, i.e. the elements along dimension 0, are processed column
- * by column; see Note [Short lines]. */
+/* Runs the kernel on elements number `begin` to `end` - 1. A line is the elements along dimension 0. If `columns` is true, several lines are
+ * processed together, column by column; see Note [Short lines]. */
 static void run_range(const struct run *run, int64_t begin, int64_t end, bool columns)
 {
     const struct grd_iter *it = run->it;
@@ -287,7 +287,7 @@ static void run_range(const struct run *run, int64_t begin, int64_t end, bool co
     cursor_set(&c, it, begin);
     while (begin < end) {
         const int64_t left = it->shape[1] - c.index[1], whole = c.index[0] == 0 ? (end - begin) / it->shape[0] : 0;
-        /* Number of complete lines (of elements along dimension 0) from the cursor along dimension 1. */
+        /* Number of complete lines (along dimension 0) from the cursor to the end of dimension 1, or to `end` if it comes first. */
         int64_t lines = left < whole ? left : whole;
         if (columns && lines > 1) {
             lines = lines < COLUMN ? lines : COLUMN;
@@ -333,8 +333,7 @@ struct lines {
     int64_t shape[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
 };
 
-/* Describes in *lines how the elements of `t`, broadcast to the shape of the iteration, are copied: the sizes and byte strides of the dimensions,
- * without dimensions of size 1. */
+/* Writes to *lines the sizes and the byte strides of `t` broadcast to the shape of the iteration. Dimensions of size 1 are left out. */
 static void find_lines(struct lines *lines, const struct grd_iter *it, const grd_tensor *t)
 {
     const int64_t *const sizes = t->sizes, *const strides = t->strides, itemsize = t->itemsize;
@@ -350,8 +349,8 @@ static void find_lines(struct lines *lines, const struct grd_iter *it, const grd
     lines->ndim = ndim;
 }
 
-/* Copies the elements of `t`, broadcast to the shape of the iteration, to the contiguous buffer `block`. With `back`, copies from `block` to `t`
- * instead. */
+/* Copies the elements of `t`, broadcast to the shape of the iteration, to the contiguous buffer `block`. If `back` is true, copies from `block` to
+ * `t` instead. */
 static void bring(const struct grd_iter *it, const grd_tensor *t, char *block, bool back)
 {
     struct lines lines;
@@ -374,9 +373,9 @@ static void bring(const struct grd_iter *it, const grd_tensor *t, char *block, b
     }
 }
 
-/* Returns the address of an operand's elements, contiguous and with the dtype that the kernel wants. This is the operand's own memory if nothing
- * is to be done, `buffer` if it is made contiguous, or `converted` if its dtype is converted. For the result, operand 0, only the address is
- * chosen; nothing is copied yet. */
+/* Returns the address of the elements of an operand, contiguous and in the dtype of the kernel. If they have another dtype, converts them into
+ * `converted`. If only contiguity is missing, copies them into `buffer`. Otherwise this is the operand's own memory. For operand 0, the result,
+ * copies nothing and returns the address that the kernel writes to. */
 static char *packed(const struct grd_iter *it, int operand, char *buffer, char *converted)
 {
     const grd_tensor *t = it->tensors[operand];
@@ -410,8 +409,8 @@ static bool is_nothing(const struct grd_iter *it)
     return it->numel == 0 || it->device.type == GRD_DEVICE_META;
 }
 
-/* Returns the number of elements that one thread processes without interruption. If operands are transposed, it is a multiple of the elements in
- * the lines that are processed together. */
+/* Returns the number of elements that one thread processes without interruption. If operands are transposed, this number is a multiple of the
+ * number of elements in the lines that are processed together. */
 static int64_t grain_of(const struct run *run)
 {
     const int64_t turned = run->lines * run->it->shape[0];
@@ -449,16 +448,17 @@ static int64_t bytes_of_operands(const struct grd_iter *it)
     return sum;
 }
 
-/* True if the operand's lines (along dimension 0) follow each other in memory without gaps, or consist of one broadcast element. */
+/* True if the operand's lines (the elements along dimension 0) follow each other in memory without gaps, or if all lines read one broadcast
+ * element, i.e. their strides are 0. */
 static bool lies_packed_in(const struct grd_iter *it, int operand)
 {
     const int64_t *const strides = it->strides[operand];
     return lies_packed(it->shape[0], grd_dtype_table[it->dtypes[operand]].size, strides[0], strides[1]);
 }
 
-/* Returns how many lines (of the elements along dimension 0) are copied into buffers for one kernel call, or 0 if the lines are so long that calling
- * the kernel for each line is faster. The limit LONGEST, in elements of a line, is halved for each operand that must be copied. It is higher if
- * dtypes are converted, because then each call costs more. */
+/* Returns how many lines (the elements along dimension 0) are copied into buffers for one kernel call. Returns 0 if a line has more than LONGEST
+ * elements, because for such lines one kernel call for each line is faster. This limit is halved for each operand that must be copied. It is higher
+ * if dtypes are converted, because conversion makes each kernel call more expensive. */
 static int64_t packed_lines(const struct grd_iter *it, bool converts)
 {
     enum { LONGEST = 64, LONGEST_CONVERTED = 256 };

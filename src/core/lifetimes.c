@@ -116,8 +116,8 @@ void grd_lifetimes_died(grd_tensor *t)
         put_tombstone(t);
 }
 
-/* Called when a freed block of memory enters the quarantine, which delays its reuse. A tensor in the block is at its start. If there is one,
- * turns it into a header that is safe to read and returns how many bytes of the block stay readable; otherwise returns 0. */
+/* Called when a freed block of memory enters the quarantine, which delays its reuse. If the block begins with a tensor, turns the tensor into a
+ * header that is safe to read and returns how many bytes of the block stay readable. Otherwise returns 0. */
 static size_t block_dies(void *block)
 {
     grd_lifetimes_died(block);

@@ -8,8 +8,8 @@
 #include "base/trace.h"
 #include "core/tensor.h"
 
-/* Lets the quarantine, which delays the reuse of freed memory, report when the memory of a tensor enters and leaves it. Called once, by the library's
- * constructor, before any tensor is made. */
+/* Registers the functions that are called when the memory of a tensor enters or leaves the quarantine. The quarantine delays the reuse of freed
+ * memory. Called once, by the library's constructor, before any tensor is made. */
 void grd_lifetimes_init(void);
 
 /* Makes a record of the new tensor `t`, as made by the operator that this thread is running. */

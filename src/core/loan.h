@@ -9,13 +9,14 @@
  * borrowing storage. */
 struct grd_loan {
     struct grd_storage *lender; /* the storage that owns the data; owned by this loan */
-    /* The storage that a tensor had before its first grd_set_data, owned while views of the tensor use it; otherwise NULL. */
+    /* The storage that a tensor had before grd_set_data first replaced it; owned, because views of the tensor use it. NULL if there are no such
+     * views. */
     struct grd_storage *retired;
 };
 
 /* Returns a new storage that borrows the data of `storage`; the caller owns the new storage. Returns NULL, with the error raised, on failure. */
 struct grd_storage *grd_storage_lend(struct grd_storage *storage);
-/* Returns the struct grd_loan of a borrowing storage, i.e. the storages that it keeps alive, or NULL for any other storage. */
+/* Returns the loan of a storage that borrows its data, or NULL for any other storage. */
 struct grd_loan *grd_loan_of(const struct grd_storage *storage);
 /* Returns the storage that `storage` borrows its data from, or `storage` itself if it does not borrow. */
 struct grd_storage *grd_storage_root(struct grd_storage *storage);

@@ -16,8 +16,8 @@
 
 _Static_assert(sizeof(struct grd_block) + GRD_SMALL_BYTES <= GRD_SMALL_MAX, "small tensors are small blocks");
 
-/* Gives the new tensor `t` to the innermost grd_scope of this thread, which frees it when it closes, and returns it. Returns grd_failed, with the
- * error raised, if there is no memory for the reference. */
+/* Returns the new tensor `t` after making this thread's innermost grd_scope its owner; the tensor is freed when that scope closes. Returns
+ * grd_failed, with the error raised, if there is no memory for the reference. */
 static inline grd_tensor *pooled(grd_tensor *t)
 {
     if (grd_debugging(GRD_DEBUG_LIFETIMES))
@@ -53,8 +53,8 @@ static grd_tensor *make(grd_dims sizes, const int64_t *strides, int64_t numel, i
     return pooled(t);
 }
 
-/* Returns the number of elements if every size is less than 1024, otherwise a number that is at least 1024. The product cannot overflow, because
- * there are at most 3 dimensions. */
+/* Returns the number of elements if every size is less than 1024, otherwise some number that is at least 1024. There are at most 3 dimensions, so
+ * a product of sizes below 1024 does not overflow. */
 static inline size_t few_elements(grd_dims sizes)
 {
     size_t numel = 1, bits = 0;
@@ -65,7 +65,8 @@ static inline size_t few_elements(grd_dims sizes)
     return bits < 1024 ? numel : bits;
 }
 
-/* The slow path of grd_new, for all but small CPU tensors. `dtype` is valid. Returns grd_failed, with the error raised, on failure. */
+/* The slow path of grd_new, e.g. for large tensors and for devices other than the CPU. `dtype` is valid. Returns grd_failed, with the error
+ * raised, on failure. */
 static __attribute__((noinline)) grd_tensor *new_any(grd_dims sizes, grd_dtype dtype, grd_device device)
 {
     int64_t numel, bytes;
@@ -157,8 +158,8 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
 
 /* ---- Views ------------------------------------------------------------------------------------------------------------------ */
 
-/* Makes `view` a tensor over the storage of `t` with these sizes, strides and offset, which the caller has checked, and with `flags`. `view`
- * already has room for its sizes and strides. */
+/* Makes `view` a tensor over the storage of `t` with these sizes, strides, offset and flags. The caller has checked the sizes, strides and offset.
+ * `view` already has room for its sizes and strides. */
 GRD_INLINE void share(grd_tensor *view, const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t offset, unsigned flags)
 {
     view->storage = t->storage;
@@ -193,14 +194,15 @@ static inline grd_tensor *base_of(grd_tensor *t)
     return t->base != NULL ? t->base : t;
 }
 
-/* Returns the flags about autograd that a new view of `t` starts with (GRD_FLAG_NO_GRAD_VIEW, GRD_FLAG_MULTI_VIEW). */
+/* Returns the autograd flags of a new view of `t`. While grad mode is off, this is GRD_FLAG_NO_GRAD_VIEW. Otherwise the view inherits
+ * GRD_FLAG_NO_GRAD_VIEW and GRD_FLAG_MULTI_VIEW from `t`. */
 static inline unsigned part_flags(const grd_tensor *t)
 {
     return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : t->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW);
 }
 
-/* Returns the batch tensor (the tensor that operators called by vmap see) whose elements are views of the elements of `batch`. Each view has
- * these sizes, strides and offset within its element. Returns grd_failed, with the error raised, on failure. */
+/* Returns a view of a batch tensor, i.e. of a tensor that operators called by vmap see as one element of a batch. `sizes`, `strides` and `offset`
+ * describe the view of one element. Returns grd_failed, with the error raised, on failure. */
 static grd_tensor *part_of_batch(struct grd_batch *batch, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     grd_tensor *physical = batch->physical;
@@ -232,7 +234,7 @@ static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_
 
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
-    /* With at most 3 dimensions there is no channels-last layout, and the sizes fit into the tensor. */
+    /* The fast path is for at most 3 dimensions. In this case there is no channels-last layout, and the sizes fit into the tensor itself. */
     if (GRD_UNLIKELY((uint64_t)sizes.n > 3 || grd_is_failed(base) || (base->flags & (GRD_FLAG_REPLACED | GRD_FLAG_BATCHED)) != 0 ||
                      grd_thread.pool_top == grd_thread.pool_capacity))
         return new_any_part(base, sizes, strides, offset);
@@ -334,8 +336,9 @@ static void keep_borrowed(void *context)
     (void)context;
 }
 
-/* True if no element lies before the start of the caller's memory. The first element is `offset` elements after the start, and the lowest element
- * in memory is at `lowest` elements relative to the first one. Adds the bytes before the lowest element to *bytes. Otherwise raises RuntimeError. */
+/* True if no element lies before the start of the caller's memory; otherwise raises RuntimeError. The first element is `offset` elements after the
+ * start, and the lowest element in memory is at `lowest` elements relative to the first one. On success adds the number of bytes before the lowest
+ * element to *bytes. */
 static bool reaches_from(int64_t offset, int64_t lowest, int64_t itemsize, int64_t *bytes)
 {
     int64_t first, before;
@@ -367,7 +370,7 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
     grd_tensor *t = make(sizes, strides.data, numel, 0, dtype, GRD_CPU);
     if (grd_is_failed(t))
         return grd_failed;
-    /* From here on nothing can fail. A failure before this line must not release the caller's memory. */
+    /* Nothing can fail from here on. `release` is set only now, because a call that fails must not release the caller's memory. */
     static char no_data;
     struct grd_storage *storage = t->storage;
     /* If storage->data were the address of the block's own data, tensor_destroy would free the block without calling `release`. */
@@ -382,7 +385,8 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
 
 grd_tensor *grd_number(grd_scalar value)
 {
-    /* A number is stored in the largest dtype of its kind, whatever the default dtype is, because promotion uses only its category. */
+    /* A number is stored in the largest dtype of its kind, whatever the default dtype is. Type promotion sees only whether it is bool, integer,
+     * floating-point or complex. */
     grd_dtype dtype = value.kind == GRD_SCALAR_FLOAT     ? GRD_FLOAT64
                       : value.kind == GRD_SCALAR_COMPLEX ? GRD_COMPLEX128
                       : value.kind == GRD_SCALAR_UINT    ? GRD_UINT64

@@ -1,5 +1,5 @@
-/* Declares functions that make tensors and views. Each function returns a tensor owned by the innermost grd_scope, which drops it when it closes,
- * or grd_failed with the error raised. */
+/* Declares functions that make tensors and views. Each function returns a tensor, or grd_failed with the error raised. The innermost grd_scope owns
+ * the tensor and drops it when the scope closes. */
 #ifndef GRD_CORE_NEW_H
 #define GRD_CORE_NEW_H
 

@@ -136,7 +136,8 @@ static const char *entry_shown(const struct printer *p, int dim, int64_t i, cons
     return at + (i > p->options.edge ? skipped + i : i) * grd_byte_stride(p->t, dim);
 }
 
-/* Extends the scan by one element: the range of absolute values or, in the second pass, the width of the column. */
+/* Takes one element into account. The first pass extends the range of absolute values. The second pass (`measuring`) widens the column if the text of
+ * the element is longer. */
 static void scan_element(const struct printer *p, struct scan *scan, const char *element_bytes)
 {
     grd_scalar element = grd_element_of(p->t, element_bytes);
@@ -158,7 +159,7 @@ static void scan_element(const struct printer *p, struct scan *scan, const char 
         scan->column->width = width;
 }
 
-/* Scans all elements that are shown in dimensions `dim` and further inwards. `at` is the address of the first of these elements. */
+/* Scans the shown elements of dimension `dim` and of all dimensions inside it. `at` is the address of the first of these elements. */
 static void scan_shown(const struct printer *p, struct scan *scan, int dim, const char *at)
 {
     if (dim == p->t->ndim) {
@@ -222,7 +223,7 @@ static void add_newlines(struct printer *p, int n, int indent)
     grd_text_add(&p->text, "%*s", indent, "");
 }
 
-/* Adds the elements that are shown in dimensions `dim` and further inwards, in nested brackets, to the text. `at` is the address of the first of
+/* Adds the shown elements of dimension `dim` and of all dimensions inside it to the text, in nested brackets. `at` is the address of the first of
  * these elements. */
 static void add_slices(struct printer *p, int dim, int indent, const char *at)
 {
@@ -274,8 +275,8 @@ static void add_size_suffix(struct printer *p)
     grd_text_done(&tuple);
 }
 
-/* True if the dtype must be printed because the elements do not show it. For a tensor whose elements are not printed, this is any dtype but the
- * default dtype. */
+/* True if the dtype must be printed because the elements do not show it. If no elements are printed, every dtype except the default
+ * dtype must be printed. */
 static bool shows_dtype(const grd_tensor *t, bool has_numbers)
 {
     grd_dtype dtype = (grd_dtype)t->dtype, standard = grd_default_dtype();
@@ -352,8 +353,8 @@ char *grd_to_string(grd_tensor *t)
     return grd_to_string_as(t, "tensor");
 }
 
-/* Returns the text of a batch tensor, i.e. of a tensor inside vmap, allocated by malloc: "BatchedTensor(lvl=1, bdim=0, value=", the text of the
- * tensor that holds the whole batch (along dimension 0) indented by 4 spaces, and ")". Returns NULL, with the error raised, on failure. */
+/* Returns the text of a batch tensor (a tensor inside vmap), allocated by malloc: "BatchedTensor(lvl=1, bdim=0, value=...)". In place of the dots
+ * it has the text of the tensor that holds the whole batch, indented by 4 spaces. Returns NULL, with the error raised, on failure. */
 static char *batch_to_string(const grd_tensor *t, const char *name)
 {
     struct grd_text text = {0};

@@ -39,8 +39,8 @@ static bool share_memory(const grd_value *value, const grd_value *other)
     return false;
 }
 
-/* True if the two calls must not run at the same time. This is so if they are on different threads, at least one of them needs its first argument
- * for itself (`alone`), and the other call uses the same memory. */
+/* True if the two calls must not run at the same time. Calls on one thread never conflict. Calls on different threads conflict if one of them needs
+ * its first argument for itself (`alone`) and the other one uses the same memory. */
 static bool meet(const struct grd_race *race, const struct grd_race *other)
 {
     const int n = race->alone ? 1 : race->nargs, m = other->alone ? 1 : other->nargs;

@@ -17,8 +17,8 @@ struct grd_race {
     struct grd_race *next;
 };
 
-/* Adds the call `race` to the list of running calls. If a call on another thread forbids this, does not add `race` and returns false, with a
- * RuntimeError that names both calls. */
+/* Adds the call `race` to the list of running calls. Returns false, without adding `race`, if a running call of another thread uses memory that
+ * `race` uses, and one of the two calls needs exclusive use of this memory. The error is a RuntimeError that names both calls. */
 bool grd_race_begin(struct grd_race *race);
 /* Removes the call `race` from the list of running calls. */
 void grd_race_end(const struct grd_race *race);

@@ -33,8 +33,8 @@ grd_scalar grd_element_of(const grd_tensor *t, const void *element)
     return s;
 }
 
-/* Applies the key CONJUGATE of `t` to `n` elements that were copied from it and have dtype `dtype`. With this key the elements are conjugated or,
- * for a real dtype of `t`, negated; see Note [Conjugated when read]. */
+/* If `t` has the key CONJUGATE, conjugates `n` elements that were copied from `t` and now have dtype `dtype`. If the dtype of `t` is real, they are
+ * negated instead (Note [Conjugated when read]). */
 static void conjugate_read(const grd_tensor *t, void *elements, grd_dtype dtype, int64_t n)
 {
     if (!grd_is_conjugated(t))
@@ -48,8 +48,8 @@ static void conjugate_read(const grd_tensor *t, void *elements, grd_dtype dtype,
     }
 }
 
-/* Writes the element of a one-element tensor that is not in CPU memory, converted to `dtype`, after copying it to the CPU. Returns false, with
- * the error raised, inside vmap (`t` is a batch tensor), on the meta device, or if the copy failed. */
+/* Copies `t`, a one-element tensor that is not in CPU memory, to the CPU. Writes the element, converted to `dtype`, to *ret_element. Returns false,
+ * with the error raised, for a batch tensor (inside vmap), for a meta tensor, or if the copy failed. */
 static __attribute__((noinline)) bool fetch_item(const grd_tensor *t, void *ret_element, grd_dtype dtype)
 {
     if (grd_is_batch(t))
@@ -88,8 +88,7 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
 
 grd_scalar grd_item(grd_tensor *t)
 {
-    /* Fast path for CPU tensors. The tensors that vmap passes to operators do not have the key CPU. grd_failed_tensor has it, and its element is
-     * NaN. */
+    /* Fast path for tensors with the key CPU. The batch tensors of vmap do not have this key. grd_failed_tensor has it, and its element is NaN. */
     if (GRD_LIKELY(t != NULL && (grd_keys_read(t) & (1u << GRD_KEY_CPU | 1u << GRD_KEY_CONJUGATE)) == 1u << GRD_KEY_CPU && t->numel == 1 &&
                    !grd_pending()))
         return grd_scalar_read(t->data, (grd_dtype)t->dtype);

@@ -1,8 +1,8 @@
 /* Gives new memory to a storage: larger memory, smaller memory, or memory shared with other processes.
  *
  * Every tensor over the storage holds the address of its first element, which must be updated. A storage counts its owners but has no list of
- * them. So the caller passes all the tensors, and the reference counts show whether one is missing. Invariant: nothing changes unless the list is
- * complete. */
+ * them. So the caller passes all the tensors, and the reference counts show whether one is missing. Invariant: if one is missing, nothing
+ * changes. */
 #define _GNU_SOURCE /* for MAP_ANONYMOUS */
 #include "core/relocate.h"
 
@@ -20,8 +20,8 @@
 #include "core/tensor.h"
 #include "core/wrapper.h"
 
-/* The tensors that the caller passed, and the storage `root` that they should share: each of their storages should be `root` or borrow the memory
- * of `root`. */
+/* The `n` tensors that the caller passed. `root` is the storage whose memory they should all use: the storage of each tensor should be `root`
+ * itself or borrow the memory of `root`. */
 struct owners {
     grd_tensor *const *tensors;
     int64_t n;
@@ -60,8 +60,8 @@ static int64_t tensors_listed(const struct owners *o, const struct grd_storage *
     return n;
 }
 
-/* Returns how many different storages the tensors in the list have that borrow their memory from the root storage. A storage that several tensors
- * share counts once. */
+/* Returns how many storages of the tensors in the list borrow their memory from the root storage. A storage that several tensors share counts
+ * once. */
 static int64_t borrowers_listed(const struct owners *o)
 {
     int64_t n = 0;
@@ -75,8 +75,8 @@ static int64_t borrowers_listed(const struct owners *o)
     return n;
 }
 
-/* True if `t` uses the root storage or borrows from it, and if the list contains everything that owns the memory through `t`: all owners of its
- * storage, its base, and all its views. */
+/* True if the storage of `t` is the root or borrows from the root, and the list is complete for `t`. It must contain the base of `t` or, if
+ * `t` is no view, all views of `t`. It must also contain all tensors that own the storage of `t`, unless this storage is the root. */
 static bool is_accounted_for(const struct owners *o, const grd_tensor *t)
 {
     const struct grd_storage *storage = t->storage;
@@ -126,7 +126,7 @@ bool grd_storage_replace(grd_tensor *const *tensors, int64_t n, void *data, int6
 
 /* ---- Other sizes ------------------------------------------------------------------------------------------------------------------ */
 
-/* The context of a storage whose memory was allocated by mmap, for its release function. */
+/* The context that is passed to the release function of a storage if mmap allocated the memory. */
 struct mapping {
     void *data;
     size_t length;
@@ -161,8 +161,8 @@ bool grd_storage_resizable(const grd_tensor *t)
     return root->device == GRD_DEVICE_CPU && (root->release == NULL || root->release == end_mapping);
 }
 
-/* The tensors may have elements beyond the new size of the storage. Therefore the mapped memory is as large as these elements need. Its pages are
- * zero and occupy no memory until they are written. */
+/* Some tensors may have elements beyond the new size of the storage. The mapped memory is large enough for these elements too. Its pages are zero
+ * and occupy no memory until they are written. */
 bool grd_storage_resize(grd_tensor *const *tensors, int64_t n, int64_t bytes)
 {
     if (grd_pending() || !grd_given_all(tensors, n, "grd_storage_resize", "tensors"))

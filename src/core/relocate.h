@@ -4,9 +4,9 @@
 
 #include "core/tensor.h"
 
-/* Makes `data`, of `bytes` bytes, the memory of the storage that the `n` tensors share, after copying the old bytes as far as they fit.
- * release(context) is called when the storage no longer uses the memory. Returns false, with RuntimeError and nothing changed, if something
- * besides these tensors uses the storage, because it would keep the old address. */
+/* Gives new memory to the storage that the `n` tensors share. The new memory is `data`, of `bytes` bytes; the old contents are copied to it first, as
+ * many bytes as fit. The storage calls release(context) when it no longer uses `data`. Returns false, with RuntimeError and nothing changed, if
+ * anything besides these tensors uses the storage, because such a user would keep the old address. */
 bool grd_storage_replace(grd_tensor *const *tensors, int64_t n, void *data, int64_t bytes, void (*release)(void *context), void *context);
 
 #endif

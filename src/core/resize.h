@@ -17,8 +17,8 @@ bool grd_warn_resized(const grd_tensor *out, grd_dims sizes);
 bool grd_resize_like(grd_tensor *out, grd_dims sizes, const int64_t *strides);
 /* Resizes an out= tensor as grd_resize_like does, after giving the warning of grd_warn_resized. Returns false, with the error raised, on failure. */
 bool grd_resize_out(grd_tensor *out, grd_dims sizes, const int64_t *strides);
-/* Tells the autograd data of `t`, if there is any, that the sizes or the dtype of `t` have changed, so that gradients of `t` are checked against
- * the new ones. */
+/* Tells the autograd data of `t`, if there is any, that the sizes or the dtype of `t` have changed. A gradient of `t` must then match the new sizes
+ * and the new dtype. */
 void grd_tell_reshaped(grd_tensor *t);
 
 #endif

@@ -123,7 +123,7 @@ static inline void copy_element(void *to, const void *from, size_t size)
     }
 }
 
-/* Writes as many of the low bytes of `bits` as an element of `dtype` has. */
+/* Writes the low bytes of `bits` to `element`, as many bytes as `dtype` has. */
 static void write_bits(uint64_t bits, grd_dtype dtype, void *element)
 {
     const uint64_t words[2] = {bits, 0};

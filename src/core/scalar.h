@@ -17,8 +17,8 @@ static inline double grd_scalar_imaginary(grd_scalar s)
     return s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
 }
 
-/* Returns as a scalar a number that came as a double without its kind, e.g. as an option of an operator. The scalar is of kind INT if the number
- * is integral and below 2^53 in magnitude, otherwise of kind FLOAT. See Note [Numbers as options]. */
+/* Returns the number `value`, e.g. an option of an operator, as a scalar. It is not known whether the number was an int or a float. So the scalar is
+ * of kind INT if the number is integral and below 2^53 in magnitude, otherwise of kind FLOAT. See Note [Numbers as options]. */
 grd_scalar grd_scalar_of_untyped(double value);
 /* Returns the dtype of a tensor made from this number: bool, int64, the default dtype, or the complex dtype of the default dtype. Returns
  * GRD_DTYPE_NONE if the scalar is absent. */

@@ -18,7 +18,8 @@ static bool has_zero(grd_dims sizes)
     return false;
 }
 
-/* Writes the product of sizes[first] to the last size to *ret_product, where a size of 0 counts as 1. Returns false if the product overflows. */
+/* Multiplies the sizes from sizes[first] to the last one and writes the product to *ret_product. A size of 0 counts as 1. Returns false if the
+ * product overflows. */
 static bool product_from(grd_dims sizes, int64_t first, int64_t *ret_product)
 {
     int64_t product = 1;
@@ -29,9 +30,9 @@ static bool product_from(grd_dims sizes, int64_t first, int64_t *ret_product)
     return true;
 }
 
-/* The slow path of grd_shape_numel, for sizes of which one is negative, whose product overflows, or that are too many. Returns false, with the
- * error raised. But if one of the sizes is 0 and the contiguous strides do not overflow, the tensor is valid and empty: then writes 0 to
- * *ret_numel and returns true. */
+/* The slow path of grd_shape_numel, for a negative size, too many sizes, or a product that overflows. Returns false, with the error raised, except
+ * in one case: if a size is 0 and the contiguous strides do not overflow, the tensor is valid and empty. In this case writes 0 to *ret_numel and
+ * returns true. */
 static bool numel_slow(grd_dims sizes, int64_t *ret_numel)
 {
     char list[LIST_CHARS];
@@ -203,8 +204,8 @@ bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowes
     return true;
 }
 
-/* Compares dimensions `a` and `b` for grd_shape_order by the strides of `n` operands. Returns a negative number if `a` is further inside than
- * `b`, a positive number if further outside, and 0 if no operand decides. The first operand that decides counts. */
+/* Compares dimensions `a` and `b` for grd_shape_order. Returns a negative number if `a` belongs further inside than `b`, a positive number if `a`
+ * belongs further outside, and 0 if no operand decides the order. If several of the `n` operands decide it, the first of them counts. */
 static int compare_dims(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int a, int b)
 {
     for (int i = 0; i < n; i++) {
@@ -221,8 +222,8 @@ static int compare_dims(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], 
 
 /* Note [Ambiguous strides]
  * An operand that is broadcast along a dimension does not decide where this dimension belongs. "Not decided" is not a transitive relation, so
- * different sorting algorithms can give different results. This insertion sort gives PyTorch's order: a dimension moves inwards past all
- * dimensions that are outside it, skipping dimensions for which nothing is decided. */
+ * different sorting algorithms can give different results. This insertion sort gives PyTorch's order: a dimension moves inwards past each dimension
+ * that belongs outside it, and skips each dimension for which nothing is decided. */
 void grd_shape_order(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int *ret_order)
 {
     const int ndim = (int)sizes.n;
@@ -312,8 +313,9 @@ bool grd_broadcast_shapes(grd_dims_view a, grd_dims_view b, int64_t *ret_sizes, 
     return check_shape(a, "a") && check_shape(b, "b") && grd_shape_broadcast(a, b, ret_sizes, ret_ndim);
 }
 
-/* The loop goes from the innermost old dimension outwards. Adjacent old dimensions without gaps between them are combined into a chunk, which has
- * `chunk` elements. Some of the new dimensions must fill each chunk exactly; otherwise there is no such view. */
+/* A chunk is a group of adjacent old dimensions without gaps between them. The loop finds the chunks from the innermost dimension outwards. `chunk`
+ * is the number of elements in the current chunk. The view exists only if the new dimensions divide into one group for each chunk, and each group has
+ * as many elements as its chunk. */
 bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides)
 {
     if (has_zero(sizes)) {

@@ -27,8 +27,8 @@ static inline int64_t grd_wrapping_product(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Returns the product of the `n` sizes modulo 2^64. For the sizes of a valid tensor the result is exact: the product overflows at most if one of
- * the sizes is 0, and then the result is 0. */
+/* Returns the product of the `n` sizes modulo 2^64. For the sizes of a valid tensor this is the exact product. An intermediate
+ * product can overflow only if another size is 0, and then the result is 0 nevertheless. */
 static inline int64_t grd_sizes_product(const int64_t *sizes, int64_t n)
 {
     int64_t product = 1;
@@ -52,14 +52,14 @@ bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides);
 /* True if a tensor with these sizes and strides is non-overlapping and dense, i.e. contiguous after some permutation of its dimensions. Empty
  * tensors count as dense. */
 bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides);
-/* True if two different elements may have the same address, because of a stride of 0 or of interleaved strides. The result false is certain, but
- * the result true is not. */
+/* True if two different elements may have the same address, because of a stride of 0 or of interleaved strides. The test is conservative: it may
+ * return true for a tensor without overlap, but never returns false for one with overlap. */
 bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides);
 /* Raises IndexError "Dimension out of range (expected to be in range of [-2, 1], but got 2)" for dimension `dim` of a tensor with `ndim`
  * dimensions. */
 void grd_shape_refuse_dim(int64_t dim, int64_t ndim);
-/* Writes the dimension number `dim` to *ret_dim, plus `ndim` if it is negative. Returns false, with IndexError, if `dim` is out of range. An `ndim`
- * of 0 counts as 1. */
+/* Writes `dim` to *ret_dim. A negative `dim` counts from the end, so `ndim` is added to it. Returns false, with IndexError, if `dim` is out of range.
+ * An `ndim` of 0 counts as 1. */
 static inline bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_dim)
 {
     const int64_t n = ndim > 1 ? ndim : 1, wrapped = dim < 0 ? dim + n : dim;
@@ -79,16 +79,16 @@ bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *re
 /* Writes the lowest and the highest position of any element relative to the first element, in elements. Both are 0 for an empty tensor. Returns
  * false, without an error, if a position overflows. */
 bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowest, int64_t *ret_highest);
-/* Writes the dimension numbers, innermost first, so that the strides of the `n` operands grow outwards; where two operands disagree, the first
- * one decides. strides[i] holds the strides of operand i, where 0 marks a broadcast dimension. */
+/* Writes the order of the dimensions, innermost first, in which the strides of the `n` operands increase. If two operands demand different orders,
+ * the earlier operand decides. strides[i] holds the strides of operand i, where 0 marks a broadcast dimension. */
 void grd_shape_order(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int *ret_order);
-/* Writes the strides of a dense tensor whose dimensions are nested in the order that grd_shape_order gives. */
+/* Writes the strides of a dense tensor whose dimensions have the order that grd_shape_order finds for the `n` operands. */
 void grd_shape_ordered_strides(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int64_t *ret_strides);
-/* Writes the strides of a dense tensor whose dimensions are nested by increasing `strides`, innermost first, as empty_like does for a tensor that
- * is not dense. */
+/* Writes the strides of a dense tensor whose dimensions are ordered by `strides`: the dimension with the smallest stride is innermost. This is
+ * what empty_like does for a tensor that is not dense. */
 void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *ret_strides);
-/* Writes the strides that a view with the sizes `new_sizes` has, if it is a view of a tensor with `sizes` and `strides`. Returns false, without an
- * error, if there is no such view, so that the elements must be copied. `new_sizes` contains no -1. */
+/* Computes the strides of t.view(new_sizes) for a tensor t with `sizes` and `strides`. Returns false, without an error, if no strides give this
+ * view; the caller must then copy the elements. `new_sizes` contains no -1. */
 bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides);
 /* Copies `sizes` to ret_sizes and replaces a size of -1 by the size that makes the product equal to `numel`. Returns false, with RuntimeError "shape
  * '[2, -1]' is invalid for input of size 3", if no such size exists. */

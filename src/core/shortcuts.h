@@ -8,8 +8,8 @@
 #include "gradus/export.h"
 #include "base/thread.h"
 
-/* True if operators use their fast paths for small contiguous operands, which give bit-identical results. The environment variable
- * GRADUS_SHORTCUTS=off makes it false. */
+/* True if operators use their fast paths for small contiguous operands. The results are bit-identical with and without the fast paths. The
+ * environment variable GRADUS_SHORTCUTS=off makes it false. */
 extern GRD_HIDDEN bool grd_shortcuts;
 /* Sets grd_shortcuts from the environment. Called once, by the library's constructor. */
 void grd_shortcuts_init(void);

@@ -1,5 +1,5 @@
 /* Initializes the header and the storage of a new tensor, and makes small tensors by inline code. Operators that do little work include this
- * header, because most tensors of most programs are small. */
+ * header, because a function call would take a large part of their time. */
 #ifndef GRD_CORE_SMALL_TENSOR_H
 #define GRD_CORE_SMALL_TENSOR_H
 
@@ -49,10 +49,10 @@ static inline bool grd_is_small_data(size_t bytes)
     return bytes - 1 < GRD_SMALL_BYTES;
 }
 
-/* Returns a contiguous CPU tensor of `numel` elements whose data is in its own memory block, owned by the innermost grd_scope. The caller still
- * has to write the sizes and strides of the tensor, at most GRD_INLINE_DIMS of each, and `traits` (dtype, device, flags and rank as one number)
- * must fit them. Returns NULL, without an error, if the tensor would be empty or not small, or if this thread's free list is empty or its pool of
- * references full. The caller then calls grd_new. */
+/* Returns a contiguous CPU tensor of `numel` elements, which is owned by the innermost grd_scope and has its data in its own memory block. The caller
+ * still has to write the sizes and strides, at most GRD_INLINE_DIMS of each. They must fit `traits` (dtype, device, flags and rank as one number).
+ * Returns NULL, without an error, if the tensor is empty or not small, or if this thread has no free memory block or no room in its pool of
+ * references. In this case the caller calls grd_new. */
 GRD_INLINE grd_tensor *grd_make_small(uint64_t traits, size_t numel, size_t itemsize)
 {
     const size_t bytes = numel * itemsize, block_bytes = sizeof(struct grd_block) + bytes;

@@ -47,8 +47,8 @@ static void storage_finish(struct grd_object *object)
     grd_free(block_of(storage), storage->block_bytes);
 }
 
-/* Frees a storage. If its data is borrowed, `release` may drop any object. Therefore such a storage is freed through grd_object_end, which limits
- * the recursion. */
+/* Frees a storage. The release function of borrowed data may drop other objects and thereby free more storages. A storage with a release function is
+ * therefore freed through grd_object_end, which limits the recursion. */
 static void storage_destroy(struct grd_object *object)
 {
     if (((struct grd_storage *)object)->release != NULL)

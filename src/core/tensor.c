@@ -55,7 +55,7 @@ void grd_mark_batch(grd_tensor *t)
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)
 {
     const grd_keyset bit = 1u << GRD_KEY_AUTOGRAD;
-    /* Requiring a gradient is read from the base as well, so a view needs no key if its base has one. Not setting the key then avoids a write to
+    /* A view counts as requiring a gradient if its base requires one. In this case the key of the view is not set, because setting it would write to
      * memory that other threads read. */
     if (requires_grad && !grd_marked_requires_grad(t) && (t->base == NULL || !grd_marked_requires_grad(t->base)))
         __atomic_fetch_or(&t->keys, bit, __ATOMIC_RELAXED);

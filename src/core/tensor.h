@@ -36,12 +36,13 @@ enum grd_tensor_flags {
     GRD_FLAG_MULTI_VIEW = 32,   /* the tensor is one of several views returned by one operator (split, unbind, chunk) */
     /* The tensor has at most GRD_INLINE_DIMS dimensions and exactly the strides of a new contiguous tensor, even in dimensions of size 1. */
     GRD_FLAG_CANONICAL = 128,
-    GRD_FLAG_MOVED = 256, /* the tensor no longer uses the storage in the memory block that contains it (Note [Lent data] in data.c) */
-    /* The storage of the tensor was replaced, or the tensor is a view of such a tensor. New views of the tensor own their storage, since the base
-     * can get yet another one (Note [Lent data] in data.c). */
+    GRD_FLAG_MOVED = 256, /* the tensor has another storage than the one in its own memory block (Note [Lent data] in data.c) */
+    /* The storage of the tensor was replaced, or the tensor is a view of a tensor whose storage was replaced earlier. Such a view owns its storage as
+     * well as its base, because the storage of the base can be replaced again (Note [Lent data] in data.c). */
     GRD_FLAG_REPLACED = 512,
     GRD_FLAG_BATCHED = 1024, /* the tensor is a struct grd_batch, i.e. stands for one element of a batch inside vmap */
-    /* The tensor shares its data with another tensor but not the history. Writing it in place is not recorded as writing a view. */
+    /* The tensor shares its data with another tensor but not that tensor's history (detach). Writing to it in place is not recorded as writing to
+     * a view. */
     GRD_FLAG_DETACHED = 64,
     /* The flags that follow from sizes and strides alone. */
     GRD_FLAGS_GEOMETRY = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST | GRD_FLAG_CANONICAL
@@ -59,7 +60,7 @@ struct grd_storage {
     /* Called with `context` to free `data` if `data` is borrowed; NULL if the library itself has allocated `data`. */
     void (*release)(void *context);
     void *context;
-    atomic_bool saved; /* true if a node of a graph has saved a tensor over this storage */
+    atomic_bool saved; /* true if autograd has saved a tensor that uses this storage */
 };
 
 /* A tensor; see the invariants at the top of tensor.h. */
@@ -83,16 +84,16 @@ struct grd_tensor {
     int64_t *sizes, *strides; /* arrays of length ndim; both point into inline_dims or into one allocated array of 2 * ndim numbers */
     /* The tensor that this tensor is a view of, owned. The base is no view itself. NULL if this tensor is no view. */
     struct grd_tensor *base;
-    /* Owned; the object with the history and gradient of the tensor, which src/autograd defines; NULL for most tensors. */
+    /* The object with the history and the gradient of the tensor, defined in src/autograd; owned. NULL for most tensors. */
     struct grd_object *autograd;
     uint32_t view_version;       /* for a view: version of the storage when the view was made */
     struct grd_binding *binding; /* object that represents the tensor in another language, or NULL (binding.c) */
     int64_t inline_dims[2 * GRD_INLINE_DIMS];
 };
 
-/* One memory block that contains a tensor, the storage made for it and, on the CPU, its data if it has at most GRD_SMALL_BYTES bytes. The array
- * `data` always has at least one byte, used or not, so that no other memory has its address. So storage.data == data means that the data is in
- * the block. */
+/* A struct grd_block is one memory block. It contains a tensor and the storage that was made for the tensor. CPU data of at most GRD_SMALL_BYTES
+ * bytes is in the block, too. The array `data` always has at least one byte, so that no other memory has its address. So storage.data == data
+ * means that the data is in the block. */
 enum { GRD_SMALL_BYTES = 512, GRD_DATA_ALIGNMENT = 64 };
 
 struct grd_block {
@@ -145,14 +146,14 @@ static inline bool grd_has_views(const grd_tensor *t)
     return atomic_load_explicit(&t->object.refs, memory_order_acquire) >= GRD_VIEW_WEIGHT;
 }
 
-/* True if a node of a graph has saved a tensor over the storage of `t`. */
+/* True if autograd has saved a tensor that uses the storage of `t` for a backward pass. */
 static inline bool grd_was_saved(const grd_tensor *t)
 {
     return atomic_load_explicit(&t->storage->saved, memory_order_relaxed);
 }
 
-/* Marks the storage of `t` as saved by a node of a graph. The mark is read before it is written, so that threads which save tensors over one
- * storage do not invalidate each other's cache line. */
+/* Records that autograd has saved a tensor that uses the storage of `t`. Writes only if this is not recorded yet, so that threads which save
+ * tensors over one storage do not invalidate each other's cache line. */
 static inline void grd_mark_saved(const grd_tensor *t)
 {
     if (!grd_was_saved(t))
@@ -185,8 +186,8 @@ static inline bool grd_has(const grd_tensor *t, enum grd_tensor_flags flag)
     return (t->flags & flag) != 0;
 }
 
-/* True if `t` is a view that owns its storage as well as its base. Such a view was made after its base got another storage (Note [Lent data] in
- * data.c). Owning the base does not keep the view's storage alive if the base gets yet another one. */
+/* True if `t` is a view that owns its storage as well as its base. This is so if the storage of the base was replaced before `t` was made (Note [Lent
+ * data] in data.c). If the storage of the base is replaced again, the base no longer keeps the storage of `t` alive. */
 static inline bool grd_owns_storage_as_view(const grd_tensor *t)
 {
     return GRD_UNLIKELY(grd_has(t, GRD_FLAG_REPLACED));
@@ -197,8 +198,8 @@ static inline bool grd_is_batch(const grd_tensor *t)
     return GRD_UNLIKELY(grd_has(t, GRD_FLAG_BATCHED));
 }
 
-/* Returns, borrowed, the tensor that has the elements and the history of `t`. Inside vmap `t` can be a batch tensor, which stands for one element
- * of a batch; then this is the tensor that holds the whole batch. Otherwise it is `t` itself. */
+/* Returns the tensor that has the elements and the history of `t`; it is borrowed. If `t` is a batch tensor, which stands for one element of a batch
+ * inside vmap, returns the tensor that holds the whole batch. Otherwise returns `t` itself. */
 static inline grd_tensor *grd_physical(const grd_tensor *t)
 {
     return grd_is_batch(t) ? ((const struct grd_batch *)t)->physical : (grd_tensor *)(uintptr_t)t;

@@ -25,8 +25,8 @@ static bool copy_run(grd_tensor *to, const grd_tensor *from, int64_t to_offset, 
                            elements * size);
 }
 
-/* Copies all elements, `run` of them with each call of the device's copy. The dimensions from `outer` on are contiguous in both tensors and contain
- * `run` elements; the loop counts through the dimensions before `outer`. Returns false, with the error raised, if a copy failed. */
+/* Copies all elements, `run` elements with each call of the device's copy function. The dimensions from `outer` on are contiguous in both tensors
+ * and have `run` elements together. Returns false, with the error raised, if a copy failed. */
 static bool copy_runs(grd_tensor *to, const grd_tensor *from, int outer, int64_t run)
 {
     int64_t index[GRD_MAX_DIMS] = {0}, to_offset = 0, from_offset = 0;

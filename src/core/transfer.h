@@ -8,9 +8,9 @@
  * which is freed when the innermost grd_scope closes. Returns grd_failed, with an error, for tensors without data (NotImplementedError on the
  * meta device). */
 grd_tensor *grd_on_cpu(const grd_tensor *t);
-/* Copies all elements of `from` to `to`, which has the same sizes and dtype, between any two devices. It calls the device's copy as few times as the
- * strides allow. Bytes between the elements of `to` are not written. The tensors must not overlap. Returns false, with the error raised, if a copy
- * failed. */
+/* Copies all elements from one tensor to another one with the same sizes and dtype, on any device. The tensors must not overlap. Calls the device's
+ * copy function as few times as the strides allow. Bytes between the elements of `to` are not written. Returns false, with the error raised, if a
+ * copy failed. */
 bool grd_transfer(grd_tensor *to, const grd_tensor *from);
 
 #endif

@@ -47,8 +47,8 @@ static size_t room_for(const struct grd_schema *schema)
     return room;
 }
 
-/* Returns the name of result number `i`, copied to *room. Results without a name in the schema are called "result", or "result0", "result1", ...
- * if there are several. */
+/* Returns the name of result number `i`. A name given in the schema is copied to *room, which moves behind the copy. Results without a name are
+ * called "result", or "result0", "result1", ... if there are several. */
 static const char *place_result(const struct grd_schema *schema, int i, char **room)
 {
     static const char *const numbered[GRD_MAX_RESULTS] = {"result0", "result1", "result2", "result3"};
@@ -125,9 +125,8 @@ static bool shares_memory(const grd_tensor *t, const grd_value *arg)
     return false;
 }
 
-/* Prepares the result *t for autograd, which is about to attach the graph to *t if the operator has a gradient and `key` has a lower priority
- * than AUTOGRAD. In this case raises RuntimeError if *t shares memory with an argument, and replaces *t by a detached tensor if it is a view. In
- * all other cases does nothing. Returns false if an error is pending. */
+/* Checks the result *t of a kernel if autograd will record the call, i.e. if the operator has a gradient and `key` is below AUTOGRAD. In this case
+ * *t must not share memory with an argument, and a view is replaced by a detached tensor. Returns false, with the error raised, on failure. */
 static bool settle_result(const struct grd_op *op, grd_key key, int result, const grd_value *args, grd_tensor **t)
 {
     if (op->derivative == NULL || key >= GRD_KEY_AUTOGRAD)
@@ -141,8 +140,8 @@ static bool settle_result(const struct grd_op *op, grd_key key, int result, cons
     return !grd_pending();
 }
 
-/* Checks result number `result` that the kernel for `key` has written to *value: a tensor, or a list of tensors. False, with RuntimeError, if it
- * is invalid. */
+/* Checks result number `result`, a tensor or a list of tensors, which the kernel for `key` has stored in *value. Returns false, with RuntimeError, if
+ * the result is missing or invalid. */
 static bool check_result(const struct grd_op *op, grd_key key, int result, const grd_value *args, grd_value *value)
 {
     if (!op->returns_list) {
@@ -223,8 +222,8 @@ static void roll_back(void *op, int which)
 
 static const struct grd_step_type step = {.commit = commit, .roll_back = roll_back};
 
-/* Adds an operator to the list `held_back`, and a step to the open transaction that publishes or frees the operator when the transaction ends.
- * False, with MemoryError, on failure. The caller holds the lock, so that a fork finds both done or neither. */
+/* Adds an operator to the list `held_back`, and a step to the open transaction. At the end of the transaction the step publishes or frees the
+ * operator. Returns false, with MemoryError, on failure. The caller holds the lock, so that no fork happens between the two additions. */
 static bool hold_back(struct grd_defined_op *self)
 {
     if (!grd_transaction_add(&step, self, 0))
@@ -235,8 +234,8 @@ static bool hold_back(struct grd_defined_op *self)
     return true;
 }
 
-/* Adds an operator to the list `published` or, while a transaction is open, to the list `held_back`. False, with RuntimeError, if its name is
- * taken. The caller holds the lock. */
+/* Adds an operator to the list `published` or, while a transaction is open, to the list `held_back`. Returns false, with RuntimeError, if the
+ * operator's name is taken. The caller holds the lock. */
 static bool enter(struct grd_defined_op *self)
 {
     if (find_in(atomic_load(&published), self->op.name) != NULL || find_in(held_back, self->op.name) != NULL)

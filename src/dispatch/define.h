@@ -23,9 +23,9 @@ struct grd_defined_op {
  * raised, on failure. */
 struct grd_defined_op *grd_defined_new(const char *schema);
 void grd_defined_free(struct grd_defined_op *self);
-/* Adds the operator to the list of operators defined at run time, which takes ownership. From then on all threads find it. But while a
- * transaction is open on this thread, only this thread finds it until the transaction is committed. False, with RuntimeError and the operator
- * freed, if an operator of this name exists. */
+/* Adds `self` to the list of operators defined at run time; the list then owns it, and all threads find it. While a transaction is open on this
+ * thread, only this thread finds it until the transaction is committed. Returns false, with RuntimeError and `self` freed, if an operator of this
+ * name exists. */
 bool grd_defined_publish(struct grd_defined_op *self);
 
 /* Checks the results that a kernel of an operator defined at run time has written. Raises RuntimeError for a missing result. If the operator has

@@ -52,7 +52,7 @@ static bool same_device(grd_device a, grd_device b)
     return a.type == b.type && a.index == b.index;
 }
 
-/* True for a zero-dimensional CPU tensor that is not `out`. Like a number, it can be an argument beside tensors of any device. */
+/* True for a zero-dimensional CPU tensor that is not `out`. Like a number, it can be combined with tensors on any device. */
 static bool goes_anywhere(const grd_tensor *t, const grd_tensor *out)
 {
     return t != out && t->ndim == 0 && t->device == GRD_DEVICE_CPU;
@@ -88,8 +88,9 @@ static void raise_no_kernel(const struct grd_op *op, const struct grd_device_ent
               op->name, entry->type.name);
 }
 
-/* Returns the device's own kernel for the operator, if it has one and the call concerns only this device (`at_home`). Otherwise returns the
- * device's fallback, or NULL for an operator whose built-in kernel serves every device (`everywhere`). */
+/* Returns the kernel that runs the operator on the device of `entry`. If all tensors of the call are on this device (`at_home`) and the device has
+ * its own kernel for the operator, returns this kernel. Otherwise returns the device's fallback, or NULL if the operator's built-in kernel serves
+ * every device. */
 static grd_boxed_kernel *choose(const struct grd_op *op, const struct grd_device_entry *entry, bool at_home)
 {
     grd_boxed_kernel *kernel = at_home ? grd_device_kernel_of(entry, op) : NULL;
@@ -178,8 +179,8 @@ static bool check_type(const grd_device_type *type)
            grd_raise(GRD_ERROR_TYPE, "grd_device_register: device '%s' says it has %d kernels and gives none", type->name, type->nkernels);
 }
 
-/* Writes to ret_ops[i] the operator that type->kernels[i] is for. False, with RuntimeError, if a name is unknown, the operator is a composite, or
- * it has no kernel or two kernels in the list. */
+/* Sets ret_ops[i] to the operator that type->kernels[i] is for. Returns false, with RuntimeError, for an invalid entry. An entry is invalid if its
+ * kernel is NULL, or if its operator does not exist, only calls other operators, or occurs in an earlier entry. */
 static bool find_ops(const grd_device_type *type, const grd_op **ret_ops)
 {
     for (int i = 0; i < type->nkernels; i++) {

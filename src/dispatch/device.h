@@ -23,21 +23,21 @@ static inline struct grd_tensor_walk grd_walk_tensors(const struct grd_op *op, g
 /* Returns the next tensor of the call, or NULL after the last one. */
 grd_tensor *grd_next_tensor(struct grd_tensor_walk *walk);
 
-/* Returns the argument `value` with each of its tensors replaced by replace(context, tensor). An error is pending afterwards if there was no
- * memory for a list. */
+/* Returns a copy of the argument `value` in which each tensor is replaced by replace(context, tensor). If there is no memory for a list, raises
+ * MemoryError. */
 grd_value grd_replace_tensors(const grd_value *value, grd_tensor *(*replace)(const void *context, grd_tensor *t), const void *context);
 
-/* Finds the device of the call's tensors (*ret_from) and of its results (*ret_to). They differ only if an argument of the call is a device.
- * Without any tensor or device argument, both are the CPU. Zero-dimensional CPU tensors do not count, because they can be combined with tensors
- * of any device. False, with the error raised, if the tensors are on several devices or if a device does not exist. */
+/* Writes the device of the call's tensors to *ret_from and the device of its results to *ret_to. They differ only if an argument of the call is a
+ * device. Without any tensor or device argument, both are the CPU. Zero-dimensional CPU tensors do not count, because they can be combined with
+ * tensors of any device. Returns false, with the error raised, if the tensors are on several devices or a device does not exist. */
 bool grd_devices_of_call(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_device *ret_from, grd_device *ret_to);
 
 /* ---- Keys whose kernels are found by an argument -------------------------------------------------------------------- */
-/* Runs the operator on a device that was registered at run time, if the highest key in `keys` is DEVICE. Returns false, with nothing done, for
- * any other highest key and if the call concerns no such device. */
+/* If the highest key in `keys` is DEVICE and the call is for a device that was registered at run time, runs the operator on this device and returns
+ * true. Otherwise returns false, with nothing done. */
 bool grd_dispatch_device(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
-/* Calls the kernel of the first wrapper tensor among the call's tensors, if the highest key in `keys` is WRAPPER. Otherwise returns false, with
- * nothing done. */
+/* If the highest key in `keys` is WRAPPER, calls the kernel that the type of the call's first wrapper tensor has, and returns true. Otherwise returns
+ * false, with nothing done. */
 bool grd_dispatch_wrapper(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 #endif

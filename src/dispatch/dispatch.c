@@ -61,9 +61,8 @@ grd_keyset grd_keys_of_device(grd_device device)
     return entry ? (grd_keyset)1 << entry->key : 0;
 }
 
-/* True if the kernel of a composite operator serves `key`. It serves almost every key, because it only calls operators. The exceptions are
- * LIFETIMES, whose kernel checks the arguments of every operator, and the keys of gradients, tangents, autocast and batches if the operator has
- * its own rule for the key. */
+/* True if the operator is a composite, i.e. its kernel only calls operators, and this kernel serves `key`. It serves every key with two
+ * exceptions: LIFETIMES, and a key of gradients, tangents, autocast or batches for which the operator has its own rule. */
 static bool composite_serves(const struct grd_op *op, grd_key key)
 {
     return op->composite && key != GRD_KEY_LIFETIMES && (key != GRD_KEY_AUTOGRAD || op->derivative == NULL) &&
@@ -71,7 +70,8 @@ static bool composite_serves(const struct grd_op *op, grd_key key)
            (key != GRD_KEY_BATCH || op->batch == GRD_BATCH_DEFAULT);
 }
 
-/* Returns the operator's built-in kernel if it serves `key`, otherwise NULL. The kernel of an operator that is no composite serves CPU and META. */
+/* Returns the operator's built-in kernel if it serves `key`, otherwise NULL. The kernel of a composite, which only calls operators, serves most
+ * keys. Any other built-in kernel serves CPU and META. */
 static grd_kernel *tree_kernel(const struct grd_op *op, grd_key key)
 {
     return composite_serves(op, key) || key == GRD_KEY_CPU || key == GRD_KEY_META ? op->kernel : NULL;
@@ -135,16 +135,17 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
     }
 }
 
-/* Raises the error for the first invalid argument in `args`. The caller is an operator's public function, which has only found that there is one. */
+/* Raises the error for the first invalid argument in `args`. Called by an operator's public function, which knows that an argument is invalid but
+ * not which one. */
 static void refuse_call(const struct grd_op *op, const grd_value *args)
 {
     for (int i = 0; i < op->nargs && check_argument(op, i, &args[i]); i++)
         ;
 }
 
-/* Calls the kernel for the highest key of `keys`. This is the slow path of call_boxed for operators that have several results, return a list or
- * are defined at run time, and for keys without a boxed kernel. Those are the keys of devices and wrappers, whose kernels are stored with the
- * type of the device or wrapper. */
+/* Calls the kernel for the highest key of `keys`. This is the slow path of call_boxed, for operators that have several results, return a list or
+ * are defined at run time. It also serves the keys of devices and wrappers, whose kernels belong to the device type or wrapper type and not to the
+ * operator. */
 static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
                                                grd_value *ret_results)
 {
@@ -262,9 +263,9 @@ grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors re
 
 /* ---- Calls with generic values -------------------------------------------------------------------------------------------- */
 
-/* Calls `op` for a public function that found no typed kernel. `mark` is the position in the pool of temporary tensors at the start of the call,
- * or -1 if the public function refused the call because of an invalid argument. In that case raises the error for this argument, unless an error
- * is pending already, and returns false. */
+/* Calls `op` for a public function that found no typed kernel, and returns true. `mark` is the position in the pool of temporary tensors at the start
+ * of the call, or -1 if the public function refused the call because of an invalid argument. If `mark` is -1, returns false and raises the error for
+ * this argument, unless an error is already pending. */
 GRD_INLINE bool call_entered(const struct grd_op *op, bool one, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args,
                              grd_value *ret_results)
 {
@@ -415,7 +416,7 @@ grd_scalar grd_value_scalar(const grd_value *value)
 }
 
 /* Converts the number `from` to the kind of argument `i`: a scalar, a number of another kind that can represent it, or a zero-dimensional tensor.
- * False if `from` cannot be converted. */
+ * Returns false if `from` cannot be converted. */
 static bool convert(const grd_value *from, const struct grd_op *op, int i, grd_value *ret_value)
 {
     const struct grd_arg *arg = &op->args[i];
@@ -454,8 +455,8 @@ static bool is_absent(const grd_value *given)
            (given->kind == GRD_KIND_STRING && given->v.string == NULL);
 }
 
-/* Sets *ret_value to the value of argument `i`: the value `given`, converted if necessary, or the argument's default, or an absent value. False,
- * with TypeError, if the argument is invalid or missing. */
+/* Sets *ret_value to the value of argument `i`. This is `given`, converted if necessary. If `given` is absent, it is the default of the argument, or
+ * an absent value if there is no default. Returns false, with TypeError, if `given` is invalid, or if it is absent and the argument is required. */
 static bool complete(const struct grd_op *op, int i, const grd_value *given, grd_value *ret_value)
 {
     const struct grd_arg *arg = &op->args[i];
@@ -497,7 +498,8 @@ grd_keyset grd_keys_of_values(const struct grd_op *op, const grd_tensor *out, co
     return keys;
 }
 
-/* True if the operator has the given form and takes at least `n` arguments; otherwise raises an error. */
+/* True if the operator has the given form and at least `n` parameters, where `n` is the number of arguments that the caller passes. Otherwise raises
+ * an error. */
 static bool check_form(const grd_op *op, grd_form form, const grd_value *args, int n)
 {
     static const char *const form_names[] = {"functional", "in-place", "out"};
@@ -510,7 +512,7 @@ static bool check_form(const grd_op *op, grd_form form, const grd_value *args, i
     return (op->forms >> form & 1) || grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "%s: has no %s form", op->name, form_names[form]);
 }
 
-/* Moves the results of a call to the caller's scope, and drops the temporary tensors of the call, i.e. those that were pooled after `mark`. False
+/* Ends a call: moves its results to the caller's scope, and drops its temporary tensors, i.e. those that were pooled after `mark`. Returns false
  * if an error is pending. */
 static bool leave_call(const struct grd_op *op, int64_t mark, grd_value *ret_results)
 {
@@ -562,8 +564,8 @@ static bool check_key(grd_key key)
     return (unsigned)key < GRD_KEY_COUNT || grd_raise(GRD_ERROR_VALUE, "no dispatch key %d", (int)key);
 }
 
-/* True unless `key` is DEVICE, for which it raises RuntimeError. The kernels of a device are stored with the type of the device, not with the
- * operator. */
+/* True if kernels for `key` are stored with the operator. Returns false, with RuntimeError, for the key DEVICE, because the kernels of a device
+ * are stored with its device type. */
 static bool check_not_device(grd_key key)
 {
     return key != GRD_KEY_DEVICE ||
@@ -598,8 +600,8 @@ static void reset_slot(struct grd_op *op, grd_key key)
     fill_slot(&op->boxed[key], served ? defined->composite : NULL, served ? defined->context : NULL);
 }
 
-/* True if a kernel cannot be registered for `key`, because the operator has one already. The kernel of a composite does not count, because it may
- * be replaced. */
+/* True if the operator already has a kernel for `key` that a registration must not replace. The built-in kernel of a composite, i.e. of an
+ * operator that only calls operators, may be replaced. */
 static bool is_taken(const struct grd_op *op, grd_key key)
 {
     if (op->composite)

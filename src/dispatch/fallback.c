@@ -15,7 +15,8 @@
 #include "core/tensor.h"
 #include "core/transfer.h"
 
-/* The range of elements of one storage that arguments of one dtype use, and the copy of this range on the CPU. */
+/* A range of elements of one storage, which is copied to the CPU. It contains the elements of all tensors of the call that use this storage with
+ * this dtype. */
 struct span {
     const struct grd_storage *storage;
     grd_dtype dtype;
@@ -74,8 +75,8 @@ static void add_pair(struct call *call, grd_tensor *t)
     span->high = t->offset + highest + 1 > span->high ? t->offset + highest + 1 : span->high;
 }
 
-/* Adds every tensor of the call that is on a device of a plug-in to call->pairs, each tensor once. False, with the error raised, if there is no
- * memory. */
+/* Adds every tensor of the call that is on a device of a plug-in to call->pairs, each tensor once. Returns false, with the error raised, if there
+ * is no memory. */
 static bool collect(struct call *call)
 {
     int64_t n = 0;
@@ -92,7 +93,7 @@ static bool collect(struct call *call)
     return true;
 }
 
-/* Copies the elements of a range from the device to a new CPU tensor, span->copy. False, with the error raised, on failure. */
+/* Copies the elements of the range `span` from the device to a new CPU tensor, span->copy. Returns false, with the error raised, on failure. */
 static bool copy_span(struct span *span)
 {
     const int64_t n = span->high > span->low ? span->high - span->low : 0, size = grd_dtype_size(span->dtype);
@@ -102,7 +103,7 @@ static bool copy_span(struct span *span)
            (n == 0 || grd_device_copy(span->copy->data, GRD_CPU, (char *)span->storage->data + span->low * size, device, n * size));
 }
 
-/* True if the tensor of the pair is the call's `out`, and `out` shares memory with no argument. The CPU tensor that replaces such an `out` gets
+/* True if pair->original is the `out` tensor of the call and shares memory with no argument. In this case the CPU tensor that replaces `out` gets
  * memory of its own, so that the operator may resize it. */
 static bool is_apart(const struct call *call, const struct pair *pair)
 {
@@ -140,7 +141,7 @@ static grd_tensor *twin_of(const void *context, grd_tensor *t)
     return t;
 }
 
-/* Returns `value`, an argument, for the call on the CPU: its tensors are replaced by their CPU copies, and a device by the CPU. */
+/* Returns a copy of the argument `value` for the call on the CPU: each tensor is replaced by its CPU copy, and a device by the CPU. */
 static grd_value near_value(const struct call *call, const grd_value *value)
 {
     grd_value near = grd_replace_tensors(value, twin_of, call);
@@ -151,8 +152,8 @@ static grd_value near_value(const struct call *call, const grd_value *value)
 
 /* ---- Results, to the device -------------------------------------------------------------------------------------------- */
 
-/* Returns the tensor on the device for `result`, a CPU tensor that the operator returned. If `result` is the CPU tensor that replaces an
- * argument, returns this argument; otherwise returns a copy of `result`. */
+/* Returns the device tensor for `result`, a CPU tensor that the operator returned. If `result` is the CPU tensor that replaces an argument of the
+ * call, returns this argument. Otherwise returns a new copy of `result` on the device. */
 static grd_tensor *bring_back(const struct call *call, grd_tensor *result)
 {
     for (int i = 0; i < call->npairs; i++)
@@ -176,8 +177,8 @@ static grd_tensors bring_back_list(const struct call *call, grd_tensors results)
     return grd_pending() ? (grd_tensors){0} : (grd_tensors){results.n, list};
 }
 
-/* Copies `twin`, the CPU tensor into which the operator wrote instead of `out`, to `out`. If the operator has resized `twin`, resizes `out`
- * first. */
+/* Copies the elements of `twin` to `out`. The operator wrote into the CPU tensor `twin` instead of into `out`. If it has resized `twin`, resizes
+ * `out` first. */
 static void write_back(grd_tensor *out, grd_tensor *twin)
 {
     if (grd_dims_equal(grd_sizes(out), grd_sizes(twin)) || grd_resize(out, grd_sizes(twin)))

@@ -36,7 +36,7 @@ static bool check_call(const struct grd_op *op, const grd_tensor *out, const grd
     return out == NULL || !grd_is_dead(out) || grd_raise(GRD_ERROR_RUNTIME, "argument 'out' is %s", grd_lifetimes_describe(out, text));
 }
 
-/* True if `t` is `out` or an argument of the call. An in-place operator, or an operator that has nothing to do, returns such a tensor. */
+/* True if `t` is `out` or an argument of the call. The result of an in-place operator, or of an operator that has nothing to do, is such a tensor. */
 static bool is_argument(const struct grd_op *op, const grd_tensor *out, const grd_value *args, const grd_tensor *t)
 {
     for (int i = 0; i < op->nargs; i++) {
@@ -63,8 +63,8 @@ static void name_results(const struct grd_op *op, const grd_tensor *out, const g
             grd_lifetimes_made_by(results[i].v.tensor, op->name);
 }
 
-/* Calls the operator's kernel of lower priority than LIFETIMES. During the call its arguments are in the list of running calls (core/races.h), so
- * that a call on another thread that must not run at the same time raises an error. */
+/* Calls the operator's kernel for the next key after LIFETIMES. Meanwhile the call is in the list of running calls (core/races.h), so that a call
+ * on another thread raises an error if the two must not run at the same time. */
 static void watch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     grd_value all[GRD_MAX_ARGS + 1];
@@ -80,7 +80,7 @@ static void watch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_
     grd_race_end(&race);
 }
 
-/* Calls the operator's kernel for the dispatch keys of lower priority than LIFETIMES, with the check for races if this debug mode is on. */
+/* Calls the operator's kernel for the next key after LIFETIMES. In the debug mode `races`, also checks the call for races. */
 static void call_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     if (grd_debugging(GRD_DEBUG_RACES))
@@ -89,7 +89,8 @@ static void call_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const
         grd_redispatch(op, keys, out, args, ret_results);
 }
 
-/* Checks the arguments, calls the operator while it is noted as this thread's running operator, and records its name for the results. */
+/* Checks the arguments, calls the operator, and records the operator's name for each result. During the call the thread's trace says that this
+ * operator is running. */
 static void call_tracked(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     struct grd_trace *trace = grd_trace_get();
@@ -105,8 +106,8 @@ static void call_tracked(const grd_op *op, grd_keyset keys, grd_tensor *out, con
         name_results(op, out, args, ret_results);
 }
 
-/* The fallback kernel of the key LIFETIMES, which checks a call and then passes it on. Every call has this key while one of the two debug modes
- * is on, and so has every call with a destroyed tensor. */
+/* The fallback kernel of the key LIFETIMES, which checks a call and passes it on to the next key. A call has this key while the debug mode
+ * `lifetimes` or `races` is on, or if one of its tensors is destroyed. */
 static void call(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     const grd_keyset below = keys & ~(grd_keyset)(1u << GRD_KEY_LIFETIMES);

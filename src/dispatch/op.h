@@ -24,23 +24,23 @@ enum grd_batch_role {
     GRD_ROLE_NONE,    /* the argument is unchanged */
     GRD_ROLE_DIM,     /* the argument is a dim, which is increased by 1 */
     GRD_ROLE_DIMS,    /* the argument is a list of dims, each of which is increased by 1 */
-    GRD_ROLE_REDUCE,  /* like GRD_ROLE_DIMS, but an empty list also means all dims */
-    GRD_ROLE_ORDER,   /* a permutation, changed like GRD_ROLE_DIMS and with a 0 put in front */
-    GRD_ROLE_SIZES,   /* sizes, to which the number of elements in the batch is added in front */
-    GRD_ROLE_STRIDES, /* strides, to which the stride of the first tensor's batch dimension is added in front */
-    GRD_ROLE_FORMAT,  /* a memory format, checked for one element of the batch; the physical tensor may have any format */
-    GRD_ROLE_OFFSET   /* a storage offset, to which the offset of the batch element in the first tensor is added; it may be absent */
+    GRD_ROLE_REDUCE,  /* a list of dims, each of which is increased by 1; an empty list means all dims */
+    GRD_ROLE_ORDER,   /* a permutation of the dims: each entry is increased by 1, and a 0 is inserted in front */
+    GRD_ROLE_SIZES,   /* sizes; the number of elements in the batch is inserted in front */
+    GRD_ROLE_STRIDES, /* strides; the stride of the batch dimension of the first tensor is inserted in front */
+    GRD_ROLE_FORMAT,  /* a memory format; a channels-last format is checked for one element of the batch and then dropped */
+    GRD_ROLE_OFFSET   /* a storage offset, or absent; the offset of the batch element in the first tensor is added */
 };
 
 /* The rule by which a call with batch tensors becomes a call with their physical tensors, which have the batch as dimension 0
  * (src/transform/batch.c). */
 enum grd_batch_rule {
-    GRD_BATCH_DEFAULT,  /* a composite runs unchanged, since the operators it calls have rules; others run as with ALIGN */
+    GRD_BATCH_DEFAULT,  /* an operator whose kernel only calls operators runs unchanged; others run as with GRD_BATCH_ALIGN */
     GRD_BATCH_ALIGN,    /* for elementwise operators: the batch dimensions of all tensors are aligned and the tensors are broadcast */
     GRD_BATCH_SHIFT,    /* each argument changes as its role says (enum grd_batch_role) */
-    GRD_BATCH_TRAILING, /* like GRD_BATCH_SHIFT, but first checks that one element has enough dims (the physical tensor has one more) */
-    GRD_BATCH_FORMULA,  /* runs the formula for batches in the operator's schema entry on the physical tensors */
-    GRD_BATCH_RANDOM,   /* a random operator, which runs as the `randomness` of vmap says */
+    GRD_BATCH_TRAILING, /* like GRD_BATCH_SHIFT, after checking that the call is valid for one element of the batch */
+    GRD_BATCH_FORMULA,  /* runs the operator's formula for batches (`batched.formula`) on the physical tensors */
+    GRD_BATCH_RANDOM,   /* a random operator; the `randomness` of vmap decides whether elements get equal or different numbers */
     GRD_BATCH_LOOP,     /* the operator runs once for each element of the batch, and a warning is given */
     GRD_BATCH_REFUSE    /* the call with batch tensors raises an error */
 };
@@ -69,13 +69,12 @@ struct grd_boxed_slot {
     void *_Atomic context;
 };
 
-/* The rule for the dtype of an out= tensor, for operators that do not convert their result to the dtype of out=. If a dtype argument is given, it
- * is the dtype of the result. */
+/* The dtype that an out= tensor must have, for operators that do not convert their result to the dtype of out=. */
 enum grd_out_dtype {
     GRD_OUT_RESULT,   /* the dtype of the result; checked by the operator itself or when the result is copied to out= */
-    GRD_OUT_GIVEN,    /* the dtype argument or, if it is absent, any dtype to which the result can be cast */
+    GRD_OUT_GIVEN,    /* the operator's `dtype` argument; without one, any dtype to which the result can be cast */
     GRD_OUT_SELF,     /* the dtype of the first tensor argument */
-    GRD_OUT_REAL,     /* the dtype of the first tensor argument or, if this dtype is complex, the real dtype that belongs to it */
+    GRD_OUT_REAL,     /* the dtype of the first tensor argument or, if this dtype is complex, the dtype of its real part */
     GRD_OUT_PROMOTED, /* the dtype to which all tensor arguments promote */
     GRD_OUT_REST,     /* the dtype to which all tensor arguments except the first promote */
     GRD_OUT_BOOL,
@@ -90,9 +89,9 @@ struct grd_out_rule {
     const char *texts[GRD_MAX_RESULTS]; /* the error text for each result; words in braces are replaced in out.c */
 };
 
-/* The rule for the sizes of out= of an operator with a one-dimensional result. With NOT, out= gets the sizes of the result. Otherwise out= keeps
- * its sizes if it has as many elements as the result, as with torch.arange. The number of elements of the result is an argument (GIVEN) or is
- * computed (COMPUTED). */
+/* The rule for the sizes of out= of an operator with a one-dimensional result. NOT: out= gets the sizes of the result. GIVEN and COMPUTED: out=
+ * keeps its sizes if it has as many elements as the result, as with torch.arange. This number of elements is an argument of the operator (GIVEN)
+ * or is computed (COMPUTED). */
 enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
 
 /* An operator of the schema, or one that is defined at run time. Both kinds are called in the same way. */
@@ -102,31 +101,31 @@ struct grd_op {
     uint8_t nargs, nresults;
     uint8_t forms; /* the forms that the operator has; bit 1 << f is set for each form f of enum grd_form */
     grd_unbox *unbox;
-    grd_kernel *kernel;                      /* the built-in kernel; NULL for an operator defined at run time */
-    const struct grd_derivative *derivative; /* NULL if the operator is not differentiable, or is a composite without its own derivative */
-    const struct grd_out_rule *out_rule;     /* NULL if out= may have any dtype to which the result can be cast */
+    grd_kernel *kernel; /* the built-in kernel; NULL for an operator defined at run time */
+    /* NULL if the operator has no gradient, or gets its gradient from the operators that it calls */
+    const struct grd_derivative *derivative;
+    const struct grd_out_rule *out_rule; /* NULL if out= may have any dtype to which the result can be cast */
     const char *providers; /* built-in providers (implementations) in the order they are tried, e.g. "blas native"; NULL means "native" */
     union {
-        grd_batch_formula *formula; /* the formula, for GRD_BATCH_FORMULA */
-        const char *refusal;        /* the text of the error, for GRD_BATCH_REFUSE */
+        grd_batch_formula *formula; /* for the rule GRD_BATCH_FORMULA: the function that runs the operator on whole batches */
+        const char *refusal;        /* for the rule GRD_BATCH_REFUSE: the text of the error */
     } batched;
     uint8_t batch;      /* a value of enum grd_batch_rule */
     atomic_bool looped; /* true after the warning of GRD_BATCH_LOOP has been given for this operator */
     uint8_t fills;      /* a value of enum grd_fills */
     uint8_t autocast;   /* a value of enum grd_autocast_rule */
-    bool has_out;       /* typed kernels take `out` first, which is NULL to allocate a result, or args[0] to work in place */
+    bool has_out;       /* the first parameter of typed kernels is `out`: NULL to allocate, args[0] to work in place, or the out= tensor */
     bool is_view;       /* the result shares storage with args[0] */
     bool everywhere;    /* the built-in kernel serves every device, because it reads and writes no device memory itself */
     bool returns_list;
     bool defined;   /* defined at run time, and therefore part of a struct grd_defined_op (define.h) */
-    bool composite; /* the kernel only calls operators, so it serves every key; it serves AUTOGRAD only if there is no derivative */
+    bool composite; /* the kernel only calls operators; it serves every key for which the operator has no rule */
     bool forward;   /* true for a composite operator that has its own rule for tangents */
-    bool alone;     /* the in-place form changes the sizes or the memory of a tensor, so no other thread may use this tensor during the
-                         * call */
-    /* A call must increment the version of the tensor it writes. False for a composite, because the operators that it calls do this. */
+    bool alone;     /* the in-place form changes the sizes, strides or storage of args[0], which no other thread may use during the call */
+    /* True if a call must increment the version of the tensor it writes. False for a composite, because the operators that it calls do this. */
     bool counts_writes;
-    /* The kernels for each dispatch key. A key has a typed kernel, or NULL here and a boxed kernel. If both are NULL, the operator has no kernel
-     * for the key. */
+    /* The kernels for each dispatch key. A key has either a typed kernel, or NULL in `typed` and a boxed kernel. If both are NULL, the operator
+     * has no kernel of its own for the key. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];
 };
@@ -176,8 +175,8 @@ void grd_lifetimes_dispatch_init(void);
  * NULL. Other threads may call operators at the same time. */
 void grd_replace_fallback(grd_key key, grd_boxed_kernel *kernel);
 
-/* Returns the dispatch keys of a call on this thread. These are `keys`, the keys of the call's tensors, and the keys that the thread includes in
- * every call, without the keys that it excludes. */
+/* Returns the dispatch keys of a call on this thread: the keys of the tensors of the call (`keys`) and the keys that the thread includes in every
+ * call, without the keys that the thread excludes. */
 static inline grd_keyset grd_active_keys(grd_keyset keys)
 {
     return (keys | grd_thread.include) & ~(grd_thread.exclude | grd_thread.grad_off);
@@ -313,8 +312,8 @@ static inline bool grd_check_writable(const struct grd_op *op, const grd_tensor 
     return GRD_LIKELY(grd_thread.error == 0 && out != NULL && !grd_is_failed(out)) || grd_check_writable_slow(op, out);
 }
 
-/* True if `out` has the dtype that the operator's rule (struct grd_out_rule) demands for result number `i`, whose own dtype is `result`.
- * Otherwise raises RuntimeError with the text of the rule. */
+/* True if `out` has the dtype that the operator's rule (struct grd_out_rule) demands for result number `i`. `result` is the dtype that this result
+ * has without out=. Otherwise raises RuntimeError with the text of the rule. */
 bool grd_check_out_dtype(const struct grd_op *op, int64_t i, const grd_tensor *out, grd_dtype result);
 /* Checks the dtype of `out` by the operator's rule before an out= call, and returns true if it is allowed. Otherwise raises RuntimeError.
  * `inputs` are the tensors among the arguments. `given` is the dtype argument, or GRD_DTYPE_NONE. */
@@ -386,8 +385,8 @@ GRD_INLINE struct grd_way grd_enter(const struct grd_op *op, grd_keyset keys)
     return (struct grd_way){grd_typed_kernel(op, active), grd_pool_mark(), active};
 }
 
-/* The three functions below make a call for which there is no typed kernel, from start to end: for an operator with one result, with a list as
- * its result, or with several results. */
+/* The three functions below make a complete call of an operator that has no typed kernel for `keys`. The first is for operators with one result,
+ * the second for operators that return a list, the third for operators with several results. */
 grd_tensor *grd_boxed(const struct grd_op *op, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args);
 grd_tensors grd_boxed_list(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args);
 void grd_boxed_many(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args, grd_tensor **ret_results);
@@ -419,8 +418,8 @@ void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results,
 /* Ends a call of an operator that returns a list. The list, its tensors and the temporaries all stay in the caller's scope. After an error,
  * returns an empty list. */
 grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors result);
-/* Returns a zero-dimensional tensor with a number that was given for a tensor argument. On failure returns the failed tensor, and the error's
- * text begins with the operator's name. */
+/* Returns a zero-dimensional tensor that holds `value`, a number that the caller passed for a tensor argument. On failure returns the failed
+ * tensor, and the error's text begins with the operator's name. */
 grd_tensor *grd_number_argument(const struct grd_op *op, grd_scalar value);
 /* Called by grd_leave_number if there is an error: drops the temporary tensors that were pooled after `mark`, and returns the failed tensor,
  * which marks the result of a failed call. */

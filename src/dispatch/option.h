@@ -15,7 +15,8 @@ static inline bool grd_is_not_given(double number)
     return memcmp(&number, &mark, sizeof mark) == 0;
 }
 
-/* Converts a number that was written for an option without braces, and therefore without its kind, to a scalar in *room. Returns `room`. */
+/* Converts an option that the caller wrote as a C number, without braces, to a scalar in *room. The C type of the number is not known, because the
+ * option holds it as a double. Returns `room`. */
 static __attribute__((noinline, cold, unused)) const grd_scalar *grd_option_of_untyped(double number, grd_scalar *room)
 {
     *room = grd_scalar_of_untyped(number);
@@ -33,8 +34,8 @@ GRD_INLINE const grd_scalar *grd_given_number(const grd_scalar *option, const gr
     return grd_option_of_untyped(option->v.c.re, room);
 }
 
-/* Returns the list that was given for an option, or `otherwise` if none was given. A number without braces is a list of one element, which is
- * valid as long as *option is. */
+/* Returns the list that was given for an option, or `otherwise` if none was given. If the caller wrote a number without braces, returns a list of one
+ * element that points into *option. */
 static inline grd_dims grd_given_list(const grd_dims *option, grd_dims otherwise)
 {
     if (option->data != GRD_LIST_FROM_NUMBER)
@@ -42,7 +43,7 @@ static inline grd_dims grd_given_list(const grd_dims *option, grd_dims otherwise
     return option->n == GRD_NOT_GIVEN ? otherwise : grd_dims_from(&option->n, 1);
 }
 
-/* True if the caller wrote a number for `option`, which is a device. The index of an absent device has no meaning, so it is not tested. */
+/* True if the caller gave the device `option` as a number. False if the caller gave no device; option.index has no meaning then. */
 static inline bool grd_device_is_number(grd_device option)
 {
     return option.type != GRD_DEVICE_NONE && option.index == GRD_INDEX_FROM_NUMBER;

@@ -7,8 +7,8 @@
 #include "core/tensor.h"
 #include "dispatch/op.h"
 
-/* Returns the dtype name for a word that stands in braces in an error text. {out} and {result} stand for PyTorch's name of the dtype of out= and of
- * the result, and {c out} and {c result} stand for the dtype's name in C++. `n` is the length of the word. */
+/* Returns the dtype name that replaces `word`, which has n characters and stands in braces in an error text. {out} and {result} become PyTorch's
+ * name of the dtype of out= or of the result. {c out} and {c result} become the dtype's C++ name. */
 static const char *word_in_braces(const char *word, size_t n, grd_dtype out, grd_dtype result)
 {
     const bool c = n > 2 && word[1] == ' ';
@@ -16,7 +16,8 @@ static const char *word_in_braces(const char *word, size_t n, grd_dtype out, grd
     return c ? grd_dtype_c_name(dtype) : grd_dtype_type_name(dtype);
 }
 
-/* Raises RuntimeError with the text `text`, in which words in braces are replaced by names of dtypes. Always returns false. */
+/* Raises RuntimeError with the text `text`. Words in braces, e.g. {out}, are replaced by names of the dtypes `out` and `result`. Always returns
+ * false. */
 static bool refuse(const char *text, grd_dtype out, grd_dtype result)
 {
     struct grd_text message = {0};
@@ -35,7 +36,7 @@ static bool refuse(const char *text, grd_dtype out, grd_dtype result)
     return false;
 }
 
-/* True if the rule allows several dtypes for a result of dtype `result`, and `dtype` is one of them. */
+/* True if the rule lets the dtype of out= differ from `result`, the dtype of the result, and allows `dtype`. */
 static bool is_of_kind(const struct grd_out_rule *rule, grd_dtype dtype, grd_dtype result)
 {
     return (rule->dtype == GRD_OUT_CASTABLE && grd_can_cast(result, dtype)) ||
@@ -79,8 +80,8 @@ static grd_dtype demanded(const struct grd_out_rule *rule, grd_tensors inputs, g
     return GRD_DTYPE_NONE;
 }
 
-/* True if autograd will record the call. The check of the dtype is then left out, because autograd raises its own error for a call with out= that
- * needs gradients. */
+/* True if autograd will record the call. Then the caller skips the check of the dtype, because autograd has its own error for out= with inputs
+ * that need gradients. */
 static bool is_recorded(const struct grd_op *op, const grd_tensor *out, grd_tensors inputs)
 {
     grd_keyset keys = grd_keys_of(out);
@@ -93,7 +94,8 @@ bool grd_check_out_call(const struct grd_op *op, const grd_tensor *out, grd_tens
 {
     if (op->out_rule == NULL)
         return true;
-    /* The call itself later refuses NULL, and the failed tensor that a failed call returned, with a better error text. */
+    /* True without a check if an argument is NULL or is the result of a failed call. The operator itself then raises the error, with a better
+     * text. */
     if (grd_pending() || out == NULL || grd_is_failed(out) || inputs.n == 0 || inputs.data[0] == NULL || grd_is_failed(inputs.data[0]))
         return true;
     if (is_recorded(op, out, inputs) || grd_check_out_dtype(op, 0, out, demanded(op->out_rule, inputs, given)))

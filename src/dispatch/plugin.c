@@ -1,4 +1,4 @@
-/* Loads plug-ins: opens the file, checks the descriptor, and makes everything that the plug-in registers one transaction.
+/* Loads plug-ins: opens the file, checks the descriptor, and puts all registrations of the plug-in into one transaction.
  *
  * Kernels and devices are registered in dispatch.c and core/device.c; base/transaction.h undoes registrations. Invariant: a plug-in in the list
  * is loaded, or is being loaded by the thread that holds the lock `loading`. */
@@ -30,8 +30,8 @@ static struct plugin *plugins;
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 /* The number of plug-ins that this thread is loading. It is more than 1 while a plug-in loads another one. */
 static _Thread_local int depth;
-/* The lock that a thread holds while it changes the list `plugins`. A fork waits for this lock, but not for `loading`, which is held while code of
- * the plug-in runs. */
+/* The lock that a thread holds while it changes the list `plugins`. A fork waits for this lock. It does not wait for `loading`, because that lock
+ * is held while code of a plug-in runs, which may take any time. */
 static pthread_mutex_t list = PTHREAD_MUTEX_INITIALIZER;
 
 /* Takes the lock `loading`, unless this thread already holds it. */
@@ -121,7 +121,8 @@ static void take_plugin(void *plugin, int which)
 {
     (void)which;
     pthread_mutex_lock(&list);
-    struct plugin **place = &plugins; /* `plugin` need not be first: plug-ins that its load function has loaded come before it */
+    /* searched from the start, because the load function of `plugin` may have put more plug-ins in front of it */
+    struct plugin **place = &plugins;
     while (*place != plugin)
         place = &(*place)->next;
     *place = (*place)->next;

@@ -105,7 +105,8 @@ static bool read_integer(struct grd_reader *reader, struct grd_schema *schema)
     return true;
 }
 
-/* Reads the default of a list argument, such as "[1, 2]". A single number means a list of one element. */
+/* Reads the default of a list argument, such as "[1, 2]". A single number means a list of one element. False, with the error raised, if the text
+ * is no such list. */
 static bool read_list_default(struct grd_reader *reader, struct grd_schema *schema, grd_value *ret_value)
 {
     const int first = schema->nintegers;
@@ -205,8 +206,8 @@ static bool read_result(struct grd_reader *reader, struct grd_schema *schema)
     return true;
 }
 
-/* Reads the name of the last result, if it has one. It must differ from the names of the arguments and of the other results, because formulas use
- * all these names. */
+/* Reads the name of the last result, if it has one. False, with the error raised, if an argument or another result has this name. Names must
+ * differ because formulas refer to arguments and results by name. */
 static bool read_result_name(struct grd_reader *reader, struct grd_schema *schema)
 {
     struct grd_span *name = &schema->results[schema->nresults - 1];

@@ -7,7 +7,7 @@
  *     results   = "Tensor" ["[]"] [word] | "(" "Tensor" [word] {"," "Tensor" [word]} ")"
  *     default   = None | True | False | number | inf | string | "[" integers "]"
  *
- * As in the schema files, the kernel gets an optional number as a Scalar. */
+ * An optional number, e.g. "float? eps", is passed to the kernel as a Scalar, as for operators of the schema files. */
 #ifndef GRD_DISPATCH_SCHEMA_TEXT_H
 #define GRD_DISPATCH_SCHEMA_TEXT_H
 

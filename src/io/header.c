@@ -46,7 +46,7 @@ static bool read_separator(struct grd_json *json, char close, bool *ret_more)
     return *ret_more || grd_json_take(json, close) || grd_json_fail(json, "expected ',' or '%c'", close);
 }
 
-/* Reads the JSON object of metadata, whose values are all strings. */
+/* Reads the JSON object of metadata, whose values are all strings, into header->metadata. False, with the error raised, on failure. */
 static bool read_metadata(struct grd_json *json, struct grd_header *header)
 {
     if (!grd_json_expect(json, '{'))
@@ -103,7 +103,8 @@ static bool read_offsets(struct grd_json *json, struct grd_header_entry *entry)
            grd_json_integer(json, &entry->end) && grd_json_expect(json, ']');
 }
 
-/* Reads the description of tensor `name`: a JSON object that has each of three fields once, in any order. */
+/* Reads the description of tensor `name`, which is a JSON object, and adds it to header->entries. The object has three fields in any order, each
+ * once. False, with the error raised, on failure. */
 static bool read_entry(struct grd_json *json, struct grd_header *header, const char *name)
 {
     static const char *const fields[] = {"dtype", "shape", "data_offsets"};

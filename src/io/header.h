@@ -21,7 +21,7 @@
 struct grd_header_entry {
     const char *name;
     int64_t sizes;       /* index of the tensor's first size in header.sizes */
-    uint64_t begin, end; /* the tensor's first byte and the end of its last one, in bytes from the end of the header */
+    uint64_t begin, end; /* the tensor has the bytes [begin, end) of the data, which starts behind the header */
     uint8_t dtype, ndim;
 };
 
@@ -44,8 +44,8 @@ void grd_header_done(struct grd_header *header);
 
 /* Returns the name of a dtype in the safetensors format, or NULL if the format does not have the dtype. */
 const char *grd_header_dtype_name(grd_dtype dtype);
-/* Returns the rank of a dtype in a file: tensors with a dtype of smaller rank come first. Dtypes of larger alignment have smaller ranks, in the order
- * of the format's own library. */
+/* Returns the sort key of a dtype. A file holds its tensors in ascending order of this key. Tensors of larger alignment come first. The safetensors
+ * library uses the same order. */
 int grd_header_dtype_order(grd_dtype dtype);
 
 /* Sorts a list of `n` structs of `item` bytes each by their first member, which is a pointer to a name. Returns a name that occurs twice, or NULL

@@ -108,7 +108,8 @@ static bool read_hex(struct grd_json *json, uint32_t *ret_value)
     return true;
 }
 
-/* Reads the code point of a \u escape behind the "\u". A code point above U+FFFF is written as two escapes, a pair of surrogates. */
+/* Reads the code point of a \u escape, starting after the "\u". A code point above U+FFFF is written as two escapes, a surrogate pair. False, with
+ * the error raised, if the escape is malformed or the code point is 0. */
 static bool read_code(struct grd_json *json, uint32_t *ret_code)
 {
     uint32_t low;
@@ -141,7 +142,8 @@ static char *write_code(char *to, uint32_t code)
     return to + n;
 }
 
-/* Reads an escape behind its backslash, writes the character to *to, and moves *to behind it. False, with RuntimeError, if the escape is invalid. */
+/* Reads the part of an escape after the backslash. Writes the character as UTF-8 to *to, and moves *to behind the written bytes. False, with
+ * RuntimeError, if the escape is invalid. */
 static bool read_escape(struct grd_json *json, char **to)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -184,7 +186,7 @@ bool grd_json_string(struct grd_json *json, const char **ret_string)
     if (json->at == json->end)
         return grd_json_fail(json, "the string does not end");
     json->at++;
-    *to = '\0'; /* at or before the closing quote, since decoding makes no string longer */
+    *to = '\0'; /* overwrites the closing quote or a byte before it, because decoding never makes a string longer */
     *ret_string = start;
     return true;
 }

@@ -17,7 +17,8 @@ struct grd_json {
     const char *what; /* names the file in error texts */
 };
 
-/* Raises RuntimeError "cannot load WHAT: MESSAGE at byte 17 of the header", where bytes are counted from 0. Always returns false. */
+/* Raises RuntimeError with a text such as "cannot load WHAT: MESSAGE at byte 17 of the header". WHAT is json->what, MESSAGE is made from `format`,
+ * and the number is the offset of json->at in the text. Always returns false. */
 bool grd_json_fail(const struct grd_json *json, const char *format, ...) GRD_PRINTF(2, 3);
 /* Skips white space. If the next character is `c`, reads it and returns true; otherwise returns false. */
 bool grd_json_take(struct grd_json *json, char c);
@@ -26,8 +27,8 @@ bool grd_json_expect(struct grd_json *json, char c);
 /* Reads a string and sets *ret_string to it. The string is decoded and NUL-terminated in place and lives as long as the text. False, with
  * RuntimeError, if it is invalid or contains a NUL character. */
 bool grd_json_string(struct grd_json *json, const char **ret_string);
-/* Reads an integer, which consists of digits only, without sign, point or exponent. False, with RuntimeError, if none comes next or it does not
- * fit. */
+/* Reads an integer, which consists of digits only, without sign, point or exponent. False, with RuntimeError, if no integer comes next or the integer
+ * does not fit into 64 bits. */
 bool grd_json_integer(struct grd_json *json, uint64_t *ret_value);
 /* Skips white space. True if this reaches the end of the text. */
 bool grd_json_at_end(struct grd_json *json);

@@ -21,8 +21,8 @@ grd_tensor *grd_named_tensor_find(grd_named_tensors tensors, const char *name)
 
 /* ---- A new list ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns a list of the names in a file, each with grd_failed in place of its tensor, because the data is not read yet. The list is one block of
- * memory that the innermost scope owns; the strings are behind the entries. Returns NULL, with MemoryError, on failure. */
+/* Returns a list of the names of the tensors in a file. The tensor of each entry is grd_failed, because its data is not read yet. List and names
+ * are one block of memory, which is freed with the innermost memory scope (grd_scope). Returns NULL, with MemoryError, on failure. */
 static grd_named_tensor *new_list(const grd_tensor_file *file)
 {
     const int64_t n = grd_tensor_file_count(file);
@@ -58,7 +58,8 @@ grd_named_tensors grd_load(const char *path)
 
 /* ---- Into existing tensors ---------------------------------------------------------------------------------------------------- */
 
-/* True if the file has a tensor with the name, sizes and dtype of `target`; otherwise raises an error. `path` names the file in errors. */
+/* True if the file has a tensor with the name, sizes and dtype of `target`. Otherwise raises an error and returns false, also if `target` has no name
+ * or no tensor. `path` names the file in errors. */
 static bool check_target(const grd_tensor_file *file, const char *path, const grd_named_tensor *target)
 {
     char wanted[GRD_MAX_DIMS * 4], found[GRD_MAX_DIMS * 4];
@@ -79,8 +80,8 @@ static bool check_target(const grd_tensor_file *file, const char *path, const gr
                                                        path, target->name, grd_dtype_name(dtype), grd_dtype_name(target->tensor->dtype));
 }
 
-/* Reads all tensors before it writes to the first one, so that a file that cannot be read changes no tensor. False, with the error raised, on
- * failure. */
+/* Reads all `targets` from the file and then copies them into the caller's tensors. If the file cannot be read, no tensor is changed. False, with
+ * the error raised, on failure. */
 static bool read_and_copy(const grd_tensor_file *file, grd_named_tensors targets)
 {
     grd_tensor **read = grd_pool_alloc((size_t)targets.n * sizeof *read);

@@ -1,4 +1,4 @@
-/* Writes a new file that replaces an existing file of the same name when it is complete.
+/* Writes a new file that, once it is complete, replaces an existing file of the same name.
  *
  * Invariants
  * - At every moment the name leads to the old file or to the complete new file.
@@ -26,7 +26,7 @@
 #include "gradus/io.h"
 
 enum {
-    MAX_LINKS = 40,         /* most symbolic links to follow, the same limit as the kernel's */
+    MAX_LINKS = 40,         /* most symbolic links to follow, as in the Linux kernel */
     NAME_PART = 200,        /* most bytes of the old name in the temporary name, which must have at most NAME_MAX bytes */
     MOST_WRITTEN = 1 << 30, /* most bytes in one call of write, which accepts at most 2^31 - 4096 */
 };
@@ -57,8 +57,8 @@ static void close_descriptor(int *descriptor)
 
 /* ---- Where the file goes ----------------------------------------------------------------------------------------------------------- */
 
-/* Opens the folder that contains the file at `path`, and stores the last part of `path` as the file's name. A relative path starts at the folder
- * that is open already, or at the current folder. False, with OSError, on failure. */
+/* Opens the folder that contains the file at `path` as file->folder, and stores the last part of `path` in file->name. A relative path starts at
+ * the previous file->folder if it is open, otherwise at the current folder. False, with OSError, on failure. */
 static bool enter_folder(struct grd_replacement *file, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
@@ -89,7 +89,8 @@ static bool find_place(struct grd_replacement *file, const char *path)
             return false;
         const ssize_t length = readlinkat(file->folder, file->name, target, sizeof target - 1);
         if (length < 0)
-            return errno == EINVAL || errno == ENOENT || fail(file, errno); /* the name is no link, or does not exist */
+            /* EINVAL: the name is no link. ENOENT: it does not exist. Neither is an error. */
+            return errno == EINVAL || errno == ENOENT || fail(file, errno);
         target[length] = '\0';
         path = target;
     }
@@ -125,7 +126,7 @@ static void remove_if_left(int folder, const char *name)
     close(descriptor);
 }
 
-/* Removes new files that killed processes have left in the folder. Errors are ignored, because they do not prevent saving. */
+/* Removes the temporary files of killed processes from the folder. Errors are ignored, because they do not prevent saving. */
 static void remove_left_files(const struct grd_replacement *file)
 {
     int descriptor = openat(file->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -146,7 +147,7 @@ static void remove_left_files(const struct grd_replacement *file)
 /* Bytes in the array that descriptor_path writes to. */
 enum { DESCRIPTOR_PATH = 40 };
 
-/* Writes to ret_path, and returns, a path by which the kernel finds the open file even if the file has no name. */
+/* Writes a path of the open file to ret_path and returns ret_path. The path works even if the file has no name. */
 static const char *descriptor_path(const struct grd_replacement *file, char *ret_path)
 {
     snprintf(ret_path, DESCRIPTOR_PATH, "/proc/self/fd/%d", file->descriptor);
@@ -180,7 +181,8 @@ static bool create_with_name(struct grd_replacement *file)
             file->temporary[0] = '\0';
             return fail(file, errno);
         }
-        flock(file->descriptor, LOCK_EX); /* failure is ignored: where files cannot be locked, no process removes them */
+        /* A failure of flock is harmless. A process locks a temporary file before removing it, so where files cannot be locked, none is removed. */
+        flock(file->descriptor, LOCK_EX);
         if (fstat(file->descriptor, &status) != 0)
             return fail(file, errno);
     } while (status.st_nlink == 0);
@@ -202,8 +204,8 @@ static bool take_permissions(struct grd_replacement *file)
     return fchmod(file->descriptor, old.st_mode & 07777) == 0 || fail(file, errno);
 }
 
-/* Opens the file that is written. If the path leads to something other than a regular file, such as a pipe, the pipe or device itself is opened.
- * Otherwise a new file is created in the folder of the old file. False, with OSError, on failure. */
+/* Opens the file to write to. Usually this is a new file in the folder of the old file. If the path leads to something other than a regular file,
+ * e.g. a pipe or a device, opens this pipe or device itself. False, with OSError, on failure. */
 static bool open_new(struct grd_replacement *file)
 {
     struct stat status;
@@ -261,8 +263,8 @@ static bool synchronize(const struct grd_replacement *file, int descriptor)
     int result;
     while ((result = fsync(descriptor)) != 0 && errno == EINTR)
         continue;
-    /* These errors are ignored. They mean that the file or folder cannot be synchronized, or that the folder was opened without the right to read
-     * it. */
+    /* Ignores EINVAL and EROFS, which mean that the file or folder cannot be synchronized, and EBADF, which means that the folder was opened
+     * without the right to read it. */
     return result == 0 || errno == EINVAL || errno == EROFS || errno == EBADF || fail(file, errno);
 }
 
@@ -274,11 +276,11 @@ static int link_as(const struct grd_replacement *file, const char *name)
 }
 
 /* Note [A name for a moment]
- * linkat gives a file a name but cannot replace another file. So the new file first gets a temporary name, which is then renamed to the name of
- * the old file. A process that is killed between these two calls would leave the temporary name behind; this happened once in some hundred kills.
- * Therefore a child process makes the two calls. SIGKILL ends only the process to which it is sent, and the child goes on. The child shares its
- * parent's memory, has all signals blocked, and makes only these system calls. If its parent has ended, the child removes the temporary name
- * instead of renaming it, because another process that has seen the parent end may already have saved a newer file. */
+ * linkat gives a file a name but cannot replace another file. So the new file first gets a temporary name, which is then renamed to the name of the
+ * old file. If SIGKILL ended the process between these two calls, the temporary name would stay; without a remedy this happened once in some hundred
+ * kills. Therefore a child process makes the two calls. It goes on if its parent is killed. The child shares its parent's memory, has all signals
+ * blocked, and makes only these system calls. If its parent has ended, the child removes the temporary name instead of renaming it, because another
+ * process may already have saved a newer file. */
 struct naming {
     const struct grd_replacement *file;
     pid_t parent; /* the process that started the child process; 0 if there is no child */
@@ -332,7 +334,7 @@ static void link_and_rename_unkilled(struct naming *naming)
     link_and_rename(naming);
 }
 
-/* Gives the new file the name of the old file, which thereby loses this name. False, with OSError, on failure. */
+/* Gives the new file the name of the old file. The old file loses this name. False, with OSError, on failure. */
 static bool take_place(struct grd_replacement *file)
 {
     if (file->temporary[0] != '\0') {

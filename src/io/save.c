@@ -103,8 +103,8 @@ static int compare_pieces(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->name, y->name);
 }
 
-/* Puts the tensors in their order in the file and gives each the position of its bytes. False, with RuntimeError, if two tensors have the same
- * name or the tensors are too large. */
+/* Makes content->pieces, which lists the tensors in their order in the file and gives the positions of their bytes. False, with the error raised,
+ * on failure, e.g. if two tensors have the same name or the tensors are too large. */
 static bool place_tensors(struct content *content, grd_named_tensors tensors)
 {
     struct piece *pieces = content->pieces = grd_pool_alloc((size_t)tensors.n * sizeof *pieces);
@@ -132,7 +132,7 @@ static bool place_tensors(struct content *content, grd_named_tensors tensors)
 
 /* ---- The header ---------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Adds a string to the text in the form of JSON, with quotes and escapes. */
+/* Appends `string` to `text` as a JSON string, with quotes and escapes. */
 static void add_string(struct grd_text *text, const char *string)
 {
     static const char letters[] = "\"\\\b\f\n\r\t", escapes[] = "\"\\bfnrt";

@@ -1,6 +1,7 @@
 /* Makes and opens memory that processes share, and maps files into memory.
  *
- * Memory without a name is a memfd. It needs no room in /dev/shm and is freed with its last descriptor and mapping, however a process ends.
+ * Memory without a name is a memfd. It uses no space in /dev/shm. The operating system frees it when no process has it open or mapped any
+ * more, even if a process was killed.
  * Memory with a name begins with a count of its users in all processes, and the last user removes the name. A forked child has the mapping of its
  * parent but does not count as a user.
  * Invariant: all pages of new memory are allocated when the memory is made, and a memfd cannot shrink. So reading and writing never raise SIGBUS. */
@@ -30,7 +31,7 @@ struct shared {
     size_t length;  /* bytes of the mapping */
     int descriptor; /* descriptor of the shared memory or file; -1 if it is closed */
     bool counted;   /* true for named memory, which begins with a count of its users */
-    pid_t process;  /* the process that this struct counts as a user */
+    pid_t process;  /* id of the process that is counted as a user; in a forked child, which is not counted, it differs from getpid() */
     char name[];    /* name of the memory or path of the file; empty if it has none */
 };
 
@@ -45,8 +46,8 @@ static char *data_of(const struct shared *shared)
     return shared->start + (shared->counted ? HEADER : 0);
 }
 
-/* The release function of the storage: unmaps the memory and frees `context`, a struct shared. If this was the last user of named memory, removes
- * its name. */
+/* The release function of the storage: unmaps the memory and frees `context`, a struct shared. If this process was the last user of named memory,
+ * removes the memory's name. */
 static void end_shared(void *context)
 {
     struct shared *shared = context;
@@ -86,7 +87,7 @@ static struct shared *new_shared(int descriptor, const char *name)
     return shared;
 }
 
-/* Maps `bytes` bytes and, for named memory, the header in front of them. `flags` are those of mmap. False, with OSError, on failure. */
+/* Maps `bytes` bytes and, for named memory, the header in front of them. `flags` are passed to mmap(). False, with OSError, on failure. */
 static bool map(struct shared *shared, int64_t bytes, int flags)
 {
     const size_t length = (size_t)bytes + (shared->counted ? HEADER : 0);

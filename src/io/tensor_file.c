@@ -1,6 +1,6 @@
 /* Reads safetensors files. The header is read and checked when a file is opened. A tensor is read into new memory when it is requested.
  *
- * Files are read and not mapped, because an access to the mapping of a file that has become shorter would end the process. */
+ * Files are not mapped into memory: if another process shortened a mapped file, an access behind its new end would kill this process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum {
 struct grd_tensor_file {
     size_t size;        /* bytes allocated for this struct and `what` */
     int descriptor;     /* descriptor of the file; -1 if its bytes are in memory */
-    const char *memory; /* all bytes of the file if they are in memory, borrowed; otherwise NULL */
+    const char *memory; /* borrowed bytes of a file that is in memory; NULL for a file on disk */
     uint64_t bytes;     /* number of bytes of the file */
     struct grd_header header;
     char what[]; /* names the file in error texts */
@@ -93,8 +93,8 @@ static bool read_header(struct grd_tensor_file *file)
            grd_header_read(&file->header, file->bytes - data_start(file), file->what);
 }
 
-/* Returns a new struct for a file, or NULL with MemoryError. The file is called `what` in error texts, with `quote` before and behind. `memory`
- * holds the `bytes` bytes of the file, or is NULL if they are on disk. */
+/* Returns a new struct for a file, or NULL with MemoryError. Error texts name the file as `what`, with `quote` before and after it. `memory`
+ * holds the `bytes` bytes of the file. If `memory` is NULL, the file is on disk. */
 static struct grd_tensor_file *new_file(const char *what, const char *quote, const void *memory, size_t bytes)
 {
     const size_t size = sizeof(struct grd_tensor_file) + strlen(what) + 2 * strlen(quote) + 1;
@@ -109,7 +109,7 @@ static struct grd_tensor_file *new_file(const char *what, const char *quote, con
 static bool open_descriptor(struct grd_tensor_file *file, const char *path)
 {
     struct stat status;
-    file->descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* nonblocking: open does not wait for a pipe */
+    file->descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* O_NONBLOCK: open does not wait for a pipe's writer */
     if (file->descriptor < 0 || fstat(file->descriptor, &status) != 0)
         return grd_raise_system(errno, "cannot load %s", file->what);
     if (S_ISDIR(status.st_mode))

@@ -1,4 +1,4 @@
-/* Clips gradients: scales all of them by their common norm, or clamps each element. */
+/* Clips gradients: either scales all of them by one factor, so that their common norm is not too large, or clamps each element. */
 #include "base/error.h"
 #include "base/object.h"
 #include "core/tensor.h"
@@ -7,8 +7,8 @@
 #include "gradus/optim.h"
 #include "optim/optim.h"
 
-/* Returns a list of the gradients of those parameters that have one, in memory that the innermost scope owns. The list's data is NULL, with the
- * error raised in the name of `function`, on failure. */
+/* Returns the gradients of those parameters that have a gradient. The innermost scope owns the list. On failure, raises an error that names
+ * `function`, and returns a list whose data is NULL. */
 static grd_tensors gradients_of(grd_tensors parameters, const char *function)
 {
     grd_tensors none = {0};
@@ -24,7 +24,8 @@ static grd_tensors gradients_of(grd_tensors parameters, const char *function)
     return grads != NULL && !grd_pending() ? grd_tensors_from(grads, n) : none;
 }
 
-/* Returns the norm of all gradients as one vector, a zero-dimensional tensor. It is computed as the norm of the norms of the single gradients. */
+/* Returns the norm of the vector of all elements of all gradients, as a zero-dimensional tensor. It is computed as the norm of the norms of the
+ * single gradients. */
 static grd_tensor *total_norm(grd_tensors grads, grd_scalar order)
 {
     if (grads.n == 0)

@@ -1,4 +1,4 @@
-/* Declares the function that the files of src/optim share, which checks a list of parameters. */
+/* Declares a function that checks a list of parameters, for use in all files of src/optim. */
 #ifndef GRD_OPTIM_OPTIM_H
 #define GRD_OPTIM_OPTIM_H
 

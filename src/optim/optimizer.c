@@ -43,7 +43,7 @@ struct kind {
     const char *name;
     const struct option *options;         /* the options, ending with one whose name is NULL */
     const char *const *states;            /* names of the state tensors, ending with NULL */
-    bool (*check)(const double *options); /* checks options that depend on each other; NULL if there are none */
+    bool (*check)(const double *options); /* true if options that depend on each other fit together; NULL if nothing is to be checked */
     /* Updates the `n` parameters in `chosen`, which belong to `group`, with the gradients grads[0] to grads[n - 1]. */
     void (*step)(const struct kind *kind, struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n);
     bool decoupled; /* true if weight decay changes the parameters directly and not the gradients (AdamW) */
@@ -57,8 +57,8 @@ struct grd_optimizer {
 
 enum { PARAMETER = -1 };
 
-/* Returns a list, in memory that the innermost scope owns, of the state tensors with number `state` of the `n` parameters in `chosen`. For PARAMETER,
- * it lists the parameters themselves. Returns an empty list, with MemoryError, on failure. */
+/* Returns a list with state tensor number `state` of each of the `n` parameters in `chosen`. If `state` is PARAMETER, the list holds the parameters
+ * themselves. The innermost scope owns the list. Returns an empty list, with MemoryError, on failure. */
 static grd_tensors list_of(struct parameter *const *chosen, int64_t n, int state)
 {
     grd_tensor **list = grd_pool_alloc((size_t)n * sizeof *list);
@@ -93,7 +93,7 @@ static void call_sgd(const double *o, grd_tensors params, grd_tensors grads, grd
     grd_sgd_step(params, grads, buffers, o[LR], o[MOMENTUM], o[DAMPENING], o[SGD_DECAY], o[NESTEROV] != 0, o[SGD_MAXIMIZE] != 0, first);
 }
 
-/* Reorders the lists `chosen` and `grads` so that the parameters without a momentum buffer, and their gradients, come last. Returns the number of
+/* Reorders the lists `chosen` and `grads` in the same way, so that the parameters without a momentum buffer come last. Returns the number of
  * parameters with a buffer. */
 static int64_t put_first_steps_last(struct parameter **chosen, grd_tensor **grads, int64_t n)
 {
@@ -362,7 +362,7 @@ void grd_optimizer_drop(grd_optimizer *optimizer)
 
 /* ---- Stepping ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Updates all parameters of a group that have a gradient. */
+/* Updates those parameters of a group that have a gradient. */
 static void step_group(const struct kind *kind, struct group *group)
 {
     struct parameter **chosen = grd_pool_alloc((size_t)group->n * sizeof *chosen);

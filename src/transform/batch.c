@@ -6,8 +6,7 @@
  * the schema.
  * Invariants
  * - While the kernel runs, the BATCH key is excluded, so that the operators it calls are not batched again.
- * - If the called operator fails, and a call for one element of the batch would fail too, the error is the one of the call for one element (see
- *   explain()). */
+ * - If the called operator fails, explain() chooses the error to report. It prefers the error that a call for one element of the batch raises. */
 #include "transform/transform.h"
 
 #include <stdio.h>
@@ -155,9 +154,9 @@ static bool explain(const struct grd_batch_call *call)
 /* ---- Elementwise operators: the dimensions of all tensors are aligned --------------------------------------------------------------- */
 
 /* Note [Dtypes of elements]
- * In type promotion a tensor with dimensions decides the dtype against a zero-dimensional tensor. But a batch of zero-dimensional tensors is
- * stored as a physical tensor with one dimension, which would decide wrongly. Where this would change the dtype of the result, the physical
- * tensors of zero-dimensional elements are converted to the dtype in which a call for one element of the batch computes. */
+ * In type promotion, a tensor with dimensions takes precedence over a zero-dimensional tensor. A batch of zero-dimensional tensors is stored as a
+ * physical tensor with one dimension, which would take precedence wrongly. If this changed the dtype of the result, the physical tensors of
+ * zero-dimensional elements are first converted to the dtype in which a call for one element of the batch computes. */
 static bool keep_dtypes(struct grd_batch_call *call)
 {
     grd_tensor *elements[GRD_MAX_ARGS], *below[GRD_MAX_ARGS];
@@ -184,8 +183,9 @@ static bool keep_dtypes(struct grd_batch_call *call)
     return !grd_pending();
 }
 
-/* Replaces batch tensors by physical tensors whose dimensions are aligned, so that they broadcast as single elements of the batch do. False, with
- * the error raised, on failure. */
+/* Replaces each batch tensor by its physical tensor, in which dimension 0 is the batch. Where an element of the batch has fewer than
+ * call->rank dimensions, inserts dimensions of size 1 after dimension 0, so that the physical tensors broadcast correctly. False, with the error
+ * raised, on failure. */
 static bool align(struct grd_batch_call *call)
 {
     if (call->out != NULL && (call->batched & 1) == 0)
@@ -200,14 +200,15 @@ static bool align(struct grd_batch_call *call)
 
 /* ---- Dims among the arguments -------------------------------------------------------------------------------------------------------- */
 
-/* The state of shift(), which changes the arguments of a call as their roles say (enum grd_batch_role). */
+/* The state of shift(). The arguments of a call are meant for one element of the batch, and shift() adapts them to the physical tensors. For example,
+ * it adds 1 to a dim. The role of an argument (enum grd_batch_role) says how it is changed. */
 struct shift {
     struct grd_batch_call *call;
     int first;                         /* index of the first tensor argument, to which dims refer; -1 if there is none */
     int64_t ndim;                      /* number of dimensions of one element of the batch, which is added to negative dims */
     bool lifted;                       /* true if zero-dimensional elements of the batch were given a dimension */
     int lists;                         /* number of rows of `room` that hold a changed list */
-    int64_t room[4][GRD_MAX_DIMS + 1]; /* memory for the list arguments of the call that are changed */
+    int64_t room[4][GRD_MAX_DIMS + 1]; /* memory for changed copies of the call's list arguments */
 };
 
 /* Returns the index of the first argument with the given role, or -1 if there is none. */
@@ -250,8 +251,8 @@ static bool keeps_dims(const struct grd_batch_call *call)
     return false;
 }
 
-/* Handles an absent dim: reshapes each element of the batch to one dimension and makes `dim` this dimension. With keepdim, dimensions of size 1
- * follow, so that the result has as many dimensions as the element. False, with the error raised, on failure. */
+/* Handles an absent dim, which means all dimensions. Reshapes each element of the batch to one dimension and sets *dim to that dimension. With
+ * keepdim, appends dimensions of size 1, so that the result has as many dimensions as the element had. False, with the error raised, on failure. */
 static bool flatten(struct shift *s, grd_value *dim)
 {
     grd_value *value = &s->call->values[s->first];
@@ -264,8 +265,8 @@ static bool flatten(struct shift *s, grd_value *dim)
     return !grd_pending();
 }
 
-/* Changes *value from a dimension number of one element of the batch to that of the physical tensor, which has the batch as dimension 0. False,
- * with IndexError, if the dimension is out of range. */
+/* Changes the dim *value of one element of the batch to the dim of the physical tensor, which is larger by 1 because dimension 0 is the batch. If
+ * *value is None, calls flatten(). False, with IndexError, if the dim is out of range. */
 static bool shift_dim(struct shift *s, grd_value *value)
 {
     int64_t dim;
@@ -285,8 +286,8 @@ static bool is_channels_last(const grd_value *format)
     return format->v.string != NULL && strncmp(format->v.string, "channels_last", strlen("channels_last")) == 0;
 }
 
-/* If the memory format is channels_last, checks the call for one element of the batch, and then lets the physical tensor have any format. False,
- * with the error raised, if the call is invalid. */
+/* If the memory format *value is channels_last, checks that the call is valid for one element of the batch, and removes the format, because the
+ * physical tensor has one dimension more. False, with the error raised, if the call is invalid. */
 static bool shift_format(const struct shift *s, grd_value *value)
 {
     if (!is_channels_last(value))
@@ -295,7 +296,8 @@ static bool shift_format(const struct shift *s, grd_value *value)
     return check_element(s->call);
 }
 
-/* Changes a list argument as its role says (enum grd_batch_role). False, with the error raised, if the list is too long or a dim is out of range. */
+/* Changes a list argument to one for the physical tensors, as its role says (enum grd_batch_role). E.g. dims are increased by 1, and sizes get the
+ * size of the batch in front. False, with the error raised, if the list is too long or a dim is out of range. */
 static bool shift_list(struct shift *s, grd_value *value, enum grd_batch_role role)
 {
     int64_t *list = s->room[s->lists++];
@@ -343,8 +345,9 @@ static grd_tensor *lowered(grd_tensor *t)
     return !grd_pending() && t->ndim > 1 && t->sizes[1] == 1 ? grd_squeeze(t, .dim = 1) : t;
 }
 
-/* Replaces batch tensors by physical tensors and changes the other arguments as their roles say. False, with the error raised, if the call for
- * one element of the batch is invalid. */
+/* Replaces each batch tensor by its physical tensor, in which dimension 0 is the batch. Changes the other arguments to fit, e.g. adds 1 to a dim. The
+ * role of an argument (enum grd_batch_role) says how it is changed. False, with the error raised, if the call for one element of the batch is
+ * invalid. */
 static bool shift(struct shift *s)
 {
     struct grd_batch_call *call = s->call;
@@ -376,8 +379,8 @@ static bool shift(struct shift *s)
 
 /* ---- The rules ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* Stores the results of the call as batch tensors in `ret_results`. For a call that writes to `out` the result is `out`; its dispatch keys are
- * set again, because `out` may require a gradient since the call. False, with the error raised, on failure. */
+/* Stores the results of the call as batch tensors in `ret_results`. If the call writes to `out`, the result is `out`. The dispatch keys of
+ * `out` are then set again, because the call may have made `out` require a gradient. False, with the error raised, on failure. */
 static bool finish(struct grd_batch_call *call, grd_value *ret_results)
 {
     if (call->out == NULL)

@@ -41,7 +41,7 @@ static int64_t *make_list(int64_t n)
     return grd_pool_array(n, sizeof(int64_t));
 }
 
-/* Returns a grd_dims that points to the `n` numbers at `list`, which came from make_list. Returns an empty one if `list` is NULL. */
+/* Returns a grd_dims that points to the `n` numbers at `list`, which came from make_list. If `list` is NULL, the grd_dims is empty. */
 static grd_dims made(const int64_t *list, int64_t n)
 {
     return list != NULL ? grd_dims_from(list, n) : (grd_dims){0};
@@ -115,7 +115,7 @@ grd_tensor *grd_batch_first(grd_tensor *t)
     return grd_select(t, 0, 0);
 }
 
-/* Returns a tensor with the numbers 0, 1, ... of the elements of the batch, on the device of `like`. It has `rank` dimensions: the first is the
+/* Returns a tensor with the indices 0, 1, ... of the elements of the batch, on the device of `like`. It has `rank` dimensions: the first is the
  * batch, and the others have size 1. */
 static grd_tensor *numbers(int64_t rank, const grd_tensor *like)
 {
@@ -151,16 +151,16 @@ grd_tensor *grd_batch_index_select(grd_tensor *self, int64_t dim, grd_tensor *in
     return self->ndim > 1 || grd_pending() ? found : grd_squeeze(found, .dim = 1);
 }
 
-/* The index tensors of an advanced index under vmap, changed so that they index the physical tensor (batch in dimension 0) after its indexed
- * dimensions were moved to positions 1, 2, ... */
+/* The index tensors of an advanced index under vmap. They index the physical tensor (batch in dimension 0) after its indexed dimensions have been
+ * moved to positions 1, 2, ... */
 struct gathered {
-    int64_t n;                             /* number of index tensors, without indices[0] */
-    int64_t rank;                          /* number of dimensions that the indices of one element of the batch broadcast to */
-    int64_t at;                            /* position of the first of these `rank` dimensions in the result for one element of the batch */
-    int64_t from[GRD_MAX_DIMS];            /* the indexed dims of the physical tensor, before they are moved */
-    int64_t to[GRD_MAX_DIMS];              /* the positions of these dims after the move: 1, 2, ... */
-    grd_tensor *indices[GRD_MAX_DIMS + 1]; /* indices[0] holds the numbers of the elements of the batch, and indices[1] to indices[n] the
-                                            * other index tensors */
+    int64_t n;                  /* number of index tensors, without indices[0] */
+    int64_t rank;               /* number of dimensions that the indices of one element of the batch broadcast to */
+    int64_t at;                 /* position of the first of these `rank` dimensions in the result for one element of the batch */
+    int64_t from[GRD_MAX_DIMS]; /* the indexed dims of the physical tensor, before they are moved */
+    int64_t to[GRD_MAX_DIMS];   /* the positions of these dims after the move: 1, 2, ... */
+    /* indices[0] holds the indices 0, 1, ... of the elements of the batch. indices[1] to indices[n] are the other index tensors. */
+    grd_tensor *indices[GRD_MAX_DIMS + 1];
 };
 
 static bool is_mask(const grd_tensor *t)
@@ -196,8 +196,9 @@ static bool add_index(struct gathered *g, grd_tensor *index, int64_t *dim, const
     return !grd_pending();
 }
 
-/* Fills *g with indices for `self`, a physical tensor, made from `indices`, which index one element of the batch. `dims` lists the indexed
- * dimensions of an element; if absent, these are the first ones. False, with the error raised, on failure. */
+/* Fills *g with index tensors for the physical tensor `self`. They are made from `indices`, the index tensors for one element of the batch. `dims`
+ * lists the dimensions of an element that are indexed. If `dims` is absent, the first dimensions are indexed. False, with the error raised, on
+ * failure. */
 static bool gather_indices(struct gathered *g, const grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
     int64_t dim = 0;
@@ -222,8 +223,8 @@ static bool gather_indices(struct gathered *g, const grd_tensor *self, grd_tenso
     return !grd_pending();
 }
 
-/* Moves the dimensions of `t` that come from the index tensors. They are moved from positions 1, 2, ... to their position in the result, or with
- * `back` in the opposite direction. */
+/* Moves the dimensions of `t` that come from the index tensors. If `back` is false, moves them from positions 1, 2, ... to their positions in the
+ * result of the indexing. If `back` is true, moves them back to positions 1, 2, ... */
 static grd_tensor *move_indexed(const struct gathered *g, grd_tensor *t, bool back)
 {
     int64_t front[GRD_MAX_DIMS], placed[GRD_MAX_DIMS];
@@ -302,7 +303,8 @@ grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim)
         rank = tensors.data[i]->ndim - 1 > rank ? tensors.data[i]->ndim - 1 : rank;
     for (int64_t i = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
-        if (rank == 1 || t->ndim != 2 || t->sizes[1] != 0) /* cat() ignores vectors without elements */
+        /* t is a batch of vectors if ndim is 2. As cat() ignores empty vectors among tensors of higher rank, these are left out. */
+        if (rank == 1 || t->ndim != 2 || t->sizes[1] != 0)
             list[n++] = tensors.data[i];
     }
     return grd_cat(grd_tensors_from(list, n), .dim = grd_batch_dim(dim, rank));

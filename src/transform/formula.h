@@ -6,23 +6,23 @@
 
 #include "core/tensor.h"
 
-/* Returns the physical tensor `t`, whose dimension 0 is the batch, with dimensions of size 1 inserted after dimension 0, so that one element of
- * the batch has at least `rank` dimensions. */
+/* Returns the physical tensor `t` with dimensions of size 1 inserted after dimension 0, which is the batch. In the result, one element of the batch
+ * has at least `rank` dimensions. */
 grd_tensor *grd_batch_aligned(grd_tensor *t, int64_t rank);
 /* Returns the physical tensor `t`, whose dimension 0 is the batch. If an element of the batch is zero-dimensional, a dimension of size 1 is
  * inserted after dimension 0. */
 grd_tensor *grd_batch_lifted(grd_tensor *t);
 /* Returns the physical tensor `t`, whose dimension 0 is the batch, as a matrix with one row for each element of the batch. */
 grd_tensor *grd_batch_rows(grd_tensor *t);
-/* Returns `sizes` with the number of elements in the batch in front. */
+/* Returns a list that begins with the size of the batch, followed by `sizes`. */
 grd_dims grd_batch_sizes(grd_dims sizes);
-/* Returns `repeats` with a 1 for the batch dimension in front. */
+/* Returns a list that begins with 1 (for the batch dimension), followed by `repeats`. */
 grd_dims grd_batch_repeats(grd_dims repeats);
-/* Returns the dimension of a physical tensor, whose dimension 0 is the batch, that corresponds to dimension `dim` of one element of the batch. An
- * element has `rank` dimensions. Returns 0, with IndexError, if `dim` is out of range. */
+/* Converts the dimension `dim` of one element of the batch to the dimension of the physical tensor, whose dimension 0 is the batch. An element has
+ * `rank` dimensions. Returns 0, with IndexError, if `dim` is out of range. */
 int64_t grd_batch_dim(int64_t dim, int64_t rank);
-/* Returns the dimensions of a physical tensor, whose dimension 0 is the batch, that correspond to the dimensions `dims` of one element of the
- * batch. An element has `rank` dimensions. */
+/* Converts the dimensions `dims` of one element of the batch to dimensions of the physical tensor, whose dimension 0 is the batch. An element has
+ * `rank` dimensions. */
 grd_dims grd_batch_dims(grd_dims dims, int64_t rank);
 /* Returns all dimensions of the physical tensor `t` except dimension 0, which is the batch. */
 grd_dims grd_batch_all(const grd_tensor *t);
@@ -31,10 +31,10 @@ int64_t grd_batch_rank(const grd_tensor *a, const grd_tensor *b);
 /* If each element of vmap's batch is itself a batch of images (with channels and `n` more dimensions), returns `t` with both batch dimensions
  * merged into one. If each element is one image, returns `t` unchanged. */
 grd_tensor *grd_batch_images(grd_tensor *t, int64_t n);
-/* Undoes grd_batch_images(t, n) for a result computed from it: separates the first dimension of `result` into two batch dimensions again, if they
- * were merged. */
+/* Undoes grd_batch_images(t, n) for `result`, which was computed from the tensor that grd_batch_images returned. If that call merged two batch
+ * dimensions, separates the first dimension of `result` into two dimensions again. */
 grd_tensor *grd_batch_images_back(grd_tensor *result, const grd_tensor *t, int64_t n);
-/* Returns `vector`, which holds the same number of entries for each element of the batch, as a matrix with one row for each element of the batch. */
+/* Returns `vector` as a matrix with one row for each element of the batch. `vector` holds the same number of entries for each element. */
 grd_tensor *grd_batch_split(grd_tensor *vector);
 /* True if all elements of the batch share their memory (the stride of the batch dimension is 0), or if there is at most one element. */
 bool grd_batch_is_shared(const grd_tensor *t);
@@ -43,18 +43,19 @@ bool grd_batch_is_constant(const grd_tensor *t);
 /* Returns element 0 of the batch, as a tensor without the batch dimension. */
 grd_tensor *grd_batch_first(grd_tensor *t);
 
-/* Expands `index`, which holds a vector of indices for each element of the batch, as index_add takes it, to the sizes of `like`, as scatter takes
- * it. In dimension `dim` of the physical tensor the result has the length of the vector. */
+/* Returns an index tensor for scatter or gather along dimension `dim` of the physical tensor `like`. It is made from `index`, which holds one vector
+ * of indices for each element of the batch. The result has the length of the vector along `dim` and otherwise the sizes of `like`. */
 grd_tensor *grd_batch_along(grd_tensor *index, const grd_tensor *like, int64_t dim);
-/* Returns index_select along dimension `dim` of `self`, whose dimension 0 is the batch, done for each element of the batch with its own indices. */
+/* Returns index_select along dimension `dim` of `self`, whose dimension 0 is the batch. `index` holds a vector of indices for each element of the
+ * batch. */
 grd_tensor *grd_batch_index_select(grd_tensor *self, int64_t dim, grd_tensor *index);
-/* Returns index() for each element of the batch. `dims` are the indexed dims; if absent, the first ones. Raises RuntimeError for a mask that
- * differs between the elements of the batch. */
+/* Returns index() for each element of the batch. `dims` lists the indexed dims; if it is absent, the first dims are indexed. Raises RuntimeError for
+ * a mask that differs between the elements of the batch. */
 grd_tensor *grd_batch_index(grd_tensor *self, grd_tensors indices, grd_dims dims);
-/* Returns index_put() for each element of the batch. `dims` are the indexed dims; if absent, the first ones. Raises RuntimeError for a mask that
- * differs between the elements of the batch. */
+/* Returns index_put() for each element of the batch. `dims` lists the indexed dims; if it is absent, the first dims are indexed. Raises RuntimeError
+ * for a mask that differs between the elements of the batch. */
 grd_tensor *grd_batch_index_put(grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims);
-/* Returns embedding() for each element of the batch: the rows of the element's weight that its indices name. The rows for `padding_idx` have no
+/* Returns embedding() for each element of the batch, i.e. the rows of its weight that its indices select. The rows for `padding_idx` have no
  * gradient. */
 grd_tensor *grd_batch_embedding(grd_tensor *weight, grd_tensor *indices, int64_t padding_idx);
 /* Returns the gradient of grd_batch_embedding with respect to the weight. `sizes` are the sizes of one element's weight. */
@@ -62,14 +63,14 @@ grd_tensor *grd_batch_embedding_gradient(grd_tensor *grad, grd_dims sizes, grd_t
 /* Returns cat() for each element of the batch, along dim `dim` of the elements. */
 grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim);
 
-/* Returns `t` with the batch dimension merged into the channel dimension. `t` holds images for a convolution whose weight has `rank` dimensions.
- * A batch of convolutions is computed as one convolution with as many times the groups, in which the channels of all elements of the batch follow
- * one another. */
+/* Returns `t` with the batch dimension merged into the channel dimension. `t` holds images for a convolution whose weight has `rank` dimensions. In
+ * this way a batch of convolutions is computed as one grouped convolution, in which each element of the batch has its own groups. */
 grd_tensor *grd_batch_into_channels(grd_tensor *t, int64_t rank);
-/* Undoes grd_batch_into_channels for the result of the convolution: returns `t` with its channels divided between the `count` elements of the
- * batch, as dimension 0. */
+/* Undoes grd_batch_into_channels for the result `t` of the convolution. Splits the channels into `count` equal parts, one for each element of the
+ * batch, and returns a tensor whose dimension 0 is the batch. */
 grd_tensor *grd_batch_from_channels(grd_tensor *t, int64_t rank, int64_t count);
-/* Returns `sizes`, the sizes of an image, with `count` times as many channels. The image is for a convolution whose weight has `rank` dimensions. */
+/* Returns `sizes`, the sizes of images, with the number of channels multiplied by `count`. The images are for a convolution whose weight has `rank`
+ * dimensions. */
 grd_dims grd_batch_channel_sizes(grd_dims sizes, int64_t rank, int64_t count);
 /* Returns `sizes` with the size of dimension `dim` multiplied by `count`. */
 grd_dims grd_batch_times(grd_dims sizes, int64_t dim, int64_t count);
@@ -80,7 +81,7 @@ int64_t grd_conv_rank(grd_dims weight);
 
 /* Returns isin(elements, test_elements) for each element of the batch. */
 grd_tensor *grd_batch_isin(grd_tensor *elements, grd_tensor *test_elements, bool invert);
-/* Returns the sizes of the product of `a` and `b`, in which each element of vmap's batch is itself a batch of matrices. */
+/* Returns the sizes of the matrix product of `a` and `b`. In both, each element of vmap's batch is itself a batch of matrices. */
 grd_dims grd_batch_product_sizes(const grd_tensor *a, const grd_tensor *b);
 
 /* Returns for each target the weight of its class, for nll_loss. The weight is 0 for a target equal to `ignore_index`. `weight` is NULL if all

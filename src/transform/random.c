@@ -20,8 +20,8 @@ static bool has_tensors(const struct grd_op *op)
     return false;
 }
 
-/* Runs a composite operator, i.e. one that only calls operators; these draw the random numbers. If each element of the batch is to get different
- * numbers, all tensor arguments are first expanded to batch tensors. False, with the error raised, on failure. */
+/* Runs a composite operator. The operators that it calls draw the random numbers. If each element of the batch is to get different numbers, all
+ * tensor arguments are first expanded to batch tensors. False, with the error raised, on failure. */
 static bool run_parts(struct grd_batch_call *call, grd_value *ret_results)
 {
     const struct grd_op *op = call->op;
@@ -36,8 +36,9 @@ static bool run_parts(struct grd_batch_call *call, grd_value *ret_results)
     return !grd_pending();
 }
 
-/* Makes a new tensor with different random numbers for each element of the batch. If an argument gives the sizes, one call draws the numbers of
- * the whole batch. Otherwise the operator is called once for each element, and the results are stacked. False, with the error raised, on failure. */
+/* Makes a new tensor with different random numbers for each element of the batch. If the operator has an argument for the sizes, one call draws the
+ * numbers of the whole batch. Otherwise the operator is called once for each element, and the results are stacked. False, with the error raised, on
+ * failure. */
 static bool make_different(struct grd_batch_call *call, grd_value *ret_results)
 {
     const struct grd_op *op = call->op;

@@ -13,7 +13,7 @@
 struct grd_batch_call {
     const struct grd_op *op;
     grd_tensor *out;                /* the tensor that is written; NULL if the results are new tensors */
-    const grd_value *args;          /* the arguments of the call, as they look for one element of the batch */
+    const grd_value *args;          /* the arguments as passed: batch tensors, and sizes and dims of one element of the batch */
     grd_value values[GRD_MAX_ARGS]; /* the arguments for the call on the whole batch, with physical tensors (batch in dimension 0) */
     uint32_t batched;               /* bit i is 1 if argument i is a batch tensor, or a list that contains one */
     int64_t rank;                   /* largest number of dimensions of the tensor arguments, not counting the batch dimension */
@@ -21,8 +21,8 @@ struct grd_batch_call {
 
 /* True if the batch tensor `t` belongs to this thread's current call of vmap; otherwise raises RuntimeError. */
 bool grd_batch_usable(const grd_tensor *t);
-/* Returns the physical tensor of `t`, which holds the whole batch and has it as dimension 0. If `t` is no batch tensor, returns `t` expanded by a
- * batch dimension in front. */
+/* Returns the physical tensor of `t`, whose dimension 0 is the batch. If `t` is no batch tensor, returns `t` expanded by a batch dimension in
+ * front. */
 grd_tensor *grd_batch_front(grd_tensor *t);
 
 /* Calls the operator's kernel for the dispatch keys of lower priority than BATCH, with physical tensors in `args`. False, with the error raised, on
@@ -38,7 +38,8 @@ bool grd_batch_unwrap(struct grd_batch_call *call, bool all);
  * the operator's name. Always returns false. */
 bool grd_batch_raise_inplace(const char *name, const char *suffix);
 
-/* Runs an operator that draws random numbers, as vmap's argument `randomness` says. False, with the error raised, on failure. */
+/* Runs an operator that draws random numbers. vmap's argument `randomness` says whether the elements of the batch get the same numbers or different
+ * ones, or whether the call raises an error. False, with the error raised, on failure. */
 bool grd_batch_random(struct grd_batch_call *call, grd_value *ret_results);
 
 /* Registers the kernel of the BATCH key. The library's constructor calls this function once. */
