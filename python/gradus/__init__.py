@@ -27,7 +27,8 @@ from gradus._removed import *  # noqa: F403
 from gradus._statistics import *  # noqa: F403
 from gradus.functional import *  # noqa: F403
 
-# Removes five modules that `from gradus._C import *` has imported. Packages of these names are imported on first use.
+# Removes five modules that `from gradus._C import *` has imported. They would hide the packages of the same names, e.g. gradus.nn, which are imported
+# on first use.
 globals().pop("nn")
 globals().pop("linalg")
 globals().pop("special")
@@ -120,7 +121,7 @@ _LAZY.update(dict.fromkeys((
     "from_file"), "storage"))
 
 
-if not TYPE_CHECKING:  # called for names that the module does not define; hidden from type checkers, which would accept every name
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, because with it they would accept every name in the module
 
     def __getattr__(name):
         if name in _SUBMODULES:

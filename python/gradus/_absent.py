@@ -8,7 +8,8 @@ import sys
 _EXTENSIONS = "extensions in C++ need PyTorch's own headers; write a plug-in against gradus/gradus.h, and load it with gradus.ops.load_library"
 _DEVICE = "there is no such device or library here"
 _LAUNCH = "there is one process, which is started as any program"
-# Maps a prefix of module names below torch to the reason why these modules are absent. The longest matching prefix is used.
+# Maps the names of absent modules, without "torch.", to the reason why they are absent. The reason for a package also applies to all modules in it
+# that have no entry of their own.
 _REASONS = {
     "_dynamo": "nothing is compiled, and gradus.compile returns what it is given",
     "_export": "programs cannot be exported; save a state_dict with gradus.save",
@@ -95,7 +96,7 @@ def _is_import():
 
 
 class Finder:
-    """A finder at the end of sys.meta_path, which Python asks for modules that no other finder has found."""
+    """A finder for the end of sys.meta_path. Python asks this finder for modules that no other finder has found."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

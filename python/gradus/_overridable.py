@@ -1,12 +1,12 @@
-"""Makes functions written in Python overridable, so that modes and classes with a __torch_function__ can take over their calls, as for functions
-of the extension."""
+"""Makes functions written in Python overridable, like the functions of the extension: modes and classes with a __torch_function__ can take over their
+calls."""
 import functools
 
 from gradus import _C
 from gradus._C import Tensor, _call_override, _has_torch_function, _overloaded_among
 
 
-# Names of methods that call no operator of the schema and are written by hand, in C or in Python.
+# Names of the methods of Tensor that are written by hand, in C or in Python, and do not correspond to an operator of the schema.
 HAND_WRITTEN = frozenset("""
 __array__ __array_wrap__ __bool__ __complex__ __contains__ __deepcopy__ __dlpack__ __dlpack_device__ __float__ __format__ __index__ __int__ __len__ __reduce_ex__ __repr__ __reversed__
 _is_view apply_ backward data_ptr detach_ dim element_size get_device is_complex is_conj is_floating_point is_inference is_neg is_nonzero is_pinned is_set_to is_shared is_signed item map2_
@@ -18,14 +18,14 @@ _OPERATORS = {"__eq__": "eq", "__floordiv__": "floor_divide", "__invert__": "bit
                  for short, name in (("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift"))}}
 _REVERSED = {"__rsub__": "sub", "__rtruediv__": "div", "__rfloordiv__": "floor_divide", "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
              "__rlshift__": "bitwise_left_shift", "__rrshift__": "bitwise_right_shift"}
-# Maps functions of torch.special and torch.linalg to the function of torch that computes the same.
+# Maps functions of torch.special and torch.linalg to the equivalent function of torch.
 _RENAMED = {"linalg_matmul": "matmul", "special_expit": "sigmoid", "special_gammainc": "igamma", "special_gammaincc": "igammac", "special_gammaln": "lgamma",
             "special_multigammaln": "mvlgamma", "special_psi": "digamma"}
 
 
 def by_name(function, args):
-    """Returns (function, args) for a function that __torch_function__ received. A Python operator such as __rsub__, or a function of torch.special,
-    is replaced by the function of torch that computes the same, and the arguments are put into the order of that function."""
+    """Returns (function, args) for a simpler call with the same result as a call that __torch_function__ received. For example, x.__rsub__(y) gives
+    (torch.sub, (y, x)), and torch.special.expit gives torch.sigmoid. Returns any other call unchanged."""
     name = function.__name__
     if name in _RENAMED or name.startswith("special_"):
         return getattr(_C, _RENAMED.get(name, name.removeprefix("special_")), function), args
@@ -43,8 +43,8 @@ def _items(arguments):
 
 
 def overridable(function):
-    """Returns a wrapper of the function. A call of the wrapper is first offered to the __torch_function__ of an active mode, or of the class of an
-    argument (or of an item of a list argument), which may take over the call."""
+    """Returns a wrapper of `function`. An active mode, or the __torch_function__ of an argument's class, takes over calls of the wrapper. The items
+    of a list argument count as arguments."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):

@@ -1,7 +1,7 @@
 """Defines names that programs import but Gradus does not implement. Importing such a name works. Calling it, or inheriting from it, raises an error
 that says what is absent and what to use instead.
 
-Absent modules are in _absent.py. nn.functional has no such names, because programs use hasattr to find out if it has a newer function.
+_absent.py lists the absent modules. No such names are defined for nn.functional, because programs use hasattr to find out if it has a newer function.
 """
 
 _ATTENTION = "there is one implementation of attention, which serves every case"
@@ -16,7 +16,7 @@ _SAVED = "what is saved for backward is not packed by functions; use utils.check
 _SELECTIVE = "a checkpoint computes everything again; checkpoint smaller parts to keep what is between them"
 _SCRIPT = "there is no TorchScript"
 
-# module -> {reason: names, separated by spaces, for which NotImplementedError gives this reason}
+# Maps each module to {reason: names separated by spaces}. Calling one of the names raises NotImplementedError with that reason.
 _NAMES = {
     "autograd": {"write an autograd.Function whose arguments are tensors": "NestedIOFunction",
                  "gradients keep the layout they are computed in": "enforce_grad_layout_policy"},
@@ -72,8 +72,8 @@ def _stand_in(module, name, reason):
 
 
 def of_module(module):
-    """Returns a ``__getattr__`` for `module`. For each name of PyTorch that Gradus lacks, listed in _NAMES, it returns a class that raises
-    NotImplementedError when it is called."""
+    """Returns a ``__getattr__`` function for the module named `module`. For a name listed in _NAMES, the function returns a class that raises
+    NotImplementedError when called or subclassed. For any other name it raises AttributeError."""
     reasons = {name: reason for reason, names in _NAMES[module.partition(".")[2]].items() for name in names.split()}
     made = {}
 

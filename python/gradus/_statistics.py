@@ -1,4 +1,4 @@
-"""Implements multi-dimensional histograms. This file handles the forms in which PyTorch accepts the bins; operators do the computation."""
+"""Implements histogramdd. It calls one operator if `bins` gives vectors of edges, and another if `bins` gives numbers of bins."""
 from typing import NamedTuple
 
 from gradus import _C
@@ -23,11 +23,11 @@ _Histogramdd.__module__ = "torch.return_types"
 @overridable
 def histogramdd(input, bins, range=None, weight=None, density=False):
     """Returns a histogram of points in D dimensions, as a named tuple (hist, bin_edges). `input` has shape (N, D), or (..., D), and each row is a
-    point. hist[i, j, ...] is the number of points in a cell of a grid, or the sum of their weights. bin_edges is a tuple of D vectors.
+    point. hist[i, j, ...] is the number of points in cell (i, j, ...) of a grid, or the sum of their weights. bin_edges is a tuple of D vectors.
 
-    `bins` is an int for all dimensions, a list of D ints, or a list of D increasing vectors of edges. `range` has 2 D numbers, the first and the last
-    edge of each dimension; by default these are the minimum and the maximum of the input. `weight` has one number for each point. If `density` is
-    true, hist is divided by its sum and by the volume of the cell.
+    `bins` is an int for all dimensions, a list of D ints, or a list of D increasing vectors of edges. `range` has 2 * D numbers, the first and the
+    last edge of each dimension. By default these are the minimum and the maximum of the input. `weight` has one number for each point. If `density`
+    is true, hist is divided by its sum and by the volume of the cell.
 
     >>> import gradus as torch
     >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist

@@ -45,8 +45,8 @@ def is_deterministic_algorithms_warn_only_enabled():
 
 
 def set_deterministic_debug_mode(debug_mode):
-    """Sets the switch of use_deterministic_algorithms by a number or name: 0 or "default" turns it off, 1 or "warn" means warn_only=True, and 2 or
-    "error" turns it on."""
+    """Like use_deterministic_algorithms, sets the switch for deterministic operators. 0 or "default" turns the switch off. 2 or "error" turns it on.
+    1 or "warn" turns it on with warn_only=True."""
     global _debug_mode
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")

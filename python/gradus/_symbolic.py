@@ -1,5 +1,5 @@
-"""Implements functions of numbers for programs that PyTorch can trace with symbolic sizes. In Gradus every number is an ordinary number, except the
-size of a ragged dimension, which is a SymInt.
+"""Implements sym_int, sym_max and so on. Programs call them on sizes, because PyTorch can trace such calls symbolically. In Gradus all sizes are
+ordinary numbers, except the size of a ragged dimension, which is a SymInt.
 """
 import math
 

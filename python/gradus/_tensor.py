@@ -1,4 +1,4 @@
-"""Makes Tensor importable from the module in which PyTorch defines it."""
+"""Makes Tensor importable from gradus._tensor, because PyTorch defines it in torch._tensor."""
 from gradus._C import Tensor
 from gradus._utils import _rebuild_from_type_v2
 

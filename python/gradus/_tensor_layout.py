@@ -6,8 +6,9 @@ __all__ = []
 
 
 def _compare(stride, other, size, other_size):
-    """Compares the strides of two dimensions. Returns a positive number if the first dimension has the larger stride (is outside the second one), a
-    negative number if it has the smaller one, and 0 if both orders are possible. Equal strides are ordered by the sizes."""
+    """Compares dimension a, which has the stride `stride` and the size `size`, with dimension b, which has the stride `other` and the size
+    `other_size`. Returns 1 if a is outside b, i.e. has the larger stride or, for equal strides, the larger size. Returns -1 if a has the smaller
+    stride, and 0 if both orders are possible."""
     if stride == 0 or other == 0:
         return 0
     if stride == other:
@@ -16,8 +17,8 @@ def _compare(stride, other, size, other_size):
 
 
 def _from_inside(sizes, strides):
-    """Returns the indices of the dimensions in the order of their strides, the innermost dimension first. The insertion sort skips a dimension if
-    both orders are possible."""
+    """Returns the dimensions sorted by stride, the innermost (smallest stride) first. This is an insertion sort. If _compare returns 0, the sort does
+    not swap the two dimensions, but goes on to the next comparison."""
     order = []
     for dim in reversed(range(len(sizes))):
         order.append(dim)
@@ -36,8 +37,8 @@ def dim_order(self, *, ambiguity_check=False):
     """Returns the dimensions sorted by their position in memory, the outermost (largest stride) first.
 
     Args:
-        ambiguity_check (bool or list of memory_format, optional): if True, raises RuntimeError if several orders are possible; if a list, raises
-            unless exactly one of the memory formats fits.
+        ambiguity_check (bool or list of memory_format, optional): False allows several possible orders. With True, several possible orders
+            raise RuntimeError. With a list, they raise it unless the tensor is contiguous in exactly one memory format of the list.
 
     >>> torch.empty(2, 3, 5, 7).transpose(1, 2).dim_order()
     (0, 2, 1, 3)

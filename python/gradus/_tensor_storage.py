@@ -1,4 +1,4 @@
-"""Implements the methods of Tensor and UntypedStorage that replace the memory of tensors and storages: set_, resize_, shared memory, files, casts."""
+"""Implements methods of UntypedStorage, and the methods of Tensor that access or replace its storage, e.g. storage, set_ and share_memory_."""
 import math
 import operator
 
@@ -12,7 +12,7 @@ _FORMS = """ * ()
  * (torch.Storage source, int storage_offset, tuple of ints size, tuple of ints stride = ())
  * (Tensor source)
  * (Tensor source, int storage_offset, tuple of ints size, tuple of ints stride = ())"""
-# Maps the name of a method that casts a storage to the dtype of the result.
+# The methods that cast a storage. Maps the name of each method to the name of the new dtype.
 CASTS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32", "short": "int16",
          "char": "int8", "byte": "uint8", "bool": "bool", "complex_double": "complex128", "complex_float": "complex64",
          "float8_e5m2": "float8_e5m2", "float8_e4m3fn": "float8_e4m3fn"}
@@ -26,14 +26,15 @@ def _contiguous_strides(size):
 
 
 def set_(self, source=_ABSENT, storage_offset=None, size=None, stride=None):
-    """Replaces the memory, sizes and strides of the tensor, and returns the tensor. The dtype stays unchanged.
+    """Replaces the memory, sizes and strides of `self`, and returns `self`. The dtype stays unchanged.
 
-    source: a storage or a tensor, whose memory the tensor uses from then on. Without it the tensor becomes empty.
-    storage_offset, size, stride: offset, sizes and strides over that memory, in elements. They default to those of a source tensor. A storage that is
-    too small is enlarged.
+    source: a storage or a tensor. From then on `self` uses the memory of `source`. Without `source`, `self` becomes empty.
+    storage_offset, size, stride: the new offset, sizes and strides of `self`, in elements. If `source` is a tensor, they default to those of
+    `source`, and storage_offset counts from the first element of `source`. If `source` is a storage, `self` by default becomes a vector of the whole
+    storage. A storage that is too small is enlarged.
 
-    Existing views of the tensor keep the old memory. RuntimeError: the dtypes or devices differ, or a tensor requires gradients, because set_ has no
-    derivative.
+    Existing views of `self` keep the old memory. RuntimeError: `self` and `source` differ in dtype or device, or one of them requires a gradient,
+    because set_ has no derivative.
 
     >>> import gradus as torch
     >>> torch.empty(0).set_(torch.arange(4.), 1, (3,))
@@ -119,7 +120,7 @@ def storage_type(self):
 
 
 def _tensor_share_memory_(self):
-    """Moves the memory of the tensor, and of all tensors that share this memory, to shared memory, which other processes can use. Returns the tensor.
+    """Moves the tensor's storage to shared memory, which other processes can use. All tensors over this storage move with it. Returns the tensor.
 
     RuntimeError: something else uses the memory, such as a graph that saved the tensor or a NumPy array over it.
     """
@@ -167,7 +168,7 @@ def from_file(filename, shared=False, nbytes=0):
     """
     try:
         return _C._map_file(filename, bool(shared), nbytes)
-    except OSError as error:  # PyTorch raises RuntimeError with this word order
+    except OSError as error:  # PyTorch raises RuntimeError, with the reason before the error number
         raise RuntimeError(f"{error.strerror} ({error.errno})") from error
 
 
@@ -211,7 +212,7 @@ def byteswap(self, dtype):
 
 def resize_(self, size):
     """Changes the number of bytes, keeping the content as far as it fits, and returns the storage. Tensors over the storage keep their sizes;
-    elements beyond its end read as 0."""
+    their elements beyond the storage's end read as 0."""
     _C._resize_storage(self, size)
     return self
 
@@ -249,7 +250,7 @@ def to(self, *, device, non_blocking=False):
 
 
 def _type(self, dtype=None, non_blocking=False):
-    """Returns the name of the storage's type. If `dtype` is given, returns a storage with the bytes converted to numbers of that dtype."""
+    """Returns the name of the storage's class. If `dtype` is given, returns a new storage with each byte converted to a number of that dtype."""
     from gradus.storage import converted
 
     return "torch.storage.UntypedStorage" if dtype is None else converted(_bytes_of(self), dtype)

@@ -12,7 +12,8 @@ __all__ = [*_DTYPES, "set_default_tensor_type"]
 
 
 class _TensorType(type):
-    """The metaclass of FloatTensor, LongTensor and so on. These classes are called like Tensor and have no instances of their own."""
+    """The metaclass of FloatTensor, LongTensor and so on. Calling such a class returns a Tensor of its dtype. isinstance is true for a CPU tensor of
+    that dtype."""
 
     def __call__(cls, *args, **kwargs):
         return _legacy_tensor(cls.dtype, args, kwargs)
@@ -26,9 +27,9 @@ for _name, _dtype in _DTYPES.items():
 
 
 def set_default_tensor_type(t, /):
-    """Sets the default floating-point dtype by a class, such as torch.DoubleTensor, or by its name.
+    """Sets the default floating-point dtype to the dtype of the class `t`, such as torch.DoubleTensor. `t` may also be the name of such a class.
 
-    TypeError: the class is that of an integer dtype or of an absent device, or the name is unknown.
+    TypeError: `t` is an unknown name, or the class of an integer dtype, or a class of CUDA tensors.
     """
     if isinstance(t, str):
         module, _, name = t.rpartition(".")

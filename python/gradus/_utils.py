@@ -1,5 +1,5 @@
-"""Defines functions that rebuild pickled tensors and storages. Their names, and the unused argument for hooks, are those of PyTorch, because pickles
-contain them."""
+"""Defines functions that rebuild pickled tensors and storages. A pickle contains the names and the arguments of these functions. Therefore they have
+the same names and parameters as in PyTorch, including an unused parameter for hooks."""
 import gradus
 from gradus._C import DisableTorchFunctionSubclass, UntypedStorage, _from_storage, _new_storage
 

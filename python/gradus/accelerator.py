@@ -1,4 +1,4 @@
-"""The functions of torch.accelerator. Gradus has no accelerator, only the CPU and the devices of plug-ins, which programs choose by name.
+"""The functions of torch.accelerator. Gradus has no accelerator. Plug-ins can add devices, which programs choose by name.
 
 >>> is_available(), device_count(), current_accelerator()
 (False, 0, None)

@@ -1,11 +1,11 @@
-"""Runs a program written for PyTorch, unchanged, on Gradus.
+"""Runs an unchanged PyTorch program on Gradus.
 
     python -m gradus.as_torch script.py [argument ...]
     python -m gradus.as_torch -m module [argument ...]
     python -m gradus.as_torch -c code [argument ...]
 
-``import torch`` gives ``gradus``, ``import torch.nn`` gives ``gradus.nn``, and so on, so that the same module objects have both names. Names that
-Gradus lacks raise ModuleNotFoundError or AttributeError. A program can also call ``install()``, which has the same effect.
+``import torch`` gives ``gradus``, ``import torch.nn`` gives ``gradus.nn``, and so on: both names stand for the same module object. Names that Gradus
+lacks raise ModuleNotFoundError or AttributeError. Instead of being run by this module, a program can call ``install()``.
 """
 import builtins
 import importlib
@@ -35,12 +35,12 @@ class _SameModule(importlib.abc.Loader):
         return self._module
 
     def exec_module(self, module):
-        # restores gradus's own __spec__, which the import system has replaced by that of the name below torch
+        # The import system has set __spec__ to the spec for the name that begins with torch. Restore the spec for the name that begins with gradus.
         module.__spec__ = self._spec
 
 
 class _TorchFinder(importlib.abc.MetaPathFinder):
-    """Finds ``torch`` and its submodules as ``gradus`` and its submodules."""
+    """An import finder that maps ``torch`` to ``gradus``, and each submodule of ``torch`` to the submodule of ``gradus`` with the same name."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch" and not name.startswith("torch."):
@@ -57,10 +57,10 @@ class _TorchFinder(importlib.abc.MetaPathFinder):
 
 
 def _name_loaded(package):
-    """Registers the loaded submodules of a package in sys.modules also under the names that begin with "torch".
+    """Registers each loaded submodule of `package` in sys.modules a second time, with ``torch`` in place of ``gradus`` in its name.
 
-    Otherwise a later import by such a name would set an attribute of the package to the module. For example, the function autograd.gradcheck would be
-    replaced by the module of the same name.
+    Without the second entry, importing torch.autograd.gradcheck would set the attribute `gradcheck` of gradus.autograd to the imported module. The
+    module would replace the function gradus.autograd.gradcheck.
     """
     for name, module in list(sys.modules.items()):
         if name.startswith(package + ".") and module is not None:
@@ -86,7 +86,7 @@ def install():
 
 
 def main(arguments=None):
-    """Runs the program that the command line names. Exit status, exceptions and tracebacks are those of the program.
+    """Runs the program given on the command line. Exit status, exceptions and tracebacks are those of the program.
 
     Args:
         arguments (list of str, optional): the command line after ``python -m gradus.as_torch``. Defaults to sys.argv[1:].
@@ -142,7 +142,8 @@ def _run(source, name, path):
 
 
 def _hide_own_frames():
-    """Makes tracebacks begin in the program, by removing the frames of this module and of the modules that run it."""
+    """Makes tracebacks of uncaught exceptions begin in the user's program. Sets sys.excepthook to a function that removes the frames of this module
+    and of runpy, which come first."""
     own = (__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>")
     show = sys.excepthook
 

@@ -50,7 +50,7 @@ def substitute_in_graph(original_fn, **kwargs):
 
 
 class set_stance:
-    """Context manager, or ordinary call, that has no effect, because nothing is compiled."""
+    """Has no effect, because nothing is compiled. It can be called as a function or used as a context manager."""
 
     def __init__(self, stance="default", **kwargs):
         pass

@@ -1,4 +1,4 @@
-"""Functions whose arguments or results have a form that operators do not support: any number of tensors, or results that depend on options.
+"""Functions with signatures that operators cannot have, e.g. any number of tensors as arguments, or an option that changes the number of results.
 Operators do the computation.
 """
 from gradus import _C
@@ -38,8 +38,8 @@ def atleast_2d(*tensors):
 
 @overridable
 def atleast_3d(*tensors):
-    """Returns each tensor with at least 3 dimensions. A vector of n elements gets the shape (1, n, 1), an (n, m) matrix (n, m, 1). Several tensors
-    give a tuple."""
+    """Returns each tensor with at least 3 dimensions. A vector of n elements gets the shape (1, n, 1). An (n, m) matrix gets the shape (n, m, 1).
+    Several tensors give a tuple."""
     return _of_each(_C.atleast_3d, tensors)
 
 
@@ -47,8 +47,9 @@ def atleast_3d(*tensors):
 
 @overridable
 def tensordot(a, b, dims=2, out=None):
-    """Returns the sum of products over dimensions of `a` and `b`. If `dims` is an int, these are the last `dims` dimensions of `a` and the first ones
-    of `b`; otherwise `dims` holds two lists of dimensions. The result has the remaining dimensions of `a`, then the remaining dimensions of `b`."""
+    """Returns the sum of products over dimensions of `a` and `b`. If `dims` is an int, the sum is over the last `dims` dimensions of `a` and
+    the first `dims` dimensions of `b`. Otherwise `dims` holds two lists: the dimensions of `a` and those of `b`. The result has the
+    remaining dimensions of `a`, then the remaining dimensions of `b`."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, (list, tuple)) and len(dims) > 1:
@@ -85,10 +86,10 @@ def chain_matmul(*matrices, out=None):
 
 @overridable
 def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None, ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
-    """Returns (eigenvalues, eigenvectors) of the generalized problem A x = lambda B x for symmetric matrices A of shape (..., m, m) and positive
-    definite B (default: identity), by the LOBPCG iteration (Knyazev 2001). The k largest eigenvalues are returned, or the smallest ones if `largest`
-    is False, with shapes (..., k) and (..., m, k). `method` has no effect. NotImplementedError: a tracker, or parameters of the orthogonalization,
-    are given.
+    """Returns (eigenvalues, eigenvectors) of the generalized problem A x = lambda B x, computed by the LOBPCG iteration (Knyazev 2001). The matrices
+    A, of shape (..., m, m), are symmetric. The matrices B are positive definite, by default the identity. The k largest eigenvalues are returned, or
+    the k smallest if `largest` is False. The results have the shapes (..., k) and (..., m, k). `method` has no effect. Raises NotImplementedError if
+    `tracker` or an ortho_ parameter is given.
 
     >>> import gradus as torch
     >>> torch.lobpcg(torch.diag(torch.arange(6.0)), k=2)[0].round(decimals=3)
@@ -121,8 +122,9 @@ def _results(values, inverse, counts, return_inverse, return_counts):
 
 @overridable
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """Returns the sorted distinct elements, or the distinct slices along `dim`. `return_inverse` adds the position of every element of the input
-    in that result, and `return_counts` the number of occurrences of each distinct element. Several results form a tuple."""
+    """Returns the sorted distinct elements, or the distinct slices along `dim`. With return_inverse=True or return_counts=True the
+    result is a tuple. `return_inverse` adds, for each input element or slice, its position among the distinct ones. `return_counts` adds the
+    number of occurrences of each distinct one."""
     if dim is not None:
         return _results(*_C._unique_dim(input, dim, sorted, return_inverse, return_counts), return_inverse, return_counts)
     return _results(*_C._unique2(input, sorted, return_inverse, return_counts), return_inverse, return_counts)
@@ -130,8 +132,9 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 @overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Returns the first element of each run of equal consecutive elements, or the first slice of each run along `dim`. `return_inverse` adds the
-    index of the run to which each element of the input belongs, and `return_counts` the length of each run. Several results form a tuple."""
+    """Returns the first element of each run of equal consecutive elements, or the first slice of each run along `dim`. With return_inverse=True
+    or return_counts=True the result is a tuple. `return_inverse` adds, for each input element or slice, the index of its run. `return_counts` adds
+    the length of each run."""
     return _results(*_C._unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
 

@@ -5,7 +5,7 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future:
-    """A result that is set once, possibly by another thread, and that wait() waits for.
+    """Holds a result that is set once, possibly by another thread. wait() blocks until the result is set, and returns it.
 
     >>> future = Future()
     >>> doubled = future.then(lambda done: done.value() * 2)
@@ -30,7 +30,8 @@ class Future:
         return self.value()
 
     def value(self):
-        """Returns the result without waiting, or raises the exception that was set. RuntimeError: neither has been set yet."""
+        """Returns the result without waiting, or raises the exception that was set. Raises RuntimeError if neither a result nor an exception has been
+        set."""
         if not self.done():
             raise RuntimeError("The Future has no value yet: call wait()")
         if self._exception is not None:
@@ -57,7 +58,7 @@ class Future:
         self._finish(None, result)
 
     def add_done_callback(self, callback):
-        """Calls callback(self) as soon as a result or an exception is set, or at once if that has happened."""
+        """Calls callback(self) as soon as a result or an exception is set, or at once if one is already set."""
         with self._lock:
             if not self.done():
                 self._callbacks.append(callback)
@@ -65,7 +66,8 @@ class Future:
         callback(self)
 
     def then(self, callback):
-        """Returns a Future with the result of callback(self), which is called as soon as this Future has a result."""
+        """Returns a new Future for the result of callback(self). The callback is called as soon as this Future is done. If it raises an exception,
+        the new Future gets that exception."""
         result = Future()
 
         def run(done):

@@ -15,12 +15,13 @@ READ_DATA_CHUNK = 128 * 1024
 
 
 def _get_torch_home():
-    """Returns the folder $TORCH_HOME, or ~/.cache/torch if it is not set. Programs such as torchvision import this function."""
+    """Returns the folder $TORCH_HOME. If TORCH_HOME is not set, returns $XDG_CACHE_HOME/torch, by default ~/.cache/torch. Programs such as
+    torchvision import this function."""
     return os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch"))
 
 
 def get_dir():
-    """Returns the cache folder, which was set by set_dir or else is $TORCH_HOME/hub, by default ~/.cache/torch/hub."""
+    """Returns the cache folder: the folder given to set_dir, or $TORCH_HOME/hub if set_dir was not called. The default is ~/.cache/torch/hub."""
     return _hub_dir if _hub_dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
@@ -31,7 +32,8 @@ def set_dir(d):
 
 
 def _entries(repo_or_dir, source):
-    """Imports and returns the module hubconf.py of a folder or repository."""
+    """Imports hubconf.py and returns the module. If source="local", repo_or_dir is the folder that contains hubconf.py. If source="github",
+    repo_or_dir is a repository, and hubconf.py is in its cache folder."""
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     folder = repo_or_dir if source == "local" else _cached(repo_or_dir)
@@ -50,7 +52,8 @@ def _entries(repo_or_dir, source):
 
 
 def _cached(repo):
-    """Returns the cache folder of the repository owner/name[:ref]. NotImplementedError: it is not in the cache, and nothing is downloaded."""
+    """Returns the cache folder of the repository owner/name[:ref]. NotImplementedError: the repository is not in the cache,
+    and nothing is downloaded."""
     name, _, ref = repo.partition(":")
     beginning = name.replace("/", "_") + "_"
     found = sorted(entry for entry in (os.listdir(get_dir()) if os.path.isdir(get_dir()) else ()) if entry.startswith(beginning + ref))
@@ -80,8 +83,8 @@ def help(github, model, force_reload=False, skip_validation=False, trust_repo="c
 
 
 def load(repo_or_dir, model, *args, source="github", trust_repo="check", force_reload=False, verbose=True, skip_validation=False, **kwargs):
-    """Returns the result of the function `model` in the hubconf.py of a folder (source="local"), or of a repository in the cache, called with `args`
-    and `kwargs`.
+    """Calls the function `model` with `args` and `kwargs`, and returns its result. The function is defined in the hubconf.py of a folder
+    (source="local") or of a repository in the cache.
 
     NotImplementedError: the repository would have to be downloaded. RuntimeError: there is no such function.
     """
@@ -94,8 +97,8 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
 
 
 def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False):
-    """Returns gradus.load of the file with the URL's name in model_dir, which defaults to get_dir()/checkpoints. NotImplementedError: the file
-    does not exist, and nothing is downloaded."""
+    """Loads a file from model_dir (by default get_dir()/checkpoints) with gradus.load and returns the loaded object. The file name is file_name, by
+    default the last part of `url`. Raises NotImplementedError if the file does not exist, because nothing is downloaded."""
     import gradus
 
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir

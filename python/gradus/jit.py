@@ -46,7 +46,7 @@ class TracingCheckError(Exception):
 
 
 class ScriptModule(nn.Module):
-    """A Module, for programs that inherit from ScriptModule."""
+    """An ordinary Module. Programs may derive classes from it."""
 
 
 RecursiveScriptModule = TopLevelTracedModule = ScriptModule
@@ -57,7 +57,7 @@ class ScriptFunction:
 
 
 class CompilationUnit:
-    """Raises NotImplementedError, because no source code is compiled."""
+    """The compiler of TorchScript source code in PyTorch. Here the constructor raises NotImplementedError."""
 
     def __init__(self, lang=None, _frames_up=0):
         raise NotImplementedError("jit.CompilationUnit: there is no TorchScript")
@@ -101,7 +101,7 @@ def trace_module(mod, inputs, *args, **kwargs):
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True, preserve_parameters=False):
-    """Returns the module unchanged. RuntimeError: it is not in evaluation mode."""
+    """Returns the module unchanged. Raises RuntimeError if the module is in training mode."""
     if mod.training:
         raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
     return mod
@@ -138,8 +138,8 @@ def export(fn):
 
 
 def _overload(fn):
-    """Returns the function unchanged. Libraries use it as a decorator for declarations of further signatures. A definition without the decorator
-    follows and replaces them."""
+    """Returns the function unchanged. Libraries decorate the alternative signatures of a function with it. They then define the function itself,
+    without the decorator."""
     return fn
 
 
@@ -152,7 +152,7 @@ def interface(obj):
 
 
 def annotate(the_type, the_value):
-    """Returns the value.
+    """Returns `the_value` unchanged and ignores `the_type`.
 
     >>> annotate(int, 3)
     3

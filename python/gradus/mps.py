@@ -1,5 +1,5 @@
-"""The functions of torch.mps. Apple's Metal is not supported. Queries return the values of a machine without it, and functions that need a device
-raise RuntimeError.
+"""The functions of torch.mps. Apple's Metal is not supported. Queries therefore report that there is no Metal device, and functions that need a
+device raise RuntimeError.
 
 >>> is_available(), device_count()
 (False, 0)

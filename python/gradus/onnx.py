@@ -1,4 +1,4 @@
-"""The functions of torch.onnx. Models cannot be exported. The module can be imported, and export() raises NotImplementedError."""
+"""The names of torch.onnx, so that programs can import them. Models cannot be exported: export() raises NotImplementedError."""
 import contextlib
 from enum import Enum
 

@@ -29,8 +29,8 @@ class _Namespace:
 
 
 class _Packet:
-    """An operator of PyTorch under its name in `aten`. An overload, e.g. the attribute Tensor in aten.add.Tensor, is this object itself, because the
-    operator finds the overload from the arguments."""
+    """An operator of PyTorch, e.g. aten.add. An overload such as aten.add.Tensor is the same object, because the operator selects the overload by its
+    arguments."""
 
     def __init__(self, name, function):
         self.__name__, self._function = name, function
@@ -48,8 +48,8 @@ class _Packet:
 
 
 class _Aten(_Namespace):
-    """The operators of PyTorch. A name is looked up as a function of the extension, which accepts all overloads, then as a Tensor method, and then as
-    an operator with a single signature."""
+    """The operators of PyTorch. A name is looked up among the functions of the C extension, which accept all overloads, then among the
+    Tensor methods, and then among operators with a single signature."""
 
     def __getattr__(self, name):
         found = None if name.startswith("__") else getattr(_C, name, None) or getattr(_C.Tensor, name, None) or _C._find_op(name)

@@ -1,5 +1,5 @@
-"""Overrides the library's functions, by a TorchFunctionMode for all calls of a thread, or by the __torch_function__ of a class for calls with objects
-of that class.
+"""Overrides the library's functions. A TorchFunctionMode overrides all calls of a thread. The method __torch_function__ of a class overrides
+those calls in which an argument is an object of the class.
 
     >>> from gradus.overrides import TorchFunctionMode
     >>> class Log(TorchFunctionMode):
@@ -29,9 +29,9 @@ __all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_fun
 
 
 class TorchFunctionMode:
-    """A context manager whose __torch_function__ receives every call of an overridable function in this thread.
+    """A context manager: inside it, every call of an overridable function in this thread goes to the method __torch_function__.
 
-    While that method runs the mode is inactive, so calls go to the next outer mode or are executed.
+    While __torch_function__ runs, the mode is inactive: calls inside it go to the next outer mode or, if there is none, are executed.
     """
 
     def __init__(self):
@@ -106,24 +106,24 @@ def has_torch_function_variadic(*args):
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Returns the result of __torch_function__ for the call public_api(*args, **kwargs). The __torch_function__ of the innermost TorchFunctionMode is
-    called first, then those of the relevant arguments' classes, until one does not return NotImplemented.
+    """Returns the result of __torch_function__ for the call public_api(*args, **kwargs).
 
-    TypeError: all of them return NotImplemented.
+    Calls the __torch_function__ of the innermost TorchFunctionMode, then those of the classes of relevant_args. The first result other than
+    NotImplemented is returned. Raises TypeError if all results are NotImplemented.
     """
     return _C._call_override(public_api, tuple(_C._overloaded_among(tuple(relevant_args))), args, kwargs)
 
 
 def _grad_of_overloaded(outputs, inputs, **options):
-    """Returns the result of __torch_function__ for autograd.grad(outputs, inputs, **options). Called if the class of an output or input has that
-    method."""
+    """Returns the result of __torch_function__ for autograd.grad(outputs, inputs, **options). Called if the class of an output or input has a
+    __torch_function__."""
     relevant = [t for given in (outputs, inputs) for t in (given if isinstance(given, (tuple, list)) else (given,))]
     return handle_torch_function(gradus.autograd.grad, relevant, outputs, inputs, **options)
 
 
 def wrap_torch_function(dispatcher):
-    """Returns a decorator that makes a function overridable. dispatcher(*args, **kwargs) returns the arguments whose __torch_function__ may take over
-    a call.
+    """Returns a decorator that makes a function overridable. dispatcher(*args, **kwargs) returns the arguments that are searched for a
+    __torch_function__. If one of them has this method, it is called instead of the function.
 
     >>> @wrap_torch_function(lambda x: (x,))
     ... def double(x):
@@ -181,7 +181,7 @@ def _is_overridable(space, name, function):
 
 
 def get_overridable_functions():
-    """Returns {namespace: list of overridable functions}. A property of Tensor is a namespace whose function is the __get__ of the property."""
+    """Returns {namespace: list of overridable functions}. Each property p of Tensor is a key too, with the value [p.__get__]."""
     return _functions()[0]
 
 
@@ -195,8 +195,10 @@ def resolve_name(f):
 
 
 def _counterpart(func):
-    """Returns the function of Gradus that has the same name as `func`, a function of PyTorch that was called with tensors of Gradus. TypeError:
-    there is none."""
+    """Returns the function of Gradus that has the same name as `func`. Raises TypeError if Gradus has no such function.
+
+    func: a function of PyTorch that was called with tensors of Gradus.
+    """
     theirs = sys.modules.get("torch.overrides")
     name = None if theirs is None else theirs.resolve_name(func)
     found = functools.reduce(lambda space, part: getattr(space, part, None), name.split(".")[1:], gradus) if name else None
@@ -214,7 +216,7 @@ def is_tensor_method_or_property(func):
     return func in get_overridable_functions()[gradus.Tensor] or func.__name__ == "__get__"
 
 
-# Names of functions that never call __torch_function__: functions for state of the library, files and types, and functions that create tensors from
+# Names of functions that never call __torch_function__. Most of them get or set the library's state, read or write files, or create tensors from
 # other objects.
 _IGNORED = ("are_deterministic_algorithms_enabled", "compile", "from_dlpack", "from_numpy", "get_default_device", "get_default_dtype", "get_num_interop_threads",
             "get_num_threads", "get_printoptions", "get_rng_state", "is_anomaly_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled",
@@ -234,7 +236,7 @@ def get_ignored_functions():
 
 
 def get_default_nowrap_functions():
-    """Returns the set of property getters of Tensor whose results Tensor.__torch_function__ does not convert to the subclass."""
+    """Returns the set of property getters that return a Tensor even for an object of a subclass. Other functions return objects of the subclass."""
     return {getattr(gradus.Tensor, name).__get__ for name in ("_base", "grad", "_grad") if hasattr(gradus.Tensor, name)}
 
 

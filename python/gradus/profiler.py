@@ -1,7 +1,7 @@
 """A profiler, which records how often each operator is called by a thread and how long the calls take.
 
 The profiler is a TorchFunctionMode (gradus.overrides), which receives every call of a thread and measures the call's time. Work inside of the
-library, including backward passes, counts for the call that started it. Only CPU activity exists.
+library, including backward passes, counts for the call that started it. Only CPU activity is recorded.
 """
 import functools
 import json
@@ -44,7 +44,7 @@ def kineto_available():
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
     """Returns a function that maps a step number to a ProfilerAction. After `skip_first` steps there are cycles of `wait` idle steps, `warmup` steps
-    and `active` recorded steps. There are `repeat` cycles, or infinitely many if it is 0.
+    and `active` recorded steps. There are `repeat` cycles. If `repeat` is 0, the cycles never end.
 
     >>> plan = schedule(wait=1, warmup=1, active=2)
     >>> [plan(step).name for step in range(5)]
@@ -72,8 +72,8 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
 
 
 class _Event:
-    """One recorded call of an operator, or one record_function block. `begin` and `end` are times in nanoseconds. `depth` is the number of events
-    around this one."""
+    """One recorded call of an operator, or one record_function block. `begin` and `end` are times in nanoseconds. `depth` is the number of enclosing
+    events."""
 
     def __init__(self, name, begin, end, depth):
         self.name = self.key = name
@@ -92,7 +92,7 @@ class _Event:
 
 
 class _Average:
-    """The sum of the times, and the number, of all events of one name."""
+    """The number of the events of one name, and the sums of their times in microseconds."""
 
     def __init__(self, key):
         self.key, self.count, self.cpu_time_total, self.self_cpu_time_total = key, 0, 0.0, 0.0
@@ -122,7 +122,7 @@ class _Events(list):
         return self.table()
 
     def total_average(self):
-        """Returns the sum of all events as one average."""
+        """Returns one object with the number of all events and the sums of their times in microseconds."""
         average = _Average("Total")
         for event in self:
             average.count += getattr(event, "count", 1)
@@ -196,10 +196,10 @@ class record_function:
 
 
 class profile:
-    """Context manager that records the calls of this thread.
+    """Context manager that records the operator calls of the current thread.
 
-    Without a schedule everything is recorded, and on_trace_ready(self) is called at the end. With a schedule, step() goes on to the next step, and
-    on_trace_ready(self) is called after the last recorded step of each cycle. Shapes, memory, stacks and flops are not recorded.
+    Without a schedule everything is recorded, and on_trace_ready(self) is called at the end. With a schedule, each call of step() begins a new step,
+    and on_trace_ready(self) is called after the last recorded step of each cycle. Shapes, memory, stacks and flops are not recorded.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
@@ -228,8 +228,8 @@ class profile:
             self.on_trace_ready(self)
 
     def step(self):
-        """Ends the current step and starts the next one. If a schedule has marked the ended step as the last recorded one of a cycle, calls
-        on_trace_ready(self), with step_num already increased."""
+        """Ends the current step, increments step_num, and starts the next step. If the schedule returned RECORD_AND_SAVE for the ended step, calls
+        on_trace_ready(self) before the next step starts."""
         self._leave_step()
         was_saved = self._was_saved()
         self._ends_a_cycle = self._ends_a_cycle or was_saved
@@ -268,7 +268,8 @@ class profile:
         return _Events(self._events)
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Returns a list with the sum of the events of each name. table() of that list returns a text.
+        """Returns a list with one object for each event name. The object holds the number of events of that name and the sums of their times.
+        The list's method table() returns a text table.
 
         >>> with profile() as prof:
         ...     x = gradus.ones(3) * 2 * 3

@@ -61,8 +61,8 @@ class SobolEngine:
         return points if out is None else out.resize_as_(points).copy_(points)
 
     def draw_base2(self, m, out=None, dtype=None):
-        """Returns the next 2^m points, as a tensor of shape (2^m, dimension). ValueError: the total number of drawn points would not be a power of
-        2, for which the points are distributed most evenly."""
+        """Returns the next 2^m points, as a tensor of shape (2^m, dimension). ValueError: the number of all points drawn, including these 2^m, is not
+        a power of 2. The points are distributed most evenly if their number is a power of 2."""
         n = 2**m
         total = self.num_generated + n
         if total & (total - 1) != 0:

@@ -1,4 +1,4 @@
-"""Provides the named tuple classes of results, such as the one of max along a dimension. Each class is created on first access."""
+"""The classes of the named tuples that operators return, e.g. ``max`` for gradus.max(x, dim). Each class is looked up on first access."""
 import gradus
 
 _CALLS = {

@@ -40,7 +40,7 @@ def _byte_range(tensor):
 
 
 def _overlapping(tensors):
-    """Returns lists of names, each with two or more tensors whose memory overlaps."""
+    """Returns a list of sets of tensor names. Each set names two or more tensors whose memory overlaps."""
     groups, end = [], 0
     for name in sorted((name for name in tensors if tensors[name].numel()), key=lambda name: _byte_range(tensors[name])):
         start, stop = _byte_range(tensors[name])
@@ -53,8 +53,8 @@ def _overlapping(tensors):
 
 
 def _check(tensors):
-    """Raises the errors of the package safetensors for tensors that would not be loaded as they were saved: ValueError for wrong types and tensors
-    that are not contiguous, RuntimeError for tensors that share memory."""
+    """Raises an error for tensors that a file cannot store, as the package safetensors does: ValueError for wrong types and for tensors that are not
+    contiguous, RuntimeError for tensors that share memory."""
     if not isinstance(tensors, dict):
         raise ValueError(f"Expected a dict of [str, torch.Tensor] but received {type(tensors)}")
     for name, tensor in tensors.items():
@@ -90,10 +90,10 @@ def save(tensors, metadata=None):
 
 
 def save_file(tensors, filename, metadata=None):
-    """Saves tensors to a file. An existing file is replaced when all of the new one is on disk.
+    """Saves tensors to a file. An existing file is replaced only when the new one is complete on disk.
 
-    `tensors` is {name: contiguous tensor}, and `metadata` is {name: text}. ValueError: `tensors` has another form. RuntimeError: tensors share
-    memory, or have a dtype that the format lacks. OSError: an error of the operating system.
+    `tensors` is {name: contiguous tensor}, and `metadata` is {name: text}. ValueError: `tensors` is not such a dict.
+    RuntimeError: two tensors share memory, or the format lacks the dtype of a tensor. OSError: the file cannot be written.
 
     >>> import gradus, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -182,15 +182,15 @@ class safe_open:
         return {name: self.get_tensor(name) for name in self.offset_keys()}
 
     def get_slice(self, name):
-        """Returns an object for the tensor `name` that reads the tensor when it is indexed, and that has methods for its shape and dtype.
-        SafetensorError: there is no such tensor."""
+        """Returns an object that stands for the tensor `name`. It has methods for the tensor's shape and dtype, and reads the tensor only when it is
+        indexed. SafetensorError: there is no such tensor."""
         if self._file.describe(name) is None:
             raise SafetensorError(f"File does not contain tensor {name}")
         return _Slice(self, name)
 
 
 class _Slice:
-    """A tensor in a file, which is read when it is indexed."""
+    """A tensor in a safetensors file. Indexing it reads the whole tensor from the file and returns the indexed part."""
 
     def __init__(self, file, name):
         self._file = file

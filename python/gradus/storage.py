@@ -1,6 +1,6 @@
 """Storages, the memory that tensors share.
 
-UntypedStorage is a storage of bytes. TypedStorage is a storage together with a dtype and counts elements; it is deprecated, as in PyTorch.
+UntypedStorage is a storage of bytes. TypedStorage is a storage of elements of one dtype. It is deprecated, as in PyTorch.
 """
 import collections.abc
 import warnings
@@ -85,12 +85,12 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
 
 
 class TypedStorage:
-    """A storage together with a dtype, which counts elements. Deprecated in favour of UntypedStorage.
+    """A storage with a dtype. Its size and indices count elements, not bytes. Deprecated in favour of UntypedStorage.
 
     Args:
         size: the number of elements, or a sequence of their values. Defaults to 0.
         wrap_storage (UntypedStorage, optional): an existing storage to use instead of a new one.
-        dtype (torch.dtype, optional): the dtype of the elements. Defaults to the default dtype, but must be given together with wrap_storage.
+        dtype (torch.dtype, optional): the dtype of the elements. Required if wrap_storage is given; otherwise None means the default dtype.
         device (torch.device, optional): must be the CPU.
     """
 
@@ -219,7 +219,7 @@ class TypedStorage:
         return self._over(self._untyped_storage.clone())
 
     def cpu(self):
-        """Returns a storage with equal elements on the CPU, which is the storage itself if it is already there."""
+        """Returns this storage if it is on the CPU, otherwise a copy on the CPU."""
         return self._over(self._untyped_storage.cpu())
 
     def to(self, *, device, non_blocking=False):
@@ -276,7 +276,8 @@ class TypedStorage:
     @classmethod
     def from_buffer(cls, *args, **kwargs):
         """Returns a storage with a copy of the bytes of an object that has the buffer protocol. The arguments are (buffer, byte_order, count,
-        offset), where byte_order is 'native', 'little' or 'big'. The class or `dtype` gives the dtype."""
+        offset), where byte_order is 'native', 'little' or 'big'. A class such as FloatStorage determines the dtype. TypedStorage itself
+        takes the keyword argument `dtype`, whose default is the default dtype."""
         warn_typed_storage_removal(stacklevel=3)
         if cls is not TypedStorage and "dtype" in kwargs:
             raise RuntimeError("from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer")
@@ -286,7 +287,7 @@ class TypedStorage:
     @classmethod
     def from_file(cls, filename, shared=False, size=0):
         """Returns a storage over the first `size` elements of a memory-mapped file. If `shared` is true, writes to the storage change the file.
-        RuntimeError: called on TypedStorage itself."""
+        RuntimeError: the class is TypedStorage itself, which has no dtype."""
         warn_typed_storage_removal(stacklevel=3)
         if cls is TypedStorage:
             raise RuntimeError("from_file can only be called on derived classes")
@@ -310,7 +311,7 @@ class TypedStorage:
 
 
 def _check_arguments(function, is_legacy, args, wrap_storage, dtype, device):
-    """Raises an error for an invalid combination of constructor arguments."""
+    """Raises RuntimeError or TypeError for an invalid combination of constructor arguments."""
     text = f"{function} received an invalid combination of arguments. Expected one of:{_FORMS[is_legacy]}"
     if is_legacy and (dtype is not None or device is not None):
         raise RuntimeError(f"{text}Keyword argument '{'dtype' if dtype is not None else 'device'}' cannot be specified")
@@ -347,8 +348,8 @@ def _rebuild_typed_storage(untyped, dtype):
 
 
 class _LegacyStorageMeta(type):
-    """The metaclass of FloatStorage and similar classes. Calling them creates objects of TypedStorage, and isinstance is true for a TypedStorage
-    of their dtype."""
+    """The metaclass of FloatStorage and similar classes. A call of such a class returns a TypedStorage. isinstance(x, cls) is True if x is a
+    TypedStorage on the CPU with the dtype of cls."""
 
     dtype = None
 

@@ -1,5 +1,5 @@
-"""The functions of torch.xpu. XPUs are not supported. Queries return the values of a machine without them, and functions that need a device raise
-AssertionError.
+"""The functions of torch.xpu. XPUs are not supported. Queries such as is_available() answer as on a machine without XPUs. Functions that need an XPU
+raise AssertionError.
 
 >>> is_available(), device_count()
 (False, 0)

@@ -23,7 +23,7 @@ def _check_device(device_type):
 
 
 def is_autocast_available(device_type):
-    """True if `device_type` is the name of a device that autocast supports.
+    """True if `device_type` is the name of a device that ``autocast`` accepts, even if the device is absent.
 
     >>> is_autocast_available("cpu"), is_autocast_available("abacus")
     (True, False)
@@ -32,7 +32,7 @@ def is_autocast_available(device_type):
 
 
 def is_autocast_enabled(device_type=None):
-    """True inside of ``autocast`` for this type of device, which defaults to "cuda". RuntimeError: `device_type` is not the name of a device.
+    """True if autocast is on for `device_type`, which defaults to "cuda". RuntimeError: `device_type` is not the name of a device.
 
     >>> with autocast("cpu"):
     ...     is_autocast_enabled("cpu")
@@ -44,7 +44,7 @@ def is_autocast_enabled(device_type=None):
 
 
 def set_autocast_enabled(device_type, enabled):
-    """Turns autocast on or off in this thread. In contrast, the context manager ``autocast`` restores the previous setting."""
+    """Turns autocast on or off in this thread, without restoring the previous setting later. For an absent device the setting is only stored."""
     _check_device(device_type)
     if device_type == "cpu":
         _C.set_autocast_cpu_enabled(enabled)
@@ -63,7 +63,7 @@ def get_autocast_dtype(device_type):
 
 
 def set_autocast_dtype(device_type, dtype):
-    """Sets the dtype that ``get_autocast_dtype`` returns."""
+    """Sets the dtype to which autocast casts the arguments of matrix products, convolutions and attention on devices of type `device_type`."""
     _check_device(device_type)
     if device_type == "cpu":
         _C.set_autocast_cpu_dtype(dtype)
@@ -74,8 +74,8 @@ def set_autocast_dtype(device_type, dtype):
 class autocast:
     """Context manager and decorator. Inside, matrix products, convolutions and attention are computed in a dtype of 16 bits, and losses in float32.
 
-    Casts are recorded for autograd, so gradients have the dtypes of the parameters. For an absent device autocast is disabled with a warning, as in
-    PyTorch.
+    Casts are recorded for autograd, so gradients have the dtypes of the parameters. If the device is absent, autocast is disabled with a warning, as
+    in PyTorch.
 
     Args:
         device_type (str): ``"cpu"``, ``"cuda"``, ``"mps"`` or ``"xpu"``.
@@ -144,8 +144,8 @@ def autocast_decorator(autocast_instance, func):
 
 
 def _cast(value, device_type, dtype):
-    """Returns `value`, a tensor or nested containers, with all floating-point tensors on the device cast to `dtype`, except float64 tensors.
-    Containers are copied."""
+    """Returns `value` with all floating-point tensors on the device `device_type` cast to `dtype`, except float64 tensors. Tensors in nested
+    dicts, lists and tuples are cast too, and these containers are copied. Any other object is returned unchanged."""
     if isinstance(value, gradus.Tensor):
         fits = value.is_floating_point() and value.device.type == device_type and value.dtype != gradus.float64
         return value.to(dtype) if fits else value
@@ -157,12 +157,12 @@ def _cast(value, device_type, dtype):
 
 
 def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
-    """Decorates the ``forward`` of an ``autograd.Function``, whose first argument is ctx, for use with autocast.
+    """Decorates the ``forward`` of an ``autograd.Function`` for use with autocast. The first argument of ``forward`` must be ctx.
 
     Args:
         device_type (str): the device whose autocast setting applies.
-        cast_inputs (dtype, optional): if given, inside of autocast floating-point tensor arguments are cast to this dtype, and ``forward`` runs with
-            autocast turned off.
+        cast_inputs (dtype, optional): if given, a call inside of autocast casts floating-point tensor arguments to this dtype, and ``forward`` runs
+            with autocast turned off.
     """
     _check_device(device_type)
     if fwd is None:
@@ -183,8 +183,8 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
 
 
 def custom_bwd(bwd=None, *, device_type):
-    """Decorates the ``backward`` of an ``autograd.Function``, whose ``forward`` is decorated with ``custom_fwd``. ``backward`` then runs with the
-    autocast setting that was active in ``forward``."""
+    """Decorates the ``backward`` of an ``autograd.Function`` so that it runs with the autocast setting that was active in ``forward``. ``forward``
+    must be decorated with ``custom_fwd``."""
     _check_device(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

@@ -12,7 +12,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(Enum):
-    """Progress of an optimizer in an iteration."""
+    """Progress of an optimizer in an iteration: its gradients are still scaled, they have been divided by the scale, or ``step`` has been called."""
 
     READY = 0
     UNSCALED = 1
@@ -24,10 +24,10 @@ def _new_state():
 
 
 class GradScaler:
-    """Multiplies losses by a scale, divides the gradients by the scale before an optimizer step, skips steps with gradients that are not finite, and
-    adapts the scale.
+    """Multiplies losses by a scale, so that small gradients do not become 0 in float16. Before an optimizer step it divides the gradients by the
+    scale. It skips steps with gradients that are not finite. ``update`` adapts the scale.
 
-    For an absent device the scaler is disabled with a warning, as in PyTorch. A disabled scaler changes neither losses nor gradients, and ``step``
+    If `device` is absent, the scaler is disabled with a warning, as in PyTorch. A disabled scaler changes neither losses nor gradients, and ``step``
     only calls the optimizer's step.
 
     Args:
@@ -103,8 +103,8 @@ class GradScaler:
         return {found_inf.device: found_inf} if grads else {}
 
     def unscale_(self, optimizer):
-        """Divides the gradients of the optimizer's parameters by the scale, in place. Call it before ``step``, for instance to clip gradients, at
-        most once for each step. RuntimeError: it has already been called since the last ``update``."""
+        """Divides the gradients of the optimizer's parameters by the scale, in place. A program that clips gradients calls ``unscale_`` before it
+        clips them, and at most once for each step. RuntimeError: ``unscale_`` or ``step`` has already been called since the last ``update``."""
         if not self._enabled:
             return
         scale, _ = self._check_scale_growth_tracker("unscale_")
@@ -120,8 +120,8 @@ class GradScaler:
         return any(found.item() for found in state["found_inf_per_device"].values())
 
     def step(self, optimizer, *args, **kwargs):
-        """Divides the gradients by the scale, unless ``unscale_`` has done so, and calls the optimizer's step if all gradients are finite. Returns
-        the result of that step, or None if it was skipped. RuntimeError: a closure is given."""
+        """Divides the gradients by the scale, unless ``unscale_`` has already done so. If all gradients are finite, calls the optimizer's step and
+        returns its result. Otherwise returns None. RuntimeError: a closure is given."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -139,7 +139,9 @@ class GradScaler:
         return result
 
     def update(self, new_scale=None):
-        """Adapts the scale at the end of an iteration, or sets it to `new_scale`, a number or a tensor of one element."""
+        """Ends an iteration and updates the scale. `new_scale`, a number or a tensor of one element, becomes the scale if it is given. Otherwise
+        the scale is multiplied by the backoff factor if a gradient was not finite. It is multiplied by the growth factor after enough consecutive
+        steps with finite gradients."""
         if not self._enabled:
             return
         scale, growth_tracker = self._check_scale_growth_tracker("update")
@@ -166,19 +168,19 @@ class GradScaler:
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self):
-        """Returns the factor by which the scale grows."""
+        """Returns the factor, above 1, by which the scale is multiplied when it grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor):
-        """Sets the factor by which the scale grows."""
+        """Sets the factor, above 1, by which the scale is multiplied when it grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self):
-        """Returns the factor by which the scale shrinks."""
+        """Returns the factor, below 1, by which the scale is multiplied after a skipped step."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor):
-        """Sets the factor by which the scale shrinks."""
+        """Sets the factor, below 1, by which the scale is multiplied after a skipped step."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self):
@@ -199,15 +201,16 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self):
-        """Returns a dict of the scale, its factors and counters as numbers, in the form that PyTorch's GradScaler can load. Empty if the scaler is
-        disabled."""
+        """Returns a dict of numbers that PyTorch's GradScaler can load as well: the scale, growth factor, backoff factor, growth interval and the
+        number of consecutive steps with finite gradients so far. The dict is empty if the scaler is disabled."""
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
                 "growth_interval": self._growth_interval, "_growth_tracker": self._get_growth_tracker()}
 
     def load_state_dict(self, state_dict):
-        """Restores the state that ``state_dict`` returned. Does nothing if the scaler is disabled. RuntimeError: the dict is empty."""
+        """Restores the state from a dict that the method ``state_dict()`` returned. Does nothing if the scaler is disabled. RuntimeError: the dict is
+        empty."""
         if not self._enabled:
             return
         if len(state_dict) == 0:

@@ -1,4 +1,4 @@
-"""The Python array API standard for Gradus, which ``x.__array_namespace__()`` returns.
+"""The functions of the Python array API standard. ``x.__array_namespace__()`` returns this module.
 
 The arrays are Gradus tensors. Where PyTorch differs from the standard (https://data-apis.org/array-api/2025.12), names, arguments and type rules are
 those of the standard; for example, 0-d tensors take part in type promotion like any other tensor.

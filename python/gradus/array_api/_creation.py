@@ -5,8 +5,8 @@ __all__ = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "fu
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """Returns the vector [start, start + step, ...] of all values before `stop`. If `stop` is not given, the values go from 0 to `start`. The
-    vector is empty if `step` leads away from `stop`."""
+    """Returns the vector [start, start + step, ...] of all values before `stop`. arange(n) is arange(0, n). The vector is empty if
+    `step` leads away from `stop`."""
     if stop is None:
         start, stop = 0, start
     if (stop - start) * step <= 0:
@@ -16,8 +16,8 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
-    """Returns an array for a number, a sequence, a buffer or an array. If `copy` is True the data are always copied, if False never (ValueError if
-    that is impossible), and if None only if necessary."""
+    """Returns an array for a number, a sequence, a buffer or an array. If `copy` is True, the data are always copied. If `copy` is None, they are
+    copied only if necessary. If `copy` is False, they are never copied, and ValueError is raised if a copy is necessary."""
     return gradus.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
@@ -64,7 +64,8 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """Returns one array for each given vector, with the coordinates of the points of a grid. `indexing` is "xy" or "ij"."""
+    """Returns the coordinates of the points of the grid that the given vectors span. Array k of the result contains, for each point, the coordinate
+    from arrays[k]. With indexing="ij", axis k of the grid belongs to arrays[k]. With "xy", the first two axes are swapped."""
     return tuple(gradus.meshgrid(*arrays, indexing=indexing))
 
 

@@ -1,4 +1,4 @@
-"""Implements the elementwise functions of the Python array API standard, by operators with the standard's type rules."""
+"""Implements the elementwise functions of the Python array API standard. Most of them call an operator after promoting the arguments."""
 import builtins
 
 import gradus
@@ -48,7 +48,7 @@ def floor_divide(x1, x2, /):
 
 
 def remainder(x1, x2, /):
-    """Returns the remainder of x1 / x2, elementwise. It has the sign of x2, even if it is zero."""
+    """Returns the remainder of x1 / x2, elementwise. The remainder has the sign of x2, even a remainder of zero."""
     x1, x2 = promoted(x1, x2)
     return _C._array_function(x1, x2, "remainder") if isdtype(x1.dtype, "real floating") else gradus.remainder(x1, x2)
 
@@ -76,7 +76,7 @@ def positive(x, /):
 
 
 def sign(x, /):
-    """Returns the sign of each element: -1, 0, 1 or NaN for real numbers; x / abs(x), or 0 for 0, for complex numbers."""
+    """Returns the sign of each element. The sign of a real number is -1, 0, 1 or NaN. For a complex number z it is z / abs(z), or 0 if z is 0."""
     if isdtype(x.dtype, "complex floating"):
         return gradus.sgn(x)
     return _C._array_function(x, x, "sign") if isdtype(x.dtype, "real floating") else gradus.sign(x)

@@ -7,7 +7,7 @@ class _Info:
     """Describes the namespace's capabilities, and its default and supported dtypes and devices."""
 
     def capabilities(self):
-        """Returns a dict of the optional features of the standard and their values."""
+        """Returns a dict that says which optional features of the standard are supported, and how many dimensions an array can have."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self):

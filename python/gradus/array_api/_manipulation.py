@@ -46,7 +46,7 @@ def expand_dims(x, /, axis=0):
 
 
 def flip(x, /, *, axis=None):
-    """Returns `x` with the order of the elements reversed along `axis`, an int or a tuple, or along all axes if it is None."""
+    """Returns `x` with the order of the elements reversed along `axis`, which is an int or a tuple. If `axis` is None, reverses along all axes."""
     return gradus.flip(x, tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
 
 
@@ -66,7 +66,8 @@ def repeat(x, repeats, /, *, axis=None):
 
 
 def reshape(x, /, shape, *, copy=None):
-    """Returns `x` with the given shape. If `copy` is True the elements are always copied; if False never, with ValueError if that is impossible."""
+    """Returns `x` with the given shape. If `copy` is True, the result is always a copy. If `copy` is False, the result is always a view, and
+    ValueError is raised if a view is impossible."""
     if copy is False:
         try:
             return x.view(shape)
@@ -95,8 +96,7 @@ def stack(arrays, /, *, axis=0):
 
 
 def take(x, indices, /, *, axis=None):
-    """Returns the elements of `x` at the vector of positions `indices` along an axis. `axis` may be None only for a vector. ValueError: it is None
-    for another array."""
+    """Returns the elements of `x` at the positions indices[0], indices[1], ... along `axis`. ValueError: `axis` is None and `x` is not a vector."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"an array of {x.ndim} dimensions needs an axis")
     return x[(slice(None),) * (0 if axis is None else axis % x.ndim) + (indices,)]

@@ -18,15 +18,15 @@ def argmin(x, /, *, axis=None, keepdims=False):
 
 
 def nonzero(x, /):
-    """Returns a tuple with, for each axis, the indices of all elements that are not zero. ValueError: `x` is zero-dimensional."""
+    """Returns the positions of the elements that are not zero, as a tuple of one index vector for each axis. ValueError: `x` is zero-dimensional."""
     if x.ndim == 0:
         raise ValueError("nonzero takes an array of at least one dimension")
     return gradus.nonzero(x, as_tuple=True)
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Returns the indices at which the elements of `x2` would be inserted into the sorted vector `x1`. With side="left" that is before equal
-    elements, with side="right" after them."""
+    """Returns, for each element of `x2`, the index at which it would be inserted into the sorted vector `x1`. side="left" inserts it before equal
+    elements of `x1`, side="right" after them."""
     x1, x2 = promoted(x1, x2)
     return gradus.searchsorted(x1, x2, side=side, sorter=sorter)
 
@@ -69,8 +69,8 @@ class _UniqueInverse(NamedTuple):
 
 
 def unique_all(x, /):
-    """Returns a named tuple of the unique elements (values), the index of the first occurrence of each (indices), the position in `values` of
-    every element of `x` (inverse_indices), and the number of occurrences (counts). NaNs count as different."""
+    """Returns a named tuple. `values` are the unique elements of `x`, where each NaN counts as a different element. `indices` and `counts` give the
+    first occurrence and the number of occurrences of each unique element. `inverse_indices` gives the position in `values` of each element of `x`."""
     values, inverse, counts = gradus.unique(x, return_inverse=True, return_counts=True)
     places = gradus.arange(x.numel(), device=x.device)
     first = gradus.full_like(counts, x.numel()).scatter_reduce(0, inverse.reshape(-1), places, "amin")
@@ -78,16 +78,17 @@ def unique_all(x, /):
 
 
 def unique_counts(x, /):
-    """Returns a named tuple of the unique elements (values) and the number of occurrences of each (counts). NaNs count as different."""
+    """Returns a named tuple of the unique elements (values) and the number of occurrences of each (counts). Each NaN counts as a different
+    element."""
     return _UniqueCounts(*gradus.unique(x, return_counts=True))
 
 
 def unique_inverse(x, /):
-    """Returns a named tuple of the unique elements (values) and the position in `values` of every element of `x` (inverse_indices). NaNs count as
-    different."""
+    """Returns a named tuple of the unique elements (values) and the position in `values` of every element of `x` (inverse_indices). Each NaN
+    counts as a different element."""
     return _UniqueInverse(*gradus.unique(x, return_inverse=True))
 
 
 def unique_values(x, /):
-    """Returns the unique elements. NaNs count as different."""
+    """Returns the unique elements. Each NaN counts as a different element."""
     return gradus.unique(x)

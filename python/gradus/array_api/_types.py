@@ -60,7 +60,8 @@ def promoted(*arrays):
 
 
 def can_cast(from_, to, /):
-    """True if promotion allows a cast from `from_`, an array or dtype, to the dtype `to`."""
+    """True if `from_` can be cast to the dtype `to`, i.e. if type promotion of the two dtypes gives `to`. For example, int32 can be cast to int64.
+    `from_` is an array or a dtype."""
     dtype = from_.dtype if isinstance(from_, gradus.Tensor) else from_
     try:
         return gradus.promote_types(dtype, to) == to

@@ -37,10 +37,10 @@ def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
 
 
 def fftshift(x, /, *, axes=None):
-    """Returns `x` with the zero frequency shifted to the middle of the given axes, by default all."""
+    """Returns `x` with the zero frequency moved from index 0 to the middle of the given axes, by default all."""
     return gradus.fft.fftshift(x, axes)
 
 
 def ifftshift(x, /, *, axes=None):
-    """Returns `x` with the zero frequency, which fftshift has shifted to the middle of the given axes, moved back to their beginning."""
+    """Undoes fftshift: returns `x` with the zero frequency moved from the middle of the given axes, by default all, to index 0."""
     return gradus.fft.ifftshift(x, axes)

@@ -1,4 +1,4 @@
-"""Linear algebra functions of the Python array API standard. Matrices are in the last two dimensions, and all dimensions before are a batch."""
+"""Linear algebra functions of the Python array API standard. Matrices are in the last two dimensions. All earlier ones are batch dimensions."""
 import gradus
 from gradus import _C
 from gradus.array_api._types import of_one_array, promoted
@@ -16,18 +16,18 @@ def matmul(x1, x2, /):
 
 
 def matrix_transpose(x, /):
-    """Returns each matrix, in the last two dimensions, transposed."""
+    """Returns `x` with its last two axes swapped, i.e. with each matrix transposed."""
     return x.mT
 
 
 def tensordot(x1, x2, /, *, axes=2):
-    """Returns the sum of products over the axes axes[0] of `x1` and axes[1] of `x2`. If `axes` is an int, these are the last axes of `x1` and the
-    first axes of `x2`."""
+    """Returns the sum of products over the axes axes[0] of `x1` and axes[1] of `x2`. If `axes` is an int n, sums over the last n axes of `x1` and the
+    first n axes of `x2`."""
     return gradus.tensordot(*promoted(x1, x2), dims=axes if isinstance(axes, int) else [list(axis) for axis in axes])
 
 
 def vecdot(x1, x2, /, *, axis=-1):
-    """Returns the dot products sum(conj(x1) * x2) along an axis. ValueError: that axis has different sizes."""
+    """Returns the dot products sum(conj(x1) * x2) along an axis. ValueError: the axis does not have the same size in `x1` and `x2`."""
     x1, x2 = promoted(x1, x2)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot: the axis {axis} has {x1.shape[axis]} elements in one array and {x2.shape[axis]} in the other")
@@ -53,8 +53,8 @@ def diagonal(x, /, *, offset=0):
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """Returns the sum of the diagonal of each matrix. `offset` is above 0 for diagonals above the main one. `dtype` is the dtype of the sum; by
-    default it is int64 for integers, uint64 for unsigned integers, and the dtype of `x` for all others."""
+    """Returns the sum of the diagonal of each matrix. `offset` is above 0 for diagonals above the main one. `dtype` is the dtype of the sum. By
+    default it is int64 for signed integers and bool, uint64 for unsigned integers, and the dtype of `x` for all other dtypes."""
     return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 

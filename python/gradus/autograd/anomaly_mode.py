@@ -1,4 +1,5 @@
-"""Anomaly detection. An error in a backward pass shows the forward call that it belongs to, and a NaN in a gradient is an error."""
+"""Implements anomaly detection. If a node fails in a backward pass, the traceback of the forward call that recorded the node is shown. A NaN in a
+gradient raises an error."""
 
 import sys
 import traceback
@@ -10,7 +11,8 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 def _format_stack():
-    """Returns the Python stack of the caller as text. In anomaly mode the extension calls this function for every node that is recorded."""
+    """Returns the Python stack of the caller as text. In anomaly mode the C extension calls this function for every node that is recorded, so that an
+    error of a backward pass can show the forward call."""
     caller = sys._getframe().f_back
     return "".join(traceback.format_stack(caller)) if caller is not None else ""
 
@@ -27,8 +29,8 @@ class _Restore:
 
 
 class detect_anomaly(_Restore):
-    """Context manager. Inside, an error of a backward pass also shows the traceback of the forward call as a warning, and a NaN in a gradient raises
-    RuntimeError.
+    """Context manager. If a node fails in a backward pass, a warning shows the traceback of the forward call that recorded the node. A NaN in
+    a gradient raises RuntimeError.
 
     Args:
         check_nan: if False, a NaN is not an error.

@@ -33,13 +33,15 @@ def make_dual(tensor, tangent, *, level=None):
     """Returns a dual tensor, a view of `tensor` with the tangent `tangent`. The tangent is the derivative in one direction; it has the sizes and
     dtype of the tensor.
 
-    RuntimeError: there is no dual level, or sizes or dtypes differ. ValueError: the dtype is neither floating-point nor complex.
+    RuntimeError: not inside dual_level(), or the sizes or dtypes of `tensor` and `tangent` differ. ValueError: the dtype is neither floating-point
+    nor complex.
     """
     return _C._make_dual(tensor, tangent)
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A tensor without its tangent (`primal`), and its tangent (`tangent`), which is None if the tensor has none."""
+    """The two parts of a dual tensor: the tensor without the tangent (`primal`), and the tangent (`tangent`). For any other tensor the tangent is
+    None."""
 
     primal: Tensor
     tangent: Optional[Tensor]
@@ -51,7 +53,7 @@ def unpack_dual(tensor, *, level=None):
 
 
 class dual_level(ContextDecorator):
-    """Context manager and decorator that enters a dual level at the beginning and exits the level at the end."""
+    """Context manager and decorator. Inside, make_dual can give tensors a tangent. At the end all tensors lose their tangents."""
 
     def __enter__(self):
         return enter_dual_level()

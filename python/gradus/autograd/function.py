@@ -15,7 +15,8 @@ class BackwardCFunction(FunctionCtx):
 
 
 class FunctionMeta(type):
-    """The metaclass of Function. It creates the class of a function's ctx objects, and records how the function's forward is called."""
+    """The metaclass of Function. For each subclass it creates the class of the ctx objects. It also records whether the subclass defines
+    setup_context, i.e. whether its forward takes no ctx. For such a subclass it records whether forward has default values."""
 
     def __init__(cls, name, bases, namespace):
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": cls.__module__})
@@ -27,9 +28,9 @@ class FunctionMeta(type):
 class Function(metaclass=FunctionMeta):
     """A custom function. Derive a class from this one, and call it by `apply`.
 
-    `forward(ctx, *args)` computes the outputs, one or several, from arguments of any type. Operators inside of it are not recorded. It may save
-    tensors by `ctx.save_for_backward`. `backward(ctx, *grad_outputs)` returns a gradient for each argument, or None for an argument without gradient.
-    Instead of `forward(ctx, *args)` a class may define `forward(*args)` and `setup_context(ctx, inputs, output)`.
+    `forward(ctx, *args)` computes the outputs, one or several, from arguments of any type. Operators inside `forward` are not recorded. `forward`
+    may save tensors by `ctx.save_for_backward`. `backward(ctx, *grad_outputs)` returns a gradient for each argument, or None for an argument without
+    gradient. Instead of `forward(ctx, *args)` a class may define `forward(*args)` and `setup_context(ctx, inputs, output)`.
 
     >>> class Square(gradus.autograd.Function):
     ...     @staticmethod
@@ -68,7 +69,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        """Saves on ctx the values that backward needs, if forward takes no ctx."""
+        """Called after a forward that takes no ctx. Saves on ctx the values that backward needs."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
@@ -87,8 +88,8 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """Returns (outputs, out_dims) for a whole batch, inside vmap. in_dims[i] is 0 if dimension 0 of argument i is the batch, and None if the
-        argument has no batch. out_dims has, for each output, the dimension of the batch or None."""
+        """Called once for the whole batch when the function is applied inside vmap. Returns (outputs, out_dims). in_dims[i] is 0 if dimension 0 of
+        argument i is the batch dimension, and None if the argument has none. out_dims gives the batch dimension of each output, or None."""
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
 
     @classmethod
@@ -100,7 +101,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def _bind_arguments(cls, args, kwargs):
         """Returns the arguments of a call in the order of forward's parameters. If forward takes no ctx, default values are added for arguments
-        that are not given."""
+        that are not given. TypeError: forward has keyword-only parameters, or the arguments do not fit its parameters."""
         context = () if cls._has_setup_context else (None,)
         bound = inspect.signature(cls.forward).bind(*context, *args, **kwargs)
         if cls._has_setup_context:

@@ -23,7 +23,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         v = call.vector(v, call.inputs, "v")
         seeds = tuple(gradus.zeros_like(y).requires_grad_() for y in call.outputs)
         grads = call.gradients(call.outputs, seeds, True)
-        # without autograd history, a gradient does not depend on the seeds and adds nothing to J v
+        # Skip gradients without autograd history. They do not depend on the seeds, so they add nothing to J v.
         used = [(grad, one) for grad, one in zip(grads, v) if grad.requires_grad]
         if used:
             products = gradus.autograd.grad([grad for grad, _ in used], seeds, [one for _, one in used], create_graph=create_graph, materialize_grads=True)
@@ -33,9 +33,11 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """Returns the Jacobian of `func` at `inputs`. For each pair of an output and an input it has a tensor with the shape of the output followed by
-    the shape of the input. If `vectorize` is true, all rows are computed at once by vmap. The strategy "forward-mode" computes all columns at
-    once."""
+    """Returns the Jacobian of `func` at `inputs`. For each pair of an output y and an input x it has a tensor of shape y.shape + x.shape.
+
+    If `vectorize` is true, one batched backward pass computes all rows. The strategy "forward-mode" requires `vectorize` and computes all columns
+    by one batched forward pass.
+    """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, "forward-mode" tends to be more '
@@ -69,7 +71,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """Returns (func(inputs), H v), where H is the Hessian of `func`, whose output must be a single number. `v` and H v have the shape of the
+    """Returns (func(inputs), H v), where H is the Hessian of `func`. The output of `func` must be a single number. `v` and H v have the shape of the
     inputs."""
 
     def gradient(*args):
@@ -80,8 +82,8 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """Returns (func(inputs), v^T H), where H is the Hessian of `func`, whose output must be a single number. `v` and v^T H have the shape of the
-    inputs."""
+    """Returns (func(inputs), v^T H), where H is the Hessian of `func`. The output of `func` must be a single number. `v` and v^T H have the shape of
+    the inputs."""
 
     def gradient(*args):
         return _gradient(func, args if isinstance(inputs, tuple) else args[0], strict)
@@ -152,8 +154,8 @@ def _as_tuple(tensors, what):
 
 
 class _Call:
-    """A call of `func` on views of `inputs`. If `create_graph` is true the views keep the autograd history of the inputs, otherwise they are
-    detached."""
+    """A call of `func` on views of `inputs`. If `create_graph` is true, the views of inputs that require gradients keep their autograd history. All
+    other views are leaves that require gradients."""
 
     def __init__(self, func, inputs, create_graph, strict):
         self.single_input = not isinstance(inputs, tuple)
@@ -185,8 +187,8 @@ class _Call:
         return v
 
     def gradients(self, outputs, grad_outputs, create_graph):
-        """Returns the gradients of the outputs with respect to the inputs. An input on which the outputs do not depend has zeros, or raises an
-        error if `strict` is true."""
+        """Returns the gradients of the outputs with respect to each input. The gradient of an input on which no output depends is zero. RuntimeError:
+        `strict` is true and there is such an input."""
         needing = [i for i, y in enumerate(outputs) if y.requires_grad]
         if not needing:
             return tuple(gradus.zeros_like(x) for x in self.inputs)

@@ -12,8 +12,8 @@ __all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_
 
 
 def decorate(mode, target):
-    """Returns a wrapper of the function `target` that runs every call inside a clone of `mode`. For a generator function every step runs inside
-    the mode. For a class only __init__ is wrapped."""
+    """Returns a wrapper of the function `target` that runs every call inside a clone of the context manager `mode`. For a generator function, every
+    step runs inside a clone. If `target` is a class, wraps its __init__, warns, and returns the class."""
     if inspect.isclass(target):
         warnings.warn(
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. "
@@ -58,8 +58,7 @@ def _decorate_generator(mode, target):
 
 
 class set_multithreading_enabled:
-    """Context manager, or ordinary call, that has no effect, because a backward pass always runs on the calling thread and each operator uses all
-    threads."""
+    """Has no effect, because a backward pass always runs on the calling thread. It can be called as a function or used as a context manager."""
 
     def __init__(self, mode):
         self.mode = mode

@@ -1,8 +1,8 @@
 """Checks of gradients against finite differences.
 
-A complex element counts as two real numbers. For an output y and a real number u of an input, the numerical derivative of Re(y) (and Im(y)) with
-respect to u is the central difference. The analytical derivative is the result of backward for y with the gradient 1 (and 1j). Both are compared
-element by element: |analytical - numerical| <= atol + rtol * |numerical|.
+A complex element counts as two real numbers. Let y be an element of an output and u a real number of an input. The numerical derivative of Re(y) with
+respect to u is the central difference. The analytical derivative is the gradient of u after a backward pass that starts with the gradient 1
+for y. For Im(y) the pass starts with 1j. Both derivatives are compared: |analytical - numerical| <= atol + rtol * |numerical|.
 """
 
 import itertools
@@ -40,7 +40,7 @@ def gradcheck(
 
     Returns True if all gradients are right. Otherwise raises GradcheckError, or returns False if `raise_exception` is False. `nondet_tol` is the
     allowed difference between two backward passes. `check_forward_ad` also compares the tangents of forward mode. `fast_mode`,
-    `check_undefined_grad`, `check_grad_dtypes` and `masked` are accepted but have no effect, because the whole Jacobian is always checked.
+    `check_undefined_grad`, `check_grad_dtypes` and `masked` are accepted but have no effect.
     """
     _refuse(check_batched_grad or check_batched_forward_grad, "batched gradients")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
@@ -76,8 +76,9 @@ def gradgradcheck(
     fast_mode=False,
     masked=False,
 ):
-    """Checks the second derivatives of `func(*inputs)`, i.e. the gradients of its gradients, with respect to the inputs and `grad_outputs`, which are
-    random unless given. Returns True if they are right. Otherwise raises GradcheckError, or returns False if `raise_exception` is False."""
+    """Checks the second derivatives of `func(*inputs)`: runs gradcheck on the backward of `func`. `grad_outputs` are the gradients of the outputs and
+    default to random tensors. Returns True if all second derivatives are right. Otherwise raises GradcheckError, or returns False if
+    `raise_exception` is False."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     _check_inputs(inputs)
     n = len(inputs)
@@ -149,7 +150,7 @@ def _outputs(func, inputs):
 
 
 def _real(t):
-    """Returns a view of a tensor as real numbers, with a last dimension of 2 for a complex tensor."""
+    """Returns `t` as real numbers. A complex tensor gets an additional last dimension of size 2 for the real and the imaginary part."""
     return gradus.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
@@ -164,7 +165,8 @@ def _check_backward(func, inputs, eps, atol, rtol, nondet_tol):
     outputs = [(at, y) for at, y in enumerate(results) if _is_checked(y)]
     if not outputs:
         _check_constant(func, inputs, results, checked, eps)
-    # Compute all analytical Jacobians first. The numerical ones change elements of the inputs in place, after which backward would raise an error.
+    # Compute all analytical Jacobians first. Computing the numerical ones changes elements of the inputs in place, and after such a change backward
+    # would raise an error.
     analytical = [_analytical(y, checked) for _, y in outputs]
     for (_, y), jacobians in zip(outputs, analytical):
         for again, first in zip(_analytical(y, checked), jacobians):
@@ -182,8 +184,8 @@ def _check_forward(func, inputs, eps, atol, rtol):
 
 
 def _of_tangents(func, inputs, at, x):
-    """Returns the Jacobian of result number `at` of func with respect to `x`, computed in forward mode. The Jacobian has a row for each real number
-    of `x`."""
+    """Returns the Jacobian of y = func(*inputs)[at] with respect to `x`, computed in forward mode. It has a row for each real number of `x` and a
+    column for each real number of y. A complex element counts as two real numbers."""
     rows = []
     for place in _places(x):
         tangent = gradus.zeros_like(x, requires_grad=False)
@@ -205,8 +207,8 @@ def _check_constant(func, inputs, results, checked, eps):
 
 
 def _numerical(func, inputs, at, x, eps):
-    """Returns the Jacobian of result number `at` of func with respect to `x`, computed by central differences with step `eps`. The Jacobian has a row
-    for each real number of `x`."""
+    """Returns the Jacobian of y = func(*inputs)[at] with respect to `x`, computed by central differences with step `eps`. It has a row for each real
+    number of `x` and a column for each real number of y. A complex element counts as two real numbers."""
     rows = []
     numbers = _real(x.detach())
     for place in _places(x):
@@ -222,8 +224,8 @@ def _numerical(func, inputs, at, x, eps):
 
 
 def _analytical(y, inputs):
-    """Returns a list of the Jacobians of `y` with respect to the inputs, computed by backward passes. Each has a row for each real number of the
-    input."""
+    """Returns the list of the Jacobians of `y` with respect to each of `inputs`, computed by backward passes. A Jacobian has a row for each real
+    number of the input and a column for each real number of `y`. A complex element counts as two real numbers."""
     columns = [[] for _ in inputs]
     for place in _places(y):
         seed = gradus.zeros_like(y, requires_grad=False)

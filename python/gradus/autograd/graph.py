@@ -10,7 +10,7 @@ __all__ = ["Node", "GradientEdge", "disable_saved_tensors_hooks", "get_gradient_
 
 
 class GradientEdge(NamedTuple):
-    """The edge along which the gradient of a tensor flows, to output `output_nr` of `node`."""
+    """Says where a tensor is in the autograd graph: it is output number `output_nr` of the operator that `node` differentiates."""
 
     node: Node
     output_nr: int
@@ -22,7 +22,7 @@ def get_gradient_edge(tensor):
 
 
 def leaves_of(tensors):
-    """Returns the list of leaf tensors on which the given tensors depend."""
+    """Returns the list of the leaf tensors that require a gradient and on which the given tensors depend."""
     leaves = []
     seen = set()
     nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]

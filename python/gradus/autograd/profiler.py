@@ -6,7 +6,7 @@ __all__ = ["emit_itt", "emit_nvtx", "profile", "record_function"]
 
 
 class profile(profiler.profile):
-    """Equivalent to gradus.profiler.profile, with the older arguments. If `enabled` is False nothing is recorded."""
+    """gradus.profiler.profile with the arguments of PyTorch's older profiler. Only `enabled` has an effect: if it is False, nothing is recorded."""
 
     def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False, profile_memory=False, with_stack=False, with_modules=False,
                  use_kineto=False, use_cpu=True, **others):

@@ -12,8 +12,8 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """Variable(t) is a new tensor over the memory of `t`, without its autograd history. It exists for old programs; today every tensor can require a
-    gradient.
+    """Variable(t) returns a new tensor that shares the memory of `t` but not its autograd history. Only old programs need the class, because today
+    every tensor can require a gradient.
 
     >>> import gradus
     >>> Variable(gradus.ones(2), requires_grad=True)

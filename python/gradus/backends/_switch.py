@@ -2,7 +2,7 @@
 
 
 class Switch:
-    """A switch of a module. `get` and `set` serve as the module's functions NAME_enabled() and enable_NAME()."""
+    """A switch that only stores a bool. Modules export its `get` and `set` as functions, for instance flash_sdp_enabled() and enable_flash_sdp()."""
 
     def __init__(self, value=True):
         self._value = value

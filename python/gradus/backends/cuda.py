@@ -1,4 +1,4 @@
-"""Switches of CUDA's libraries, including ``matmul``. CUDA is not supported, so the switches only store their values."""
+"""Switches of CUDA's libraries, e.g. matmul.allow_tf32. CUDA is not supported, so the switches only store their values."""
 from gradus.backends._switch import KeptFlags, Switch
 
 

@@ -1,5 +1,5 @@
-"""The switch for the fast path of TransformerEncoderLayer. There is no such path, but TransformerEncoder reads the switch, because with PyTorch it
-changes the output at padded positions."""
+"""The switch for the fast path of TransformerEncoderLayer. PyTorch's fast path sets the output at padded positions to 0. Gradus has
+no fast path, but if the switch is on, its TransformerEncoder sets these outputs to 0 in the same cases."""
 from gradus.backends._switch import Switch
 
 _fastpath = Switch()

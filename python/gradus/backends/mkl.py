@@ -1,4 +1,4 @@
-"""Switches of Intel's MKL, which is not used."""
+"""Switches of Intel's MKL. MKL is not used, so the switches have no effect."""
 from gradus.backends._switch import KeptFlags
 
 VERBOSE_OFF, VERBOSE_ON = 0, 1
@@ -10,4 +10,4 @@ def is_available():
 
 
 class verbose(KeptFlags):
-    """Context manager without effect."""
+    """Context manager that has no effect, because MKL is not used."""

@@ -13,8 +13,8 @@ def is_available():
 
 
 class flags(KeptFlags):
-    """Context manager without effect."""
+    """Context manager that has no effect, because oneDNN is not used."""
 
 
 class verbose(KeptFlags):
-    """Context manager without effect."""
+    """Context manager that has no effect, because oneDNN is not used."""

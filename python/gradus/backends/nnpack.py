@@ -1,4 +1,4 @@
-"""Switches of NNPACK, which is not used."""
+"""Switches of NNPACK. NNPACK is not used, so the switches have no effect."""
 from gradus.backends._switch import KeptFlags
 
 
@@ -8,4 +8,4 @@ def is_available():
 
 
 class flags(KeptFlags):
-    """Context manager without effect."""
+    """Context manager that has no effect, because NNPACK is not used."""

@@ -1,4 +1,4 @@
-"""Switches of the package opt_einsum. It is not used, because einsum chooses the order of products itself, so the switches have no effect."""
+"""Switches of the package opt_einsum. They have no effect, because einsum does not use the package, but chooses the order of products itself."""
 enabled = True
 strategy = "auto"
 

@@ -1,3 +1,3 @@
-"""Engines for quantized operators, of which there are none."""
+"""Lists the engines for quantized operators. There are none."""
 engine = "none"
 supported_engines = ["none"]

@@ -1,4 +1,4 @@
-"""The CPU as a device, with the functions of torch.cpu, and its memory, with the functions of torch.accelerator.
+"""Provides the functions of torch.cpu, and functions that measure and limit the use of memory.
 
 >>> is_available(), device_count(), current_device()
 (True, 1, 'cpu')
@@ -22,12 +22,12 @@ __all__ = ["Event", "Stream", "StreamContext", "amp", "current_device", "current
 
 
 def is_available():
-    """Returns True."""
+    """Returns True, because every computer has a CPU."""
     return True
 
 
 def is_initialized():
-    """Returns True."""
+    """Returns True, because the CPU needs no initialization."""
     return True
 
 
@@ -56,30 +56,30 @@ class Stream:
         pass
 
     def wait_stream(self, stream):
-        """Does nothing."""
+        """Does nothing, because every operator has finished when it returns."""
 
     def record_event(self):
-        """Does nothing."""
+        """Does nothing, because every operator has finished when it returns."""
 
     def wait_event(self, event):
-        """Does nothing."""
+        """Does nothing, because every operator has finished when it returns."""
 
 
 class Event:
     """An event without effect, for programs that are written for any device. query() always returns True."""
 
     def query(self):
-        """Returns True."""
+        """Returns True, because every operator has finished when it returns."""
         return True
 
     def record(self, stream=None):
-        """Does nothing."""
+        """Does nothing, because there is no pending work to record."""
 
     def synchronize(self):
-        """Does nothing."""
+        """Does nothing, because every operator has finished when it returns."""
 
     def wait(self, stream=None):
-        """Does nothing."""
+        """Does nothing, because every operator has finished when it returns."""
 
 
 _current_stream = Stream()
@@ -113,8 +113,8 @@ def stream(stream):
 
 
 def memory_stats(device=None):
-    """Returns a dict of memory statistics with PyTorch's keys. `allocated_bytes.all.current` and `.peak` are the bytes in use,
-    `reserved_bytes.all.current` and `.peak` the bytes in use or kept for reuse, and `allocated.all.current` is the number of blocks in use.
+    """Returns a dict of memory statistics with PyTorch's keys. `allocated.all.current` is the number of blocks in use. `allocated_bytes.all` counts
+    the bytes in use, and `reserved_bytes.all` the bytes in use or kept for reuse. Both have the suffixes `.current` and `.peak`.
     gradus.memory_stats() also returns the limits."""
     stats = _C.memory_stats()
     return {"allocated.all.current": stats["blocks"],
@@ -128,27 +128,27 @@ def memory_allocated(device=None):
 
 
 def max_memory_allocated(device=None):
-    """Returns the maximum number of bytes in use since the start, or since reset_peak_memory_stats()."""
+    """Returns the maximum of memory_allocated() since the start, or since reset_peak_memory_stats()."""
     return memory_stats()["allocated_bytes.all.peak"]
 
 
 def memory_reserved(device=None):
-    """Returns the number of bytes in use or kept for reuse."""
+    """Returns the number of bytes in use plus the bytes of freed memory that are kept for reuse."""
     return memory_stats()["reserved_bytes.all.current"]
 
 
 def max_memory_reserved(device=None):
-    """Returns the maximum number of bytes in use or kept for reuse since the start, or since reset_peak_memory_stats()."""
+    """Returns the maximum of memory_reserved() since the start, or since reset_peak_memory_stats()."""
     return memory_stats()["reserved_bytes.all.peak"]
 
 
 def reset_peak_memory_stats(device=None):
-    """Resets the maximum numbers of bytes to the current ones."""
+    """Restarts the maxima of max_memory_allocated() and max_memory_reserved() at the current numbers of bytes."""
     _C._memory_reset_peak()
 
 
 def empty_cache():
-    """Gives memory that is kept for reuse back to the operating system, except blocks in the caches of other threads."""
+    """Releases freed memory, which is kept for reuse, to the operating system. Blocks in the caches of other threads are not released."""
     _C._memory_trim()
 
 
@@ -159,8 +159,8 @@ def set_memory_limit(bytes):
 
 def set_cache_limit(bytes):
     """Sets the maximum number of bytes of freed memory that are kept for reuse. None restores the default, which is the value of the environment
-    variable GRADUS_CACHE_LIMIT (bytes, or a number followed by K, M, G or T). Without that variable, memory in use and kept for reuse together
-    stay below 1.25 times the recent maximum in use plus 64 MiB."""
+    variable GRADUS_CACHE_LIMIT (bytes, or a number followed by K, M, G or T). Without that variable, memory_reserved() stays below 64 MiB plus 1.25
+    times the recent maximum of memory_allocated()."""
     _C._memory_set_cache_limit(bytes)
 
 

@@ -1,4 +1,5 @@
-"""The classes torch.cuda.FloatTensor and so on, for programs that name them. No tensor is an instance, and none can be created."""
+"""Defines the classes torch.cuda.FloatTensor and so on, for programs that refer to them. No tensor is an instance of these classes, and calling them
+raises TypeError."""
 from gradus import _tensor_types
 
 __all__ = [name for name in _tensor_types.__all__ if name.endswith("Tensor")]

@@ -1,4 +1,4 @@
-"""Memory statistics of CUDA devices, of which there are none."""
+"""Functions for the memory of CUDA devices. There are no CUDA devices."""
 from gradus.cuda._absent import refuse as _refuse
 
 __all__ = ["empty_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved"]

@@ -1,4 +1,4 @@
-"""Random number generators of CUDA devices, of which there are none."""
+"""Functions for the random number generators of CUDA devices. There are no CUDA devices."""
 from gradus.cuda._absent import refuse as _refuse
 
 __all__ = ["get_rng_state", "get_rng_state_all", "manual_seed", "manual_seed_all", "seed", "seed_all"]

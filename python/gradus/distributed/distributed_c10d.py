@@ -126,7 +126,7 @@ class Store:
         return value
 
     def wait(self, keys, timeout=None):
-        """Checks that all keys exist. RuntimeError: a key does not exist."""
+        """Returns at once if all keys exist. RuntimeError: a key does not exist, and there is no other process that could set it."""
         for key in keys:
             self.get(key)
 
@@ -157,7 +157,7 @@ class FileStore(Store):
 
 
 class PrefixStore(Store):
-    """A view of another store, in which every key has a prefix."""
+    """A store that keeps its values in another store, under keys with "prefix/" in front."""
 
     def __init__(self, prefix, store):
         super().__init__()
@@ -219,7 +219,7 @@ class group(metaclass=_Members):
 
 
 class GroupMember(metaclass=_Members):
-    """Holds the default group as WORLD, and NON_GROUP_MEMBER, which new_group returns in a process that does not belong to the new group."""
+    """WORLD is the default group. new_group returns NON_GROUP_MEMBER in a process that does not belong to the new group."""
 
     NON_GROUP_MEMBER = -100
 
@@ -243,7 +243,7 @@ def is_torchelastic_launched():
 
 
 def is_backend_available(backend):
-    """True for "gloo", whose functions exist for one process. init_process_group also accepts any other name."""
+    """True for "gloo", whose operations are implemented for one process. init_process_group also accepts any other name."""
     return backend.lower() == "gloo"
 
 
@@ -282,7 +282,7 @@ def set_debug_level_from_env():
 
 
 def is_gloo_available():
-    """Returns True, because the functions of gloo exist for one process."""
+    """Returns True, because the operations of gloo are implemented for groups of one process."""
     return True
 
 
@@ -308,10 +308,10 @@ def _from_environment(name, given):
 
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, group_name="", pg_options=None, device_id=None):
-    """Creates the default group, which consists of this process. world_size, or else the environment variable WORLD_SIZE, must be 1.
+    """Creates the default group, which consists of this process.
 
-    ValueError: the default group already exists, or neither world_size nor the environment gives the number of processes. NotImplementedError: that
-    number is above 1.
+    `world_size` is the number of processes. It defaults to the environment variable WORLD_SIZE. NotImplementedError: `world_size` is not 1.
+    ValueError: the default group already exists, or neither `world_size` nor WORLD_SIZE is given.
     """
     global _world
     if is_initialized():
@@ -341,7 +341,8 @@ def destroy_process_group(group=None):
 
 
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None, device_id=None):
-    """Returns a group of the processes with the given ranks. The only valid rank is 0, this process. ValueError: another rank."""
+    """Returns a group of the processes with the given ranks, or GroupMember.NON_GROUP_MEMBER if `ranks` is empty. ValueError: a rank is not 0, the
+    rank of the only process."""
     world = _member(None)
     for rank in ranks or ():
         if rank != 0:
@@ -358,8 +359,8 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """Returns (the subgroup of this process, the list of subgroups), one for each list of ranks. ValueError: a rank is not 0, or occurs in two
-    lists."""
+    """Makes a subgroup for each list of ranks. Returns a pair: the subgroup that contains this process (None if there is none), and the list of all
+    subgroups. ValueError: a rank is not 0, or occurs in two lists."""
     if len({rank for ranks in ranks_per_subgroup_list for rank in ranks}) < sum(map(len, ranks_per_subgroup_list)):
         raise ValueError("Rank 0 has appeared in both subgroups")
     made = [new_group(ranks, backend=backend) for ranks in ranks_per_subgroup_list]
@@ -389,7 +390,7 @@ def get_backend(group=None):
 
 
 def get_default_backend_for_device(device):
-    """Returns "gloo"."""
+    """Returns "gloo", whatever the device is."""
     return "gloo"
 
 
@@ -436,7 +437,7 @@ def _done(result, async_op):
 
 
 def _copied(output, input, async_op, group):
-    """Copies `input` into `output`, which must have as many elements. Returns None, or a completed Work if `async_op` is true."""
+    """Copies `input` into `output`, which must have the same number of elements. Returns None, or a completed Work if `async_op` is true."""
     _member(group)
     with gradus.no_grad():
         output.copy_(input.reshape(output.shape))
@@ -452,16 +453,15 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
-    """Leaves the tensor unchanged, because it is the sum, product or extreme over one process. Returns None, or a completed Work if `async_op` is
-    true."""
+    """Leaves the tensor unchanged, because a reduction over one process gives its input. Returns None, or a completed Work if `async_op` is true."""
     _check_tensor(tensor, "tensor")
     _member(group)
     return _done([tensor], async_op)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
-    """Leaves the tensors unchanged, because they are the result for one process. Returns None, or a completed Work if `async_op` is true. TypeError:
-    `tensors` is not a list of tensors."""
+    """Leaves the tensors unchanged, because a reduction over one process gives its input. Returns None, or a completed Work if `async_op` is true.
+    TypeError: `tensors` is not a list of tensors."""
     _check_list([tensors] if isinstance(tensors, Tensor) else tensors, "tensors", None)
     _member(group)
     return _done(tensors, async_op)
@@ -473,7 +473,7 @@ def supports_complex(reduceOp):
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
-    """Leaves the tensor unchanged, because it is the result for one process. Returns None, or a completed Work if `async_op` is true."""
+    """Leaves the tensor unchanged, because a reduction over one process gives its input. Returns None, or a completed Work if `async_op` is true."""
     _check_rank(dst)
     return all_reduce(tensor, op, group, async_op)
 

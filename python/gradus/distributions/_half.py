@@ -8,7 +8,8 @@ from gradus.distributions.transforms import AbsTransform
 
 
 class Half(TransformedDistribution):
-    """The distribution of abs(x), where x has the distribution `symmetric`, which is symmetric around 0 and has a parameter `scale`."""
+    """The distribution of abs(x), where x has the distribution `symmetric`. `symmetric` must be symmetric around 0 and have a parameter
+    `scale`."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -19,7 +20,7 @@ class Half(TransformedDistribution):
 
     @property
     def scale(self):
-        """The scale of the symmetric distribution."""
+        """The parameter `scale` of the distribution of x. This class is the distribution of abs(x)."""
         return self.base_dist.scale
 
     @property

@@ -3,7 +3,7 @@ from gradus.distributions.transformed_distribution import TransformedDistributio
 
 
 class Relaxed(TransformedDistribution):
-    """A transformed distribution whose temperature, logits and probs are those of its base distribution."""
+    """A transformed distribution that reads its temperature, logits and probs from its base distribution."""
 
     @property
     def temperature(self):

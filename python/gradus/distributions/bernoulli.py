@@ -12,7 +12,7 @@ __all__ = ["Bernoulli"]
 class Bernoulli(_WithProbs, ExponentialFamily):
     """A value that is 1 with probability `probs` and 0 otherwise. `logits`, the log odds log(probs / (1 - probs)), may be given instead of `probs`.
 
-    Raises ValueError unless exactly one of `probs` and `logits` is given, and for a parameter outside its constraint.
+    Raises ValueError unless exactly one of `probs` and `logits` is given, or if the given one violates its constraint.
 
     >>> from gradus.distributions import Bernoulli
     >>> Bernoulli(gradus.tensor([0.3])).mean

@@ -9,7 +9,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Maps a constraint, by its class, to a function that returns a transform for it.
+    """Maps the class of a constraint to a function that returns a transform for a constraint of that class.
 
     >>> from gradus.distributions import constraints, transform_to
     >>> transform_to(constraints.simplex)

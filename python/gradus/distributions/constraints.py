@@ -29,14 +29,14 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A constraint that depends on the parameters of a distribution, so that it is known only for an instance of the distribution's class."""
+    """A constraint that depends on the parameters of a distribution. It is known for an instance, but not for the class of the distribution."""
 
     def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         self._is_discrete, self._event_dim = is_discrete, event_dim
         super().__init__()
 
     def _known(self, name):
-        """Returns the attribute is_discrete or event_dim, whichever `name` is. Raises NotImplementedError if its value was not given to the
+        """Returns the attribute `name`, which is "is_discrete" or "event_dim". Raises NotImplementedError if its value was not given to the
         constructor."""
         value = getattr(self, "_" + name)
         if value is NotImplemented:
@@ -61,14 +61,14 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint):
-    """Returns True if `constraint` depends on the parameters of a distribution, so that it is known only for an instance of the distribution's
-    class."""
+    """Returns True if `constraint` depends on the parameters of a distribution. In that case it is known for an instance, but not for the class of
+    the distribution."""
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint. Reading the property of an instance returns fn(instance); reading it from the class returns a dependent
-    constraint."""
+    """A property whose value is a constraint. Reading it from an instance returns fn(instance). Reading it from the class returns the property
+    itself, which is a dependent constraint."""
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         super().__init__(fn)
@@ -99,8 +99,8 @@ def _all_of_last(valid, count, value, event_dim):
 
 
 class _IndependentConstraint(Constraint):
-    """Requires that all elements of an event satisfy base_constraint. The last reinterpreted_batch_ndims batch dimensions count as event
-    dimensions."""
+    """Requires that all elements of an event satisfy base_constraint. An event has the event dimensions of base_constraint and, before them,
+    reinterpreted_batch_ndims more dimensions."""
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         _expect(Constraint, "base_constraint", base_constraint)
@@ -125,7 +125,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The constraint on values of a mixture, which must satisfy the constraint of every component."""
+    """Requires that a value of a mixture satisfies base_constraint for every component of the mixture."""
 
     def __init__(self, base_constraint):
         _expect(Constraint, "base_constraint", base_constraint)
@@ -222,7 +222,7 @@ class _Real(Constraint):
 
 
 class _Bounded(Constraint):
-    """Base of constraints whose attributes are bounds."""
+    """Base of constraints that have bounds as attributes. repr() shows these bounds."""
 
     def __repr__(self):
         return f"{type(self).__name__[1:]}({', '.join(f'{name}={bound}' for name, bound in vars(self).items())})"

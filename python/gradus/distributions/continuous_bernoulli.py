@@ -14,8 +14,9 @@ __all__ = ["ContinuousBernoulli"]
 class ContinuousBernoulli(_WithProbs, ExponentialFamily):
     """The continuous Bernoulli distribution, with density C probs^x (1 - probs)^(1 - x) on [0, 1] (Loaiza-Ganem and Cunningham, 2019).
 
-    `logits`, the log odds, may be given instead of `probs`. At probs = 1/2 the formula of the normalizing constant C is 0 / 0, so for probs between
-    lims[0] and lims[1] power series at 1/2 are used instead. Raises ValueError unless exactly one of `probs` and `logits` is given.
+    `logits`, the log odds, may be given instead of `probs`. At probs = 1/2 the formula of the normalizing constant C is 0 / 0. For probs between
+    lims[0] and lims[1], C and the moments are computed with power series around 1/2. Raises ValueError unless exactly one of `probs` and `logits` is
+    given.
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -53,7 +54,8 @@ class ContinuousBernoulli(_WithProbs, ExponentialFamily):
         return gradus.where(self._far_from_half(), formula, series)
 
     def _cut_probs(self):
-        """Returns probs with elements between lims[0] and lims[1] replaced by lims[0], so that the formulas and their gradients are finite."""
+        """Returns probs with the elements between lims[0] and lims[1] replaced by lims[0]. Some formulas are 0 / 0 at 1/2, which lies in this
+        interval. For the returned probs these formulas and their gradients are finite."""
         return self._choose(self.probs, self._lims[0] * gradus.ones_like(self.probs))
 
     def _cont_bern_log_norm(self):

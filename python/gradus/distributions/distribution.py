@@ -19,13 +19,14 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
-    # maps each attribute that `expand` expands, a parameter or inner distribution, to its number of dimensions after the batch dimensions
+    # The attributes that are expanded by `expand`: parameters and inner distributions. The keys are their names. Each value is the number of
+    # dimensions that the attribute has after the batch dimensions.
     _batched = None
     _shared = ()  # names of attributes that `expand` copies unchanged to the expanded distribution
 
     @staticmethod
     def set_default_validate_args(value):
-        """Sets whether distributions check parameters and values by default. Raises ValueError for another value than True or False."""
+        """Sets whether distributions check parameters and values by default. Raises ValueError if `value` is neither True nor False."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -117,7 +118,7 @@ class Distribution:
         return new._finish_expanded(self, batch_shape)
 
     def _finish_expanded(self, source, batch_shape):
-        """Initializes the expanded distribution `self` from the distribution `source`. Returns self."""
+        """Sets the shapes and the validation setting of `self`, which is `source` expanded to batch_shape. Returns self."""
         Distribution.__init__(self, batch_shape, source.event_shape, validate_args=False)
         self._validate_args = source._validate_args
         return self
@@ -191,8 +192,8 @@ class Distribution:
         raise NotImplementedError
 
     def enumerate_support(self, expand=True):
-        """Returns a tensor with all possible values of a discrete distribution along dimension 0. The following dimensions are batch_shape if
-        `expand` is true, otherwise they have size 1."""
+        """Returns a tensor of all possible values of a discrete distribution, one for each index of dimension 0. Its shape is (number of values,) +
+        batch_shape + event_shape. If `expand` is false, the batch dimensions have size 1 instead."""
         raise NotImplementedError
 
     def entropy(self):
@@ -223,8 +224,8 @@ class _WithProbs:
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
     def _set_given(self, probs, logits, **others):
-        """Broadcasts the parameters `others` and either `probs` or `logits`, whichever is not None, to one shape. Sets them as attributes and returns
-        the shape."""
+        """Broadcasts `others` and one of `probs` and `logits`, whichever is not None, to one shape. Sets the results as attributes and returns the
+        shape. Raises ValueError unless exactly one of `probs` and `logits` is None."""
         self._check_one_given(probs, logits)
         name, given = ("logits", logits) if probs is None else ("probs", probs)
         *values, self._given = gradus.distributions.utils.broadcast_all(*others.values(), given)
@@ -239,8 +240,8 @@ class _WithProbs:
 
     @lazy_property
     def probs(self):
-        """The probabilities, computed from the logits: the probability of 1 if `_binary` is true, otherwise one for each index of the last
-        dimension."""
+        """The probabilities, computed from the logits. If `_binary` is true, each is the probability of the value 1. Otherwise the last dimension
+        holds the probabilities of the classes."""
         return gradus.distributions.utils.logits_to_probs(self.logits, is_binary=self._binary)
 
     @property

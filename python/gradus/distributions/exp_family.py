@@ -13,7 +13,8 @@ class ExponentialFamily(Distribution):
 
     @property
     def _natural_params(self):
-        """The tuple of natural parameters theta, the factors of the sufficient statistic in the log density."""
+        """The tuple of natural parameters theta. They are factors in the term <t(x), theta> of the log density, where t(x) is the sufficient
+        statistic."""
         raise NotImplementedError
 
     def _log_normalizer(self, *natural_params):

@@ -22,7 +22,7 @@ class FisherSnedecor(Distribution):
         super().__init__(self.df1.size(), validate_args=validate_args)
 
     def _df2_above(self, least):
-        """Returns df2, with NaN where df2 <= least."""
+        """Returns df2 with NaN where df2 <= least, so that a moment is NaN where it does not exist."""
         return gradus.where(self.df2 <= least, gradus.nan, self.df2)
 
     @property

@@ -27,8 +27,8 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _without_zero(self):
-        """Returns (mask, concentration). The mask is True where the concentration is 0. There the returned concentration is 1, so that formulas can
-        divide by it."""
+        """Returns (mask, concentration). The mask is True where the concentration is 0. The returned concentration has 1 in place of 0, so that
+        formulas can divide by it."""
         is_zero = gradus.isclose(self.concentration, gradus.zeros_like(self.concentration))
         return is_zero, gradus.where(is_zero, gradus.ones_like(self.concentration), self.concentration)
 

@@ -45,7 +45,7 @@ class Geometric(_WithProbs, Distribution):
         self._validate_value(value)
         value, probs = broadcast_all(value, self.probs)
         probs = probs.clone(memory_format=gradus.contiguous_format)
-        probs[(probs == 1) & (value == 0)] = 0  # makes 0 * log(1 - 1) 0 instead of NaN
+        probs[(probs == 1) & (value == 0)] = 0  # so that value * log(1 - probs) is 0 instead of 0 * -inf = NaN
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self):

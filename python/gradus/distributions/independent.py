@@ -43,7 +43,7 @@ class Independent(Distribution):
 
     @property
     def has_enumerate_support(self):
-        """True if the base distribution's values can be enumerated and no dimension is reinterpreted."""
+        """True if the base distribution's values can be enumerated and no batch dimension is reinterpreted as an event dimension."""
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property

@@ -37,8 +37,8 @@ from gradus.nn.functional import softplus
 __all__ = ["kl_divergence", "register_kl"]
 
 _KL_REGISTRY = {}  # maps a pair of registered distribution classes to the function that computes the divergence
-# A cache of lookups. Maps the classes of p and q in a call, which may be subclasses of registered classes, to the function for them, or to
-# NotImplemented if there is none.
+# A cache of lookups. Maps (class of p, class of q) to the function that computes the divergence, or to NotImplemented if there is none. The classes
+# may be subclasses of registered classes.
 _KL_MEMOIZE = {}
 
 # ---- Lookup of the function -------------------------------------------------------------------------------------------------
@@ -62,8 +62,8 @@ def register_kl(type_p, type_q):
 
 
 def _closest(matches):
-    """Returns the pair in `matches`, a list of pairs of classes, whose first class is the most derived. Of several such pairs it returns the one
-    whose second class is the most derived."""
+    """Returns the pair with the most derived first class in `matches`, a list of pairs of classes. Among pairs with the same first class, the most
+    derived second class wins."""
     best = matches[0]
     for match in matches[1:]:
         first_differs = match[0] is not best[0]
@@ -75,8 +75,8 @@ def _closest(matches):
 def _dispatch_kl(type_p, type_q):
     """Returns the function that is registered for type_p and type_q or for base classes of theirs. Returns NotImplemented if there is none.
 
-    If several pairs of classes match, the pair whose first class is the most derived wins. If the pair whose second class is the most derived has
-    another function, the choice is ambiguous, so a warning is issued.
+    Among several matching pairs of classes, the pair with the most derived first class wins. A warning is issued if the pair with the
+    most derived second class has a different function, because the choice is then ambiguous.
     """
     matches = [pair for pair in _KL_REGISTRY if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])]
     if not matches:
@@ -280,12 +280,12 @@ def _kl_independent_independent(p, q):
 
 
 def _sum_of_squares(matrices):
-    """Returns tr(M M^T) for each matrix M."""
+    """Returns tr(M M^T), the sum of the squared elements, for each matrix M in `matrices`."""
     return matrices.pow(2).sum((-2, -1))
 
 
 def _check_events(p, q, kinds):
-    """Raises ValueError if the event shapes of p and q differ. kinds: the name of the distributions for the error text."""
+    """Raises ValueError if the event shapes of p and q differ. kinds: the plural name of the class of p and q, for the error text."""
     if p.event_shape != q.event_shape:
         raise ValueError(f"KL-divergence between two {kinds} with different event shapes cannot be computed")
 
@@ -297,7 +297,7 @@ def _solved(factor, right):
 
 
 def _woodbury(q):
-    """Returns A with C^-1 = D^-1 - A^T A, where C = W W^T + D is the covariance matrix of q (Woodbury's identity)."""
+    """Returns the matrix A for which C^-1 = D^-1 - A^T A, where C = W W^T + D is the covariance matrix of q (Woodbury's identity)."""
     factor, diagonal, tril = q._covariance()
     return gradus.linalg.solve_triangular(tril, factor.mT / diagonal.unsqueeze(-2), upper=False)
 

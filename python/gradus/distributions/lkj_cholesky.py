@@ -11,8 +11,7 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors L of dim x dim correlation matrices, where the correlation matrix L L^T has a density proportional to det(L
-    L^T)^(concentration - 1).
+    """Cholesky factors L of dim x dim correlation matrices R = L L^T, where R has a density proportional to det(R)^(concentration - 1).
 
     Source: Lewandowski, Kurowicka and Joe, 2009. Raises ValueError if dim < 2.
     """

@@ -20,10 +20,10 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def loc(self):
-        """The means of the normal variables, (..., n - 1)."""
+        """The means (..., n - 1) of the normal variables from which a vector of n elements is computed."""
         return self.base_dist.base_dist.loc
 
     @property
     def scale(self):
-        """The standard deviations of the normal variables, (..., n - 1)."""
+        """The standard deviations (..., n - 1) of the normal variables from which a vector of n elements is computed."""
         return self.base_dist.base_dist.scale

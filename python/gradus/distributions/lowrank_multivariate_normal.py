@@ -36,7 +36,7 @@ def _batch_lowrank_mahalanobis(factor, diagonal, x, capacitance_tril):
 class LowRankMultivariateNormal(Distribution):
     """Normal vectors (..., n) with mean `loc` and covariance matrix W W^T + D, where W is cov_factor and D = diag(cov_diag).
 
-    cov_factor: (..., n, k). cov_diag: (..., n). The cost is O(n k^2). Raises ValueError for shapes that do not match.
+    cov_factor: (..., n, k). cov_diag: (..., n). The constructor costs O(n k^2). Raises ValueError for shapes that do not match.
     """
 
     arg_constraints = {"loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
@@ -72,8 +72,8 @@ class LowRankMultivariateNormal(Distribution):
     mode = mean
 
     def _covariance(self):
-        """Returns W, the diagonal of D and the Cholesky factor of the capacitance matrix I + W^T D^-1 W, before they are broadcast to batch_shape.
-        The covariance matrix is W W^T + D."""
+        """Returns (W, the diagonal of D, the Cholesky factor of the capacitance matrix I + W^T D^-1 W), where W W^T + D is the covariance matrix.
+        They are not expanded to batch_shape."""
         return self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril
 
     def _expand_matrix(self, matrix):
@@ -87,20 +87,20 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self):
-        """The lower triangular matrix L with L L^T = W W^T + D."""
+        """The Cholesky factor of the covariance matrix W W^T + D, where W is cov_factor and D = diag(cov_diag)."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         return self._expand_matrix(root * gradus.linalg.cholesky(_identity_plus(gradus.matmul(scaled, scaled.mT))))
 
     @lazy_property
     def covariance_matrix(self):
-        """The covariance matrix W W^T + D."""
+        """The covariance matrix W W^T + D, where W is cov_factor and D = diag(cov_diag)."""
         factor = self._unbroadcasted_cov_factor
         return self._expand_matrix(gradus.matmul(factor, factor.mT) + gradus.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
     def precision_matrix(self):
-        """The inverse (W W^T + D)^-1 of the covariance matrix."""
+        """The inverse of the covariance matrix W W^T + D, where W is cov_factor and D = diag(cov_diag)."""
         scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         solved = gradus.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
         return self._expand_matrix(gradus.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - solved.mT @ solved)

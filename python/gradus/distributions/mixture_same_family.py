@@ -8,10 +8,10 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: mixture_distribution, a Categorical, selects a component along the last batch dimension of component_distribution.
+    """A mixture of distributions. mixture_distribution, a Categorical, draws the index of a component. component_distribution is a
+    batch of distributions. Index i of its last batch dimension is component i.
 
-    Raises ValueError if mixture_distribution is not a Categorical or component_distribution is not a Distribution, and for batch shapes that do not
-    match.
+    Raises ValueError if mixture_distribution is not a Categorical, component_distribution is not a Distribution, or the batch shapes do not match.
     """
 
     arg_constraints = {}
@@ -50,7 +50,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def component_distribution(self):
-        """The distributions of the components, as one distribution whose last batch dimension has an index for each component."""
+        """A batch of distributions. Component i of the mixture is at index i of the last batch dimension."""
         return self._component_distribution
 
     def _pad(self, x):
@@ -58,7 +58,8 @@ class MixtureSameFamily(Distribution):
         return x.unsqueeze(-1 - self._event_ndims)
 
     def _mean_over_components(self, x):
-        """Returns the mean of `x` over the components, weighted by their probabilities."""
+        """Returns the mean of `x` over the components, weighted by the probabilities of the components. The components are the last dimension of `x`
+        before the event dimensions."""
         probs = self._mixture_distribution.probs
         mixtures = len(self._mixture_distribution.batch_shape)
         missing = 0 if mixtures == 1 else len(self.batch_shape) - mixtures

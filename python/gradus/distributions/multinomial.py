@@ -23,7 +23,7 @@ class Multinomial(_OfCategorical):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
-        self._binomial = Binomial(total_count, probs=self.probs)  # the distribution of the count of each index
+        self._binomial = Binomial(total_count, probs=self.probs)  # the distribution of a single element of the vector of counts
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)

@@ -18,7 +18,9 @@ def _batch_mahalanobis(factors, vectors):
     outer, inner = vectors.dim() - factors.dim() + 1, factors.dim() - 2
     sizes = [size for of_factors, of_vectors in zip(factors.shape[:-2], batch[outer:]) for size in (of_vectors // of_factors, of_factors)]
     repeats, places = range(outer, outer + 2 * inner, 2), range(outer + 1, outer + 2 * inner, 2)
-    order = [*range(outer), *repeats, *places]  # a permutation that moves dimensions along which vectors share a matrix to the front
+    # A permutation of the batch dimensions of `vectors`: first the dimensions along which vectors share a matrix, last the dimensions that select the
+    # matrix.
+    order = [*range(outer), *repeats, *places]
     split = vectors.reshape(*batch[:outer], *sizes, n).permute(*order, outer + 2 * inner)
     triangles = factors.reshape(-1, n, n)
     columns = split.reshape(-1, triangles.size(0), n).permute(1, 2, 0)
@@ -28,14 +30,14 @@ def _batch_mahalanobis(factors, vectors):
 
 
 def _half_log_det(factors):
-    """Returns log(det(L L^T)) / 2 for each lower triangular matrix L."""
+    """Returns log(det(L L^T)) / 2 for each lower triangular matrix L in `factors`."""
     return factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def _precision_to_scale_tril(precision):
     """Returns the lower triangular matrix L with L L^T = precision^-1.
 
-    L is computed from the Cholesky factor of the precision matrix with rows and columns in reverse order.
+    Reverses the rows and columns of the precision matrix, because the Cholesky factor of the reversed matrix is L^-T with reversed rows and columns.
     """
     flipped = gradus.linalg.cholesky(gradus.flip(precision, (-2, -1)))
     identity = gradus.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -55,7 +57,7 @@ class _OfMatrix(Distribution):
 
     @staticmethod
     def _factor(scale_tril, covariance_matrix, precision_matrix):
-        """Returns the Cholesky factor of the covariance matrix, computed from the given matrix."""
+        """Returns the Cholesky factor of the covariance matrix, computed from the one argument that is not None."""
         if scale_tril is not None:
             return scale_tril
         return gradus.linalg.cholesky(covariance_matrix) if covariance_matrix is not None else _precision_to_scale_tril(precision_matrix)
@@ -99,17 +101,17 @@ class MultivariateNormal(_OfMatrix):
 
     @lazy_property
     def scale_tril(self):
-        """The lower triangular matrix L, (..., n, n)."""
+        """The Cholesky factor of the covariance matrix, a lower triangular matrix (..., n, n)."""
         return self._expand_matrix(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self):
-        """The covariance matrix L L^T, (..., n, n)."""
+        """The covariance matrix L L^T (..., n, n), where L is scale_tril."""
         return self._expand_matrix(gradus.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
 
     @lazy_property
     def precision_matrix(self):
-        """The precision matrix (L L^T)^-1, (..., n, n)."""
+        """The precision matrix (L L^T)^-1 (..., n, n), i.e. the inverse of the covariance matrix, where L is scale_tril."""
         return self._expand_matrix(gradus.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property

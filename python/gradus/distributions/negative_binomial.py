@@ -10,7 +10,7 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(_WithProbs, Distribution):
-    """The number of successes before `total_count` failures, if trials have the success probability `probs` or log odds `logits`.
+    """The distribution of the number of successes before `total_count` failures. Each trial succeeds with probability `probs` (log odds `logits`).
 
     Raises ValueError unless exactly one of `probs` and `logits` is given.
     """
@@ -38,7 +38,7 @@ class NegativeBinomial(_WithProbs, Distribution):
 
     @lazy_property
     def _gamma(self):
-        """The gamma distribution of the rate. Poisson counts whose rate is drawn from it have the negative binomial distribution."""
+        """A gamma distribution. If a rate is drawn from it, a Poisson count with this rate has the negative binomial distribution."""
         return Gamma(self.total_count, gradus.exp(-self.logits), validate_args=False)
 
     def sample(self, sample_shape=gradus.Size()):

@@ -9,19 +9,19 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class _OfCategorical(Distribution):
-    """Base of distributions of vectors (..., K) that have the parameters of a categorical distribution."""
+    """Base of distributions whose values are vectors (..., K) and whose parameters are those of a categorical distribution."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _batched = {"_categorical": 0}
 
     @property
     def logits(self):
-        """The log-probabilities, (..., K)."""
+        """The log-probabilities of the K classes, of shape (..., K)."""
         return self._categorical.logits
 
     @property
     def probs(self):
-        """The probabilities, (..., K)."""
+        """The probabilities of the K classes, of shape (..., K)."""
         return self._categorical.probs
 
     @property
@@ -40,7 +40,7 @@ class _OfCategorical(Distribution):
 
 
 class OneHotCategorical(_OfCategorical):
-    """One-hot vectors (..., K) with the 1 at the index that Categorical(probs, logits) draws."""
+    """The distribution of one-hot vectors (..., K). The index of the element 1 has the distribution Categorical(probs, logits)."""
 
     support = constraints.one_hot
     has_enumerate_support = True

@@ -35,7 +35,8 @@ class LogitRelaxedBernoulli(_WithProbs, Distribution):
 
 
 class RelaxedBernoulli(Relaxed):
-    """Values in (0, 1), which approach those of Bernoulli(probs, logits) as `temperature`, a tensor, approaches 0."""
+    """The distribution of values in (0, 1) that approach samples of Bernoulli(probs, logits) as `temperature` approaches 0.
+    `temperature` is a tensor."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval

@@ -39,7 +39,8 @@ class ExpRelaxedCategorical(_OfCategorical):
 
 
 class RelaxedOneHotCategorical(Relaxed):
-    """Vectors on the simplex, which approach one-hot vectors as `temperature`, a tensor, approaches 0 (Jang, Gu and Poole, 2017)."""
+    """The distribution of vectors on the simplex that approach one-hot vectors as `temperature` approaches 0 (Jang et al., 2017). `temperature` is
+    a tensor."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

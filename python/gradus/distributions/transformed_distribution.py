@@ -58,12 +58,13 @@ class TransformedDistribution(Distribution):
             setattr(new, name, getattr(self, name).expand(batch_shape))
         return new._finish_expanded(self, batch_shape)
 
-    _expanded_too = ()  # names of further attributes that `expand` expands; a subclass that adds tensors sets it
+    _expanded_too = ()  # names of the tensor attributes that a subclass adds; `expand` expands them too
 
     def _own_class(self):
         """Returns the most derived class of gradus.distributions that `self` is an instance of.
 
-        A class of the user may derive from that class. `expand` then works only if the user's class does not override __init__.
+        `self` may be an instance of a user's subclass of that class. `expand` passes the returned class to _get_checked_instance, which raises
+        NotImplementedError if the user's subclass overrides __init__.
         """
         return next(cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__ + "."))
 
@@ -103,8 +104,8 @@ class TransformedDistribution(Distribution):
         return log_prob + _sum_rightmost(self.base_dist.log_prob(value), event_dim - len(self.base_dist.event_shape))
 
     def _turned(self, probability):
-        """Converts between P(X <= x) and P(Y <= y), where y is the transformed x. Returns the probability, or 1 - probability where the composed
-        transform is decreasing, because there Y <= y means X >= x."""
+        """Converts P(X <= x) to P(Y <= y) or back, where Y = f(X), y = f(x) and f is the composed transform. If f is increasing, the two
+        probabilities are equal. If f is decreasing, Y <= y means X >= x, so the result is 1 - probability."""
         sign = functools.reduce(operator.mul, [t.sign for t in self.transforms], 1)
         return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
 

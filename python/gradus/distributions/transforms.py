@@ -261,7 +261,8 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """Reinterprets the last reinterpreted_batch_ndims batch dimensions of a transform as event dimensions. Log-determinants are summed over these."""
+    """Reinterprets the last reinterpreted_batch_ndims batch dimensions of a transform as event dimensions. The log-determinant is summed over these
+    dimensions."""
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
         super().__init__(cache_size=cache_size)
@@ -454,7 +455,7 @@ class ReshapeTransform(Transform):
 
     @staticmethod
     def _exchange(shape, old, new):
-        """Returns `shape` with its last sizes `old` replaced by `new`. Raises ValueError if `shape` does not end with `old`."""
+        """Returns `shape` after replacing its last sizes, `old`, by `new`. Raises ValueError if `shape` does not end with `old`."""
         _check_dims(shape, len(old))
         cut = len(shape) - len(old)
         if shape[cut:] != old:
@@ -586,7 +587,7 @@ class AbsTransform(_SameForAll):
 
 
 def _equal_parameters(a, b):
-    """Returns True if two parameters, numbers or tensors, are equal."""
+    """Returns True if a and b are equal. Each of them is a number or a tensor."""
     if isinstance(a, _Number) and isinstance(b, _Number):
         return a == b
     return bool((a == b).all())
@@ -644,7 +645,7 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """The cumulative distribution function of a distribution, which maps its values to uniformly distributed numbers in [0, 1]."""
+    """The transform y = F(x), where F is the cumulative distribution function of `distribution`. A sample x of `distribution` gives a uniform y."""
 
     bijective, codomain, sign = True, constraints.unit_interval, 1
 
@@ -749,7 +750,9 @@ class CorrCholeskyTransform(Transform):
         return (t.log1p() - t.neg().log1p()) / 2
 
     def log_abs_det_jacobian(self, x, y, intermediates=None):
-        rest = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)  # omits the last element of each row, which is 0
+        # The derivative of y[i, j] with respect to its partial correlation is sqrt(1 - sum of y[i, k]^2 over k < j), where j < i. The cumsum
+        # has this sum at [i, j - 1], hence diag=-2 instead of -1. For j = 0 the derivative is 1 and its log is 0.
+        rest = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)
         return 0.5 * rest.log().sum(-1) + -2 * (x + softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
 
     def forward_shape(self, shape):
@@ -768,7 +771,8 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(_SameForAll):
-    """Maps square matrices to lower triangular matrices with a positive diagonal, by exp() of the diagonal."""
+    """Maps square matrices to lower triangular matrices with a positive diagonal: elements above the diagonal become 0, and exp() is applied to the
+    diagonal."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 

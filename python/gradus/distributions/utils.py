@@ -14,7 +14,8 @@ def _is_tensor_like(value):
 
 
 def broadcast_all(*values):
-    """Returns the values broadcast to one shape. Numbers become tensors with dtype and device of the first tensor, or of the default dtype.
+    """Returns the values broadcast to one shape. Numbers become tensors with the dtype and device of the first tensor. If there is no tensor, they
+    get the default dtype.
 
     Raises ValueError for values that are neither numbers nor tensors.
 
@@ -61,7 +62,7 @@ def clamp_probs(probs):
 
 
 def probs_to_logits(probs, is_binary=False):
-    """Converts probabilities, which are first clamped, to logits: log odds if `is_binary`, otherwise log-probabilities."""
+    """Converts probabilities to logits: log odds if `is_binary`, otherwise log-probabilities. The probabilities are clamped first."""
     probs = clamp_probs(probs)
     return gradus.log(probs) - gradus.log1p(-probs) if is_binary else gradus.log(probs)
 
@@ -70,7 +71,8 @@ def probs_to_logits(probs, is_binary=False):
 
 
 class lazy_property:
-    """A property that is computed, with gradients enabled, when it is first read, and stored as an attribute of the instance."""
+    """A property that is computed when it is first read, and is then stored as an attribute of the instance. Gradients are enabled during the
+    computation."""
 
     def __init__(self, wrapped):
         self.wrapped = wrapped
@@ -86,7 +88,8 @@ class lazy_property:
 
 
 class _lazy_property_and_property(lazy_property, property):
-    """The object that lazy_property returns when it is read from the class. It is also an ordinary property."""
+    """The object that a lazy_property returns when it is read from the class instead of an instance. It is both a lazy_property and an ordinary
+    property."""
 
     def __init__(self, wrapped):
         property.__init__(self, wrapped)
@@ -113,8 +116,8 @@ def tril_matrix_to_vec(mat, diag=0):
 
 
 def vec_to_tril_matrix(vec, diag=0):
-    """Inverts tril_matrix_to_vec: returns lower triangular matrices with the elements of `vec`. Raises ValueError if no matrix size has that number
-    of elements."""
+    """Inverts tril_matrix_to_vec: returns lower triangular matrices with the elements of `vec`. Raises ValueError if no square matrix has
+    vec.shape[-1] elements on and below diagonal number `diag`."""
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     if round(n) - n > gradus.finfo(vec.dtype).eps:
         raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower triangular part of a square D x D matrix.")

@@ -25,7 +25,7 @@ def _polynomial(coefficients, x):
 
 
 def _log_bessel(x, order):
-    """Returns log(I0(x)) or log(I1(x)), as `order` is 0 or 1, for x > 0."""
+    """Returns log(I0(x)) if `order` is 0, log(I1(x)) if `order` is 1, for x > 0. I0 and I1 are modified Bessel functions."""
     y = x / 3.75
     small = _polynomial(_SMALL[order], y * y)
     small = (x.abs() * small if order == 1 else small).log()

@@ -27,8 +27,8 @@ def _mvdigamma(x, p):
 class Wishart(_OfMatrix, ExponentialFamily):
     """The distribution of X^T X, where X has `df` rows that are normal vectors with mean 0 and the given covariance matrix.
 
-    Exactly one of covariance_matrix, precision_matrix and scale_tril (the Cholesky factor of the covariance matrix), each (..., p, p), must be given,
-    otherwise AssertionError is raised. Raises ValueError unless df > p - 1.
+    The covariance matrix is given as covariance_matrix, precision_matrix or scale_tril (the Cholesky factor of the covariance matrix), of shape (...,
+    p, p). Raises AssertionError unless exactly one of these arguments is given, and ValueError unless df > p - 1.
     """
 
     support = constraints.positive_definite
@@ -59,7 +59,8 @@ class Wishart(_OfMatrix, ExponentialFamily):
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self):
-        """Returns the distribution of the squares of the diagonal elements of A in Bartlett's decomposition L A A^T L^T of a sample."""
+        """Returns the distribution of the squared diagonal elements of A, the lower triangular matrix of random numbers in Bartlett's
+        decomposition. Each sample is L A A^T L^T, where L is scale_tril."""
         tril, n = self._unbroadcasted_scale_tril, self._event_shape[-1]
         return Chi2(self.df.unsqueeze(-1) - gradus.arange(n, dtype=tril.dtype, device=tril.device).expand(self._batch_shape + (-1,)))
 
@@ -84,21 +85,21 @@ class Wishart(_OfMatrix, ExponentialFamily):
 
     @lazy_property
     def scale_tril(self):
-        """The Cholesky factor of `covariance_matrix`, the covariance matrix of the rows of X, where X^T X is a random value."""
+        """The Cholesky factor of `covariance_matrix`."""
         return self._expand_matrix(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self):
-        """The covariance matrix of the rows of X, where X^T X is a random value."""
+        """The covariance matrix of each row of X, where X^T X is a sample of this distribution."""
         return self._expand_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):
-        """The inverse of `covariance_matrix`, the covariance matrix of the rows of X, where X^T X is a random value."""
+        """The inverse of `covariance_matrix`."""
         return self._expand_matrix(gradus.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     def _times_covariance(self, factor):
-        """Returns the product of covariance_matrix and `factor`, which has the shape batch_shape and so one number for each matrix."""
+        """Returns `factor` times covariance_matrix. `factor` has the shape batch_shape, i.e. one number for each matrix of the batch."""
         return factor.view(self._batch_shape + (1, 1)) * self.covariance_matrix
 
     @property
@@ -119,7 +120,8 @@ class Wishart(_OfMatrix, ExponentialFamily):
     def _bartlett_sampling(self, sample_shape=gradus.Size()):
         """Returns samples L A A^T L^T by Bartlett's decomposition (Smith and Hocking, 1972).
 
-        A is lower triangular, with standard normal numbers below the diagonal and roots of chi-squared numbers on it.
+        L is scale_tril. A is lower triangular, with standard normal numbers below the diagonal and square roots of chi-squared numbers on the
+        diagonal.
         """
         n = self._event_shape[-1]
         roots = self._dist_chi2.rsample(sample_shape).sqrt()
@@ -138,8 +140,8 @@ class Wishart(_OfMatrix, ExponentialFamily):
     def rsample(self, sample_shape=gradus.Size(), max_try_correction=None):
         tries = 10 if max_try_correction is None else max_try_correction
         sample = self._bartlett_sampling(gradus.Size(sample_shape))
-        # PyTorch draws the valid samples again instead of the invalid ones. This code does too, so that its samples and all later random numbers are
-        # those of PyTorch.
+        # PyTorch draws the valid samples again, not the invalid ones. This code does the same, so that its samples and all later random numbers are
+        # equal to those of PyTorch.
         again = self._any_of_batch(self.support.check(sample))
         for _ in range(tries):
             if not again.any():

@@ -1,4 +1,4 @@
-"""Implements vmap, which runs a function that is written for one element on all elements of a batch at once."""
+"""Implements vmap. It calls a function once for all elements of a batch, although the function is written for one element."""
 import functools
 
 import gradus
@@ -13,18 +13,18 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """Returns a function that applies `func` to each element along a dimension of its arguments, all at once, and stacks the results.
 
     Args:
-        func: a function of tensors, and of nested tuples, lists and dicts of tensors. It returns such a structure.
-        in_dims: for each argument, or in the nested structure of the arguments, the dimension of the batch. None means that all elements share the
-            value.
-        out_dims: for each result, the dimension in which the batch is returned. None is for a result that is equal for all elements and is returned
-            once.
-        randomness: the behaviour of random functions. They raise an error ("error"), return different numbers for each element ("different"), or the
-            same numbers for all elements ("same").
+        func: a function whose arguments and results are tensors, or nested tuples, lists and dicts of tensors.
+        in_dims: the batch dimension: an int for all tensors, or a tuple with one item for each argument. An item is an int, None, or a nested
+            structure of these that matches the argument. None means that all elements of the batch share the value.
+        out_dims: for each result, the dimension along which the elements of the batch are stacked. None means that the result is equal for all
+            elements and is returned once.
+        randomness: the behaviour of random functions. They raise an error ("error"), return different numbers for each element ("different"), or
+            return the same numbers for all elements ("same").
         chunk_size: the number of elements that are processed at once; None means all.
 
-    Inside `func`, tensors have the sizes of one element. Operations that depend on values of elements, such as item() or nonzero(), raise an error. A
-    vmap inside of a vmap calls its function for one element after another, each time for all elements of the outer vmap, and the outer randomness
-    applies.
+    Inside `func`, tensors have the sizes of one element. Operations that depend on values of elements, such as item() or nonzero(), raise an error.
+    If a vmap runs inside another vmap, only the outer one is computed as a batch. The inner vmap calls its function once for each of its elements,
+    and uses the randomness of the outer vmap.
 
     >>> a, b = gradus.tensor([[1.0, 2.0], [3.0, 4.0]]), gradus.tensor([10.0, 100.0])
     >>> gradus.func.vmap(gradus.dot, in_dims=(0, None))(a, b)
@@ -68,8 +68,8 @@ def _name(func):
 
 
 def _batched_inputs(func, in_dims, args):
-    """Returns the size of the batch and, for each leaf (a value in the nested structure of the arguments), the dimension of the batch or None.
-    ValueError: in_dims do not fit the arguments."""
+    """Returns (batch size, batch dimensions, leaves, spec). `spec` is the nested structure of the arguments, and `leaves` are the
+    values in it. A leaf's batch dimension is None if all batch elements share the leaf. Raises ValueError if in_dims do not fit the arguments."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"{call}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
@@ -125,16 +125,16 @@ def _check_out_dims(func, out_dims):
 
 
 def _results(func, out_dims, outputs):
-    """Returns the results with the batch in dimension out_dims. Also returns the leaves, the dimensions and the spec of the structure, which _chunked
-    needs to join the results of chunks."""
+    """Returns (results, leaves, dims, spec). `results` are the outputs with the batch in dimension out_dims. `leaves`, `dims` and
+    `spec` are the tensors in `results`, their batch dimensions and their nested structure. _chunked needs them to join the results of chunks."""
     leaves, dims, spec = _with_out_dims(func, out_dims, outputs)
     leaves = [_result(_name(func), leaf, dim) for leaf, dim in zip(leaves, dims)]
     return tree_unflatten(leaves, spec), leaves, dims, spec
 
 
 def _with_out_dims(func, out_dims, outputs):
-    """Returns the leaves of the outputs (the values in their nested structure), the dimension of the batch (or None) for each leaf, and the TreeSpec
-    of the structure. ValueError: out_dims have another structure than the outputs."""
+    """Returns (leaves, dims, spec). `leaves` are the values in the nested structure `outputs`, `dims` are their batch dimensions or None, and
+    `spec` is the TreeSpec of the structure. ValueError: the structure of out_dims does not match."""
     leaves, spec = tree_flatten(outputs)
     single = isinstance(outputs, gradus.Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1
     dims = list(out_dims) if single else _broadcast_to_and_flatten(out_dims, spec)

@@ -1,9 +1,8 @@
 """Implements derivatives of functions of tensors, and of nested tuples, lists and dicts of tensors.
 
-The function is called with new input tensors, on which its operators are recorded. If the caller records as well, the new tensors keep the history of
-the original inputs. Inside vmap a tensor is a batch tensor, which looks like one element of the batch; derivatives are computed with its physical
-tensor, which holds the whole batch. The elements of a batch are independent, so the gradient of a sum over the batch contains the gradient of each
-element.
+Autograd records the operators of the function on new input tensors. If the caller has autograd enabled, the new tensors keep the history of the
+original inputs. Inside vmap, the function sees tensors of one element, but derivatives are computed with the tensors of the whole batch. The elements
+of a batch are independent, so the gradient of a sum over the batch contains the gradient of each element.
 """
 import functools
 
@@ -19,8 +18,8 @@ __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "line
 
 
 class _Recording:
-    """An autograd recording of a function call. The function is called with `inputs`, which are copies of `values`, so that gradients with respect to
-    them can be computed."""
+    """An autograd recording of a function call. The function is called with `inputs`, which are new tensors with the values of `values`. Gradients
+    are computed with respect to `inputs`."""
 
     def __init__(self, values):
         self.outside = _C.is_grad_enabled()  # True if the caller has autograd enabled, so that results may need a history
@@ -49,23 +48,23 @@ class _Recording:
         return tree_unflatten([_C._batch(t, 0) for t in tensors] if self.batched else tensors, self.spec)
 
     def reaches_outside(self, outputs):
-        """Returns True if gradients must be able to flow from `outputs` to tensors of the caller, because an input requires a gradient there or the
-        function uses such a tensor directly. Inside vmap `outputs` hold the whole batch."""
+        """Returns True if gradients must be able to flow from `outputs` to tensors of the caller. That is so if an original input requires a
+        gradient, or if the function uses another tensor that requires one. Inside vmap `outputs` hold the whole batch."""
         if not self.outside:
             return False
         own = [leaf for leaf in self.leaves if leaf.grad_fn is None]
         return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of([*outputs, *_tangents(outputs)]))
 
     def result(self, tree, keep):
-        """Returns the tensors in `tree`, a nested structure, for the caller. Unless `keep` is true, their autograd history is removed."""
+        """Returns `tree`, a nested structure of tensors. If `keep` is false, the autograd history of the tensors is removed."""
         return tree if keep else tree_map(_without_history, tree)
 
     def gradients(self, outputs, vectors, retain_graph, keep):
         """Returns the gradients of `outputs` with respect to the inputs, in the structure of the inputs. The gradient of an input on which the
         outputs do not depend is zeros.
 
-        vectors: the gradients with respect to the outputs. Inside vmap `outputs` and `vectors` hold the whole batch. keep: the gradients can be
-        differentiated again.
+        vectors: the gradients with respect to the outputs. Inside vmap `outputs` and `vectors` hold the whole batch. keep: if true, the
+        gradients can be differentiated again.
         """
         used = [i for i, y in enumerate(outputs) if y.requires_grad]
         grads = [None] * len(self.leaves)
@@ -88,7 +87,8 @@ def _tangents(tensors):
 
 
 def _detached(value):
-    """Returns the tensor `value` detached from its autograd history. A tangent of forward mode is kept, detached too."""
+    """Returns the tensor `value` detached from its autograd history. If `value` has a forward-mode tangent, the result has the same tangent,
+    detached."""
     if _C._is_batched(value):
         return _C._batch(_detached(_C._unbatch(value)))
     tangents = _tangents([value])
@@ -121,8 +121,8 @@ def _places(argnums, n):
 
 
 def _with_argnums(func, args, argnums):
-    """Returns a function of only those arguments of `func` whose indices are in `argnums`, and the tuple of their values in `args`. The function
-    passes the other arguments from `args`."""
+    """Returns (function, values). `function` takes only the arguments of `func` whose indices are in `argnums`. It calls `func`, with the other
+    arguments taken from `args`. `values` holds the items of `args` at these indices."""
     places = _places(argnums, len(args))
 
     def function(*values):
@@ -158,8 +158,8 @@ def _refuse_complex(api, tree, what):
 
 
 def grad(func, argnums=0, has_aux=False):
-    """Returns a function that computes the gradient of `func`, whose value must be a single number, with respect to the arguments in `argnums`. The
-    gradients have the shapes of these arguments. If `has_aux` is true, `func` returns (value, aux) and the result is (gradient, aux).
+    """Returns a function that computes the gradient of `func` with respect to the arguments in `argnums`. The value of `func` must be a single
+    number. The gradients have the shapes of these arguments. If `has_aux` is true, `func` returns (value, aux) and the result is (gradient, aux).
 
     >>> gradus.func.grad(lambda x: (x * x).sum())(gradus.tensor([1.0, 2.0]))
     tensor([2., 4.])
@@ -175,7 +175,8 @@ def grad(func, argnums=0, has_aux=False):
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
-    """Returns a function that computes (gradient, value) of `func`, as grad does. If `has_aux` is true the result is (gradient, (value, aux)).
+    """Returns a function that computes (gradient, value). The value of `func` must be a single number. The gradient is with respect to the arguments
+    in `argnums`. If `has_aux` is true, `func` returns (value, aux), and the result is (gradient, (value, aux)).
 
     >>> gradus.func.grad_and_value(lambda x: x * x)(gradus.tensor(3.0))
     (tensor(6.), tensor(9.))
@@ -205,9 +206,9 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 
 def vjp(func, *primals, has_aux=False):
-    """Returns func(*primals), and a function of cotangents v, in the structure of the outputs, that returns v^T J, where J is the Jacobian of `func`.
-    v^T J is a tuple with a tensor in the shape of each primal. If `has_aux` is true, `func` returns (outputs, aux), and aux is returned as a third
-    item.
+    """Returns (outputs, product), where outputs = func(*primals). product(v) returns v^T J, where J is the Jacobian of `func` and v has the structure
+    of the outputs. v^T J is a tuple with one tensor of the shape of each primal. If `has_aux` is true, `func` returns (outputs, aux), and aux is
+    returned as a third item.
 
     >>> value, product = gradus.func.vjp(lambda x: x.sin(), gradus.tensor([0.0, 0.0]))
     >>> product(gradus.tensor([1.0, 2.0]))
@@ -244,8 +245,9 @@ def vjp(func, *primals, has_aux=False):
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """Returns func(*primals) and J t, where J is the Jacobian of `func` and t the tangents, which have the structure and shapes of the primals. J t
-    has the shape of the outputs. If `has_aux` is true, `func` returns (outputs, aux), and aux is returned as a third item.
+    """Returns (outputs, J t), where outputs = func(*primals), J is the Jacobian of `func`, and t are the tangents. The tangents have the structure
+    and shapes of the primals; J t has the structure and shapes of the outputs. If `has_aux` is true, `func` returns (outputs, aux), and aux is
+    returned as a third item.
 
     >>> gradus.func.jvp(lambda x: x * x, (gradus.tensor(3.0),), (gradus.tensor(1.0),))
     (tensor(9.), tensor(6.))
@@ -285,7 +287,8 @@ def _unpack(dual, strict):
 
 
 def linearize(func, *primals):
-    """Returns func(*primals), and a function of tangents t that returns J t, where J is the Jacobian of `func`. That function calls `func` again.
+    """Returns (outputs, product), where outputs = func(*primals). product(*t) returns J t, where J is the Jacobian of `func` at the primals and t are
+    tangents. Each call of `product` calls `func` again.
 
     >>> value, product = gradus.func.linearize(lambda x: x * x, gradus.tensor(3.0))
     >>> product(gradus.tensor(2.0))
@@ -298,8 +301,8 @@ def linearize(func, *primals):
 
 
 def _basis(tensors, chunk_size):
-    """Yields all unit vectors of the space that the elements of all tensors span, in chunks of at most chunk_size vectors. A chunk is a list with
-    a tensor of sizes [number of vectors, *sizes] for each tensor."""
+    """Yields all unit vectors, in chunks of at most chunk_size vectors. A unit vector has one component for each element of all `tensors`. A chunk is
+    a list with a tensor of shape (number of vectors, *t.shape) for each t in `tensors`."""
     sizes = [t.numel() for t in tensors]
     total = sum(sizes)
     for start in range(0, total, chunk_size or max(total, 1)):
@@ -347,8 +350,8 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 def _rows(product, parts, spec):
     """Returns the products v^T J for the unit vectors v in `parts`, as a tensor of sizes [number of vectors, *sizes of the input] for each input.
 
-    product: a function that returns v^T J, where J is the Jacobian. spec: the structure of the outputs. For a single vector `product` is called
-    directly instead of by vmap.
+    product: a function that returns v^T J, where J is the Jacobian. spec: the structure of the outputs. If there is only one vector, `product` is
+    called without vmap.
     """
     if len(parts[0]) == 1:
         return [row.unsqueeze(0) for row in tree_leaves(product(tree_unflatten([part.squeeze(0) for part in parts], spec)))]
@@ -356,8 +359,8 @@ def _rows(product, parts, spec):
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """Returns a function that computes the Jacobian as jacrev does, but in forward mode. Forward mode is faster if there are more outputs than
-    inputs.
+    """Returns a function that computes the Jacobian of `func` with respect to the arguments in `argnums`, in forward mode. Forward mode is faster
+    than reverse mode (jacrev) if there are more outputs than inputs.
 
     >>> gradus.func.jacfwd(lambda x: x * x)(gradus.tensor([1.0, 2.0]))
     tensor([[2., 0.],
@@ -390,8 +393,8 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
 
 def hessian(func, argnums=0):
-    """Returns a function that computes the Hessian of `func`, whose value must be a single number, with respect to the arguments in `argnums`. It is
-    jacfwd(jacrev(func)). For a pair of arguments the Hessian has the sizes of the first followed by the sizes of the second.
+    """Returns jacfwd(jacrev(func)), a function that computes the Hessian of `func` with respect to the arguments in `argnums`. The value of `func`
+    must be a single number. For each pair of arguments (a, b) the Hessian is a tensor of shape (*a.shape, *b.shape).
 
     >>> gradus.func.hessian(lambda x: (x ** 3).sum())(gradus.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],

@@ -1,6 +1,6 @@
 """Applies custom functions (autograd.Function) inside vmap. A function either defines the static method vmap, or sets generate_vmap_rule=True. In
-the second case its forward, backward and jvp are called with batch tensors: tensors with the sizes of one element that hold all elements of the
-batch."""
+the second case its forward, backward and jvp are called with batch tensors. A batch tensor has the sizes of one element but holds all elements of
+the batch."""
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ _NOTES = "For more details, please see https://pytorch.org/docs/main/notes/exten
 
 
 class VmapInfo(NamedTuple):
-    """Description of the current vmap, which is passed to the static method vmap of a custom function."""
+    """Describes the current vmap. It is the argument `info` of the static method vmap of a custom function."""
 
     batch_size: int
     randomness: str
@@ -72,8 +72,8 @@ def _by_its_vmap(function, args):
 
 
 class _ElementContext:
-    """The ctx that a custom function receives inside vmap, where its arguments look like one element of the batch. It keeps what the function saves
-    until _Elements stores it, with the whole batch, in the real ctx."""
+    """The ctx that a custom function receives inside vmap, where tensors look like one element of the batch. The custom function saves such
+    tensors in this ctx. _Elements then saves the tensors of the whole batch in the real ctx."""
 
     def __init__(self, needs_input_grad):
         self.needs_input_grad, self.saved_tensors, self.for_forward, self.constant, self.materialize = needs_input_grad, (), (), (), True
@@ -96,8 +96,8 @@ class _ElementContext:
 
 @contextmanager
 def _level(size, randomness):
-    """Context manager that runs backward or jvp of a custom function inside a vmap with the batch size `size` and the given randomness, those of the
-    vmap in which forward ran. If a vmap with this batch size is active, that one is used."""
+    """Context manager. In its block, a vmap with batch size `size` and the given `randomness` is active. Backward and jvp of a custom function run
+    in such a block, with the batch size and randomness of forward. If a vmap with batch size `size` is already active, no new vmap is started."""
     inside = _C._batch_size() == size
     if not inside:
         _C._batch_begin(size, randomness)
@@ -146,9 +146,9 @@ class _Elements(Function):
 
 
 def _among(tensor, pairs):
-    """Returns the tensor with the whole batch for `tensor`, which looks like one element. `pairs` lists the inputs and outputs of forward as (tensor
-    that looks like one element, tensor with the whole batch). For these the object in `pairs` is returned instead of a new view, because
-    save_for_backward recognizes inputs and outputs by identity."""
+    """Returns the tensor with the whole batch for `tensor`, which has the sizes of one element. `pairs` lists (one-element tensor, tensor with the
+    whole batch) for the inputs and outputs of forward. For an input or output the result is the object in `pairs`, because save_for_backward
+    recognizes inputs and outputs by identity. For other tensors it is a new view."""
     return next((physical for logical, physical in pairs if logical is tensor), _physical(tensor))
 
 
@@ -158,6 +158,6 @@ def _with_saved(ctx, marks):
 
 
 def _summed(grad, batched):
-    """Returns the gradient of an argument, computed for the whole batch, or None. If `batched` is false, all elements share the argument, so its
-    gradient is summed over the batch."""
+    """Returns the gradient of an argument as an ordinary tensor, or None if `grad` is None. If `batched` is true, the result holds the whole batch.
+    Otherwise all elements share the argument, so the gradients are summed over the batch."""
     return grad if grad is None else _C._unbatch(grad) if batched else _C._unbatch(grad).sum(0)

@@ -11,9 +11,10 @@ _MISSING = object()  # marks a name that the module did not have before the call
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """Returns module(*args, **kwargs), computed with the parameters and buffers in a dict from names to tensors, or in several such dicts. Parameters
-    and buffers that are not given keep the module's values. If `tie_weights` is true, a tensor that the module has under several names is replaced
-    under all of them. If `strict` is true, every name must be given.
+    """Returns module(*args, **kwargs), computed with other parameters and buffers. parameter_and_buffer_dicts is a dict from names to tensors, or a
+    sequence of such dicts. Parameters and buffers that are not in it keep the module's values. If `tie_weights` is true and the module has one tensor
+    under several names, a new value for one of these names is used for all of them. If `strict` is true, parameter_and_buffer_dicts must contain
+    every name.
 
     >>> layer = gradus.nn.Linear(2, 1)
     >>> gradus.func.functional_call(layer, {"weight": gradus.ones(1, 2), "bias": gradus.zeros(1)}, gradus.tensor([3.0, 4.0]))
@@ -52,8 +53,9 @@ def _places(module, prefix="", places=None):
 
 
 def _tied(places, given):
-    """Returns a copy of `given`, a dict from names to values. If the module has a tensor under several names and a value is given for one of them,
-    the copy has that value under all of them. Raises ValueError if different values are given for one tensor."""
+    """Returns a copy of `given`, a dict from names to tensors, with entries added for tied tensors. A tensor of the module is tied if it has
+    several names. An entry for one of these names is added for the others. Raises ValueError if different tensors are given for the names of a
+    tied tensor."""
     names, result = {}, dict(given)
     for name, (members, last) in places.items():
         names.setdefault(id(members[last]), []).append(name)
@@ -94,7 +96,7 @@ def _replaced(module, given, tie_weights, strict):
         for name, value in before.items():
             members, last = places[name]
             if name in given:
-                given[name] = members[last]  # the tensor that the call assigned to this name, if it assigned one
+                given[name] = members[last]  # the call may have assigned another tensor to this name
             if value is _MISSING:
                 del members[last]
             else:
@@ -133,7 +135,7 @@ def replace_all_batch_norm_modules_(root):
     """Removes the running statistics from all batch norm layers in the module, and returns the module. These layers then always use the statistics of
     their input.
 
-    Inside of vmap running statistics cannot be updated in place, because they have no batch dimension.
+    Inside vmap, running statistics cannot be updated in place, because they have no batch dimension.
 
     >>> gradus.func.replace_all_batch_norm_modules_(gradus.nn.BatchNorm1d(3)).running_mean is None
     True

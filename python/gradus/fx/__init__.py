@@ -1,5 +1,5 @@
-"""The functions of torch.fx. There is no symbolic tracing. `wrap`, which libraries call when they are imported, has no effect; all other names
-raise an error when called."""
+"""The functions and classes of torch.fx. There is no symbolic tracing. `wrap` does nothing, so that libraries can call it at import. All other
+functions and classes raise an error when called."""
 from gradus import _stand_ins
 
 __all__ = ["wrap"]

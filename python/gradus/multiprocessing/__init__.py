@@ -4,7 +4,7 @@ A tensor that is sent through a Queue, a Pipe or a Pool, or passed to a spawned 
 over the same memory. If the memory is also used by something other than tensors (a graph that saved it, a NumPy array), a copy is sent.
 
 There are two sharing strategies. With ``file_descriptor``, the default, the memory has no name and its file descriptor is sent. The operating system
-frees the memory when the last process closes it, even if a process is killed. With ``file_system`` the memory has a name below /dev/shm and no
+frees the memory when no process uses it any more, even if processes were killed. With ``file_system`` the memory has a name below /dev/shm and no
 descriptor stays open. Memory that killed processes leave behind is removed when the main process ends.
 
 >>> import multiprocessing
@@ -35,7 +35,7 @@ __all__ = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_stra
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
-_swept = None  # id of the process that will remove, when it ends, the remaining names of shared memory; None before the first name is made
+_swept = None  # id of the main process, which unlinks leftover names of shared memory when it exits; None until a name is made
 
 
 def get_all_sharing_strategies():
@@ -61,8 +61,8 @@ def new_name():
 
 
 def _prefix():
-    """Returns the prefix of the names of shared memory that a main process and its children use. The main process removes the remaining names when
-    it ends."""
+    """Returns the prefix of the names below /dev/shm that a main process and its children use. The main process unlinks leftover names with this
+    prefix when it exits."""
     global _swept
     prefix = "/gradus_" + hashlib.sha256(multiprocessing.current_process().authkey).hexdigest()[:16] + "_"
     if _swept != os.getpid() and multiprocessing.parent_process() is None:
@@ -76,7 +76,7 @@ def _sweep(prefix):
         try:
             os.unlink(path)
         except FileNotFoundError:
-            pass  # the last process that used the memory has removed its name meanwhile
+            pass  # another process has unlinked it since glob() listed it
 
 
 init_reductions()

@@ -1,7 +1,7 @@
-"""Sends tensors and storages to other processes, by a reference to shared memory.
+"""Pickles tensors and storages for other processes: moves them to shared memory and sends a name or a file descriptor of that memory.
 
-By default a file descriptor is passed by multiprocessing's own server, from which the receiver requests it. That takes several messages in each
-direction. ``send`` and ``receive``, for a private pipe, instead pass the descriptors right after the message.
+By default the receiver requests each file descriptor from a server in the sender (multiprocessing's DupFd), which takes several messages in each
+direction. ``send`` and ``receive`` avoid this on a pipe between two processes: they pass the descriptors right after the message.
 """
 import os
 import socket
@@ -67,12 +67,13 @@ def _rebuild_tensor(kind, storage, offset, size, stride, dtype, requires_grad):
 
 # ---- Sending descriptors through a socket -----------------------------------------------------------------------------------------------------
 
-_AT_ONCE = 200  # below Linux's limit of 253 descriptors for each message
-_message = threading.local()  # .storages: the storages of the message that is being sent; .descriptors: {number: descriptor} that were received
+_AT_ONCE = 200  # number of descriptors sent in one message; Linux allows at most 253
+_message = threading.local()  # .storages: list of (storage, descriptor) to send; .descriptors: {number: descriptor} received
 
 
 class _Passed:
-    """Placeholder in a pickle for a descriptor that is sent after the message. `number` is its position among these descriptors."""
+    """A placeholder in a pickled message for a file descriptor that is sent after the message. number: the index of the descriptor among all
+    descriptors that follow the message."""
 
     def __init__(self, number):
         self.number = number

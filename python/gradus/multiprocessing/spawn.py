@@ -26,11 +26,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """Raised if the function raised an exception in a process. The text is the traceback of that exception."""
+    """Raised in the parent process if the function of a child process raised an exception. The message contains the traceback of that exception."""
 
 
 class ProcessExitedException(ProcessException):
-    """Raised if a process exited or was ended by a signal."""
+    """Raised in the parent process if a child process ended with a nonzero exit code or by a signal, and left no traceback."""
 
     def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
         super().__init__(msg, error_index, error_pid)
@@ -67,8 +67,8 @@ class ProcessContext:
     def join(self, timeout=None, grace_period=None):
         """Waits until at least one process has ended, or `timeout` seconds have passed. Returns True if all processes have ended.
 
-        If a process has failed, the others are terminated, and killed after `grace_period` seconds. Then ProcessRaisedException or
-        ProcessExitedException is raised for the failed process.
+        If a process has failed, terminates all other processes, and kills those that still run after `grace_period` seconds. Afterwards raises
+        ProcessRaisedException or ProcessExitedException for the failed process.
         """
         if not self.sentinels:
             return True
@@ -138,7 +138,7 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Calls start_processes with new interpreters (start_method="spawn").
+    """Returns start_processes(fn, args, nprocs, join, daemon) with start_method="spawn", so that each process is a new interpreter.
 
     Example (not run here, because the new interpreters need a file to import)::
 

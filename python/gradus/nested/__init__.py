@@ -46,11 +46,11 @@ def _from_list(tensors, dtype, device):
 
 
 def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Returns a new nested tensor, a leaf, with copies of the given tensors as sequences. They must have equal dtypes and numbers of dimensions, and
-    their sizes may differ in at most one dimension.
+    """Returns a new nested tensor, a leaf, with copies of the given tensors as sequences. The tensors must have equal dtypes and numbers of
+    dimensions, and their sizes may differ in at most one dimension.
 
     Items that are not tensors are converted. NotImplementedError: `layout` is missing or torch.strided; it must be torch.jagged. RuntimeError: the
-    list is empty, or the tensors do not fit together.
+    list is empty, or the tensors break these rules.
 
     >>> gradus.nested.nested_tensor([gradus.ones(1), gradus.ones(2)], layout=gradus.jagged).offsets()
     tensor([0, 1, 3])
@@ -66,7 +66,7 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
     becomes B sequences of equal length.
 
     If `ts` is a nested tensor it is only converted to `dtype` and `device`. TypeError: `ts` is anything else. RuntimeError: the list is empty, or its
-    tensors do not fit together. NotImplementedError: `layout` is missing or torch.strided.
+    tensors cannot form a nested tensor (see nested_tensor). NotImplementedError: `layout` is missing or torch.strided.
 
     >>> a, b = gradus.ones(2, requires_grad=True), gradus.ones(3, requires_grad=True)
     >>> (gradus.nested.as_nested_tensor([a, b], layout=gradus.jagged) * 2).sum().backward()
@@ -121,11 +121,10 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
 
 
 def narrow(tensor, dim, start, length, layout=gradus.strided):
-    """Returns rows start[b] to start[b] + length[b] of every tensor[b], as a view that is a nested tensor. Rows between the sequences belong to none
-    of them.
+    """Returns a nested tensor that is a view of `tensor`. Sequence b is tensor[b, start[b]:start[b] + length[b]].
 
-    `dim` must be 1 and `layout` torch.jagged. `start` and `length` are ints, or tensors that broadcast to the B rows of `tensor`, which has the shape
-    (B, L, ...). RuntimeError: `start` or `length` is neither an int nor a tensor or does not broadcast, or `dim` is not 1.
+    `tensor` has the shape (B, L, ...). `dim` must be 1, and `layout` must be gradus.jagged. `start` and `length` are ints, or tensors that broadcast
+    to the size (B). RuntimeError: `dim` is not 1, or `start` or `length` has another type or does not broadcast.
 
     >>> nt = gradus.nested.narrow(gradus.arange(8.0).reshape(2, 4), 1, gradus.tensor([0, 1]), gradus.tensor([1, 3]), layout=gradus.jagged)
     >>> [t.tolist() for t in nt.unbind()]
@@ -149,8 +148,8 @@ def narrow(tensor, dim, start, length, layout=gradus.strided):
 
 
 def masked_select(tensor, mask):
-    """Returns a nested tensor with a sequence for each row of the last dimension of `tensor`. The sequence contains the elements of that row for
-    which `mask`, which broadcasts to `tensor`, is True.
+    """Returns a nested tensor with one sequence for each row of `tensor` along its last dimension. The sequence contains the elements of the row
+    where `mask` is True. `mask` must be broadcastable to the shape of `tensor`.
 
     >>> nt = gradus.nested.masked_select(gradus.tensor([[1, 2], [3, 4]]), gradus.tensor([[True, False], [True, True]]))
     >>> [t.tolist() for t in nt.unbind()]
@@ -163,9 +162,9 @@ def masked_select(tensor, mask):
 def to_padded_tensor(input, padding, output_size=None, out=None):
     """Returns the sequences of a nested tensor as an ordinary tensor, padded with `padding` to the length of the longest sequence.
 
-    `output_size` gives the sizes of the result. Along the ragged dimension they may differ from the default, and longer sequences are truncated. Raises
-    RuntimeError if the tensor was made with `lengths` that leave gaps between sequences, or if `output_size` differs from the default in another
-    dimension, and NotImplementedError if the tensor is not nested or `out` is given.
+    `output_size` gives the sizes of the result. Only the size of the ragged dimension may differ from the default. Sequences longer than this size
+    are truncated. RuntimeError: another size differs, or the `lengths` of the nested tensor leave gaps between sequences. NotImplementedError:
+    `input` is not nested, or `out` is given.
 
     >>> nt = gradus.nested.nested_tensor([gradus.ones(1), gradus.ones(2)], layout=gradus.jagged)
     >>> gradus.nested.to_padded_tensor(nt, -1.0)

@@ -1,8 +1,8 @@
-"""Implements functions and methods of tensors for nested tensors.
+"""The tensor functions and methods that support nested tensors.
 
 All functions here run with __torch_function__ disabled for nested tensors, so that a nested tensor behaves as the tensor of its values. Dimension d
-of the nested tensor is dimension d - 1 of the values; dimension 0, which counts the sequences, does not exist there. `func` is the library's function
-that was called.
+of the nested tensor is dimension d - 1 of the values, because the values have no batch dimension 0. `func` is the library function that the user
+called.
 """
 import gradus
 from gradus import _C
@@ -16,8 +16,8 @@ __all__ = ["call", "to_padded_tensor", "view"]
 
 
 def call(func, args, kwargs):
-    """Returns the result of the library's function `func`, which was called with nested tensors. NotImplementedError: the function does not
-    support them."""
+    """Returns func(*args, **kwargs) for a library function `func` and nested tensors among the arguments. Raises NotImplementedError if `func` does
+    not support nested tensors."""
     func, args = by_name(func, args)
     name = func.__name__
     if name in ("__get__", "__set__"):
@@ -45,7 +45,7 @@ def _ndim(nt):
 
 
 def _shape(nt):
-    """Returns the sizes of a tensor, which may be nested."""
+    """Returns the shape of `nt`. If `nt` is a nested tensor, the shape starts with the number of sequences, and the ragged size is a SymInt."""
     if not isinstance(nt, NestedTensor):
         return nt.shape
     inner, ragged = nt.shape, nt._ragged_idx - 1
@@ -65,7 +65,7 @@ def _dim(dim, ndim):
 
 
 def _dense_dim(func, nt, dim, ndim=None):
-    """Returns `dim` as a non-negative dimension. RuntimeError: it is dimension 0, which counts the sequences, or the ragged dimension."""
+    """Returns `dim` as a non-negative dimension. Raises RuntimeError if `dim` is the batch dimension 0 or the ragged dimension."""
     dim = _dim(dim, ndim or _ndim(nt))
     if dim in (0, nt._ragged_idx):
         raise RuntimeError(f"{func.__name__}(): not supported for NestedTensor on {'ragged dim' if dim else 'dim=0'}")
@@ -76,7 +76,7 @@ def _dense_dim(func, nt, dim, ndim=None):
 
 
 def _wrapped(result, like, ragged_idx=None):
-    """Turns the tensors in `result` into nested tensors with the sequences of `like`, and returns `result`."""
+    """Turns the tensors in `result`, in place, into nested tensors with the offsets and lengths of `like`. Returns `result`."""
     for t in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(t, Tensor):
             nested(t, like._jagged.to(t.device), ragged_idx or like._ragged_idx)
@@ -92,20 +92,20 @@ def _sequences(nt):
 
 
 def _joined(sequences, like, ragged_idx=None):
-    """Returns a nested tensor of the given sequences, which must have the same lengths as the sequences of `like`. There are no rows between the
-    sequences."""
+    """Returns a nested tensor of the given sequences, which must have the same lengths as the sequences of `like`. In its values the sequences follow
+    one another without gaps."""
     ragged_idx = ragged_idx or like._ragged_idx
     return nested(gradus.cat(sequences, ragged_idx - 1), _compact(like._jagged), ragged_idx)
 
 
 def _compact(jagged):
-    """Returns a Jagged that describes sequences of the same lengths as `jagged` does. They follow one another without rows between them."""
+    """Returns a Jagged with the same lengths as `jagged` and without gaps between the sequences."""
     return jagged if jagged.lengths is None else Jagged(gradus.nn.functional.pad(jagged.lengths.cumsum(0), (1, 0)))
 
 
 def _padded(nt, padding, length=None):
-    """Returns a tensor of sizes (sequences, ..., length, ...) in which shorter sequences are padded with `padding`. `length` defaults to that of
-    the longest sequence. RuntimeError: some rows belong to no sequence."""
+    """Returns a tensor of sizes (sequences, ..., length, ...) in which shorter sequences are padded with `padding`. `length` defaults to the
+    length of the longest sequence. RuntimeError: some rows belong to no sequence."""
     if nt._jagged.lengths is not None:
         raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
     length, ragged = nt._jagged.longest if length is None else length, nt._ragged_idx
@@ -126,8 +126,8 @@ def _unpadded(dense, like):
 
 
 def to_padded_tensor(nt, padding, output_size=None):
-    """Returns the sequences of `nt` as an ordinary tensor, padded with `padding` to the length of the longest sequence or to the ragged size in
-    `output_size`."""
+    """Returns the sequences of `nt` as an ordinary tensor, padded with `padding`. The padded length is output_size[ragged dimension], or the length
+    of the longest sequence if `output_size` is None."""
     sizes, ragged = nt.shape, nt._ragged_idx
     if output_size is not None and (len(output_size) != len(sizes) or any(d != ragged and output_size[d] != sizes[d] for d in range(len(sizes)))):
         raise RuntimeError(f"to_padded_tensor(): output_size {tuple(output_size)} may differ from {tuple(sizes)} along the ragged dimension only")
@@ -144,8 +144,8 @@ def _mismatch(func, *tensors):
 
 
 def _spread(func, dense, nt, order):
-    """Returns `dense`, an ordinary tensor that broadcasts with the nested tensor `nt`, in a form that broadcasts with the values of `nt`. These do
-    not have dimension 0, which counts the sequences."""
+    """Converts `dense`, an ordinary tensor that broadcasts with the nested tensor `nt`, to a tensor that broadcasts with the values of `nt`, which
+    have no batch dimension 0. `order` lists the arguments of `func` for the error text."""
     if dense.ndim == 0:
         return dense
     if dense.ndim > _ndim(nt):
@@ -201,7 +201,7 @@ _IDENTITIES = {"sum": lambda dtype: 0, "mean": lambda dtype: 0, "any": lambda dt
 
 
 def _reduction(func, nt, dim=None, keepdim=False, **options):
-    if isinstance(dim, Tensor):  # max or min of two tensors
+    if isinstance(dim, Tensor):  # called as max(a, b) or min(a, b): `dim` is b
         return _pointwise(func, nt, dim)
     ndim, ragged, name = _ndim(nt), nt._ragged_idx, func.__name__
     if dim is None or dim == () or dim == []:
@@ -227,7 +227,7 @@ def _reduction(func, nt, dim=None, keepdim=False, **options):
 
 
 def _softmax(func, nt, dim=None, *args, **kwargs):
-    """Returns the softmax along an ordinary dimension or along the ragged dimension, as a nested tensor."""
+    """Returns the softmax along `dim`, any dimension except the batch dimension 0, as a nested tensor."""
     if dim is None:
         raise RuntimeError(f"{func.__name__}(): a NestedTensor needs a dim")
     dim = _dim(dim, _ndim(nt))
@@ -241,7 +241,7 @@ def _softmax(func, nt, dim=None, *args, **kwargs):
 
 
 def _along(func, nt, dim, *args, **kwargs):
-    """Returns the result of a function along `dim`, an ordinary dimension, i.e. neither dimension 0 nor the ragged one."""
+    """Returns the result of `func` along `dim`, which must be neither the batch dimension 0 nor the ragged dimension."""
     return _wrapped(func(nt, _dense_dim(func, nt, dim) - 1, *args, **kwargs), nt)
 
 
@@ -262,8 +262,8 @@ def _linear(func, input, weight, bias=None):
 
 
 def _matmul(func, self, other):
-    """Implements matmul. Returns the products of the sequences with one matrix, or with a matrix for each sequence. For two nested tensors, returns
-    the matrix products of their sequences, summed over the ragged dimension."""
+    """Implements matmul. If `other` is a matrix, multiplies each sequence by it. If `other` has one matrix for each sequence, multiplies sequence b
+    by other[b]. If both tensors are nested, multiplies sequence b of `self` by sequence b of `other`."""
     left = tuple(_shape(self)) if isinstance(self, NestedTensor) else self.shape
     wrong = RuntimeError(f"{func.__name__}(): not supported between inputs of shapes {left} and {_shape(other)}")
     if not isinstance(self, NestedTensor):
@@ -315,7 +315,7 @@ def _sizes(args):
 
 
 def view(func, nt, *sizes):
-    """Implements view, reshape and expand. Sizes up to the ragged dimension must stay unchanged or be -1."""
+    """Implements view, reshape and expand. The sizes up to and including the ragged dimension must stay unchanged or be -1."""
     given, old, end = _sizes(sizes), _shape(nt), nt._ragged_idx + 1
     if len(given) < 2 or len(given) < end or any(new not in (size, -1) for new, size in zip(given[:end], old)):
         raise RuntimeError(f"view(): cannot view shape {tuple(old)} as {list(given)}")
@@ -415,7 +415,8 @@ def _split(func, nt, sizes, dim=0):
 
 
 def _chunk(func, nt, chunks, dim=0):
-    """Implements chunk. Splits along an ordinary dimension, or divides the sequences into groups if `dim` is 0."""
+    """Implements chunk. If `dim` is 0, divides the batch of sequences into at most `chunks` nested tensors; otherwise splits every sequence along
+    `dim`."""
     if _dim(dim, _ndim(nt)) != 0 or nt._jagged.lengths is not None:
         return _split(func, nt, chunks, dim)
     offsets, step = nt._jagged.offsets, -(-len(nt._jagged) // chunks)
@@ -430,8 +431,8 @@ def _narrow(func, nt, dim, start, length):
 
 
 def _getitem(func, nt, index):
-    """Implements indexing. If the first index is an int, returns that sequence, indexed by the remaining indices. Otherwise integers, slices and
-    None apply to the ordinary dimensions."""
+    """Implements indexing. If the first index is an int, returns the sequence with this number, indexed by the remaining indices. Otherwise the batch
+    and the ragged dimension can only be indexed by `:`, and the other dimensions by integers, slices and None."""
     index = index if isinstance(index, tuple) else (index,)
     if any(isinstance(i, (Tensor, list)) for i in index):
         raise NotImplementedError("__getitem__(): a NestedTensor is indexed by integers, slices, None and ... only")
@@ -455,7 +456,7 @@ def _getitem(func, nt, index):
 
 
 def _join(func, tensors, dim=0):
-    """Implements cat and stack along an ordinary dimension."""
+    """Implements cat and stack of nested tensors. `dim` must not be the batch dimension 0 nor, for cat, the ragged dimension."""
     name, like = func.__name__, next(t for t in tensors if isinstance(t, NestedTensor))
     if not all(isinstance(t, NestedTensor) for t in tensors):
         raise RuntimeError(f"{name}(): expected all nested tensors inputs")
@@ -502,8 +503,8 @@ def _no_permutation(nt):
 _PROPERTIES = {"shape": _shape, "ndim": _ndim, "is_nested": lambda nt: True, "layout": lambda nt: gradus.jagged, "mT": lambda nt: _transpose(None, nt, -2, -1),
                "T": _no_permutation, "H": _no_permutation}
 
-# Names of elementwise functions. The sequences of their result have the same lengths as those of the nested argument. In-place forms are supported as
-# well.
+# Names of elementwise functions. The sequences of the result have the same lengths as the sequences of the nested argument. The in-place forms of
+# these functions are supported too.
 _POINTWISE = frozenset("""
 abs absolute acos acosh add addcdiv addcmul alpha_dropout angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh bernoulli bfloat16 bitwise_and
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool byte ceil celu char clamp clamp_max clamp_min clip clone conj conj_physical copy_ copysign cos cosh cpu

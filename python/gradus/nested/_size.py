@@ -6,11 +6,12 @@ __all__ = ["SymInt", "ragged_size"]
 
 
 class SymInt:
-    """The size of the ragged dimension of a nested tensor, whose length differs between sequences.
+    """The size of the ragged dimension of a nested tensor. Along this dimension the sequences have different lengths.
 
-    It prints as ``j1``, ``j2`` and so on. Two sizes are equal if they belong to the same offsets tensor; another tensor with equal elements does not
-    count. A multiple by an int, as in strides, prints as ``4*j1``. As in PyTorch, a size compares as at least 2, and two multiples of one size
-    compare by their factors. ValueError: any other comparison.
+    A size prints as ``j1``, ``j2`` and so on. Two sizes are equal only if they belong to the same offsets tensor; a different offsets tensor with
+    equal elements gives a different size. Multiplied by an int, for example in strides, a size prints as ``4*j1``. As in PyTorch, the comparisons >=,
+    >, < and <= assume that every size is at least 2. They compare two multiples of the same size by their factors. ValueError: the result depends on
+    the actual size.
 
     >>> nt = gradus.nested.as_nested_tensor([gradus.ones(2), gradus.ones(3)], layout=gradus.jagged)
     >>> isinstance(nt.size(1), gradus.SymInt), nt.size(1) == (nt + 1).size(1)
@@ -20,7 +21,7 @@ class SymInt:
     __slots__ = ("_source", "_number", "_factor", "__weakref__")
 
     def __init__(self, source, number, factor=1):
-        self._source, self._number, self._factor = source, number, factor  # the reference keeps `source` alive, so that no other tensor gets its id
+        self._source, self._number, self._factor = source, number, factor  # keeps `source` alive, because _sizes is keyed by id(source)
 
     def __repr__(self):
         return f"j{self._number}" if self._factor == 1 else f"{self._factor}*j{self._number}"

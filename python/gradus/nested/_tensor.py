@@ -16,8 +16,8 @@ __all__ = ["Jagged", "NestedTensor", "nested"]
 
 
 class Jagged:
-    """Describes how a dimension is divided into sequences. Sequence b consists of lengths[b] rows from row offsets[b] or, without lengths, of the
-    rows from offsets[b] to offsets[b + 1]."""
+    """Describes how a dimension is divided into sequences. Sequence b starts at row offsets[b] and has lengths[b] rows. If `lengths` is None,
+    sequence b ends before row offsets[b + 1]."""
 
     __slots__ = ("offsets", "lengths", "size", "_shortest", "_longest", "_spans")
 
@@ -81,12 +81,13 @@ class NestedTensor(Tensor):
         return self.as_subclass(Tensor)
 
     def offsets(self):
-        """Returns an int tensor of B + 1 offsets for B sequences. offsets[b] is the first row of sequence b in values(), and offsets[B] the end of
-        the last one."""
+        """Returns an int tensor of B + 1 offsets for B sequences. offsets[b] is the first row of sequence b in values(). The last element,
+        offsets[B], is the row after the last sequence."""
         return self._jagged.offsets
 
     def lengths(self):
-        """Returns a tensor of the lengths of the sequences if some rows of values() may belong to no sequence, otherwise None."""
+        """Returns the tensor of sequence lengths if values() may have gaps between the sequences. Returns None if each sequence b
+        ends where sequence b + 1 begins."""
         return self._jagged.lengths
 
     def _get_max_seqlen(self):
@@ -98,7 +99,7 @@ class NestedTensor(Tensor):
     # ---- Methods that do not call __torch_function__ ------------------------------------------------------------------------------
 
     def dim(self):
-        """Returns the number of dimensions, including dimension 0, which counts the sequences, and the ragged dimension."""
+        """Returns the number of dimensions, including the batch dimension 0 and the ragged dimension."""
         return Tensor.dim(self) + 1
 
     ndimension = dim
@@ -116,16 +117,17 @@ class NestedTensor(Tensor):
         return len(self._jagged)
 
     def view(self, *size):
-        """Returns a view with other sizes. Sizes up to the ragged dimension must stay unchanged or be -1."""
+        """Returns a view with other sizes. The sizes up to and including the ragged dimension must stay unchanged or be -1."""
         return self._reshaped(Tensor.view, *size)
 
     def reshape(self, *shape):
-        """Returns a view with other sizes, or a copy if the strides do not allow a view. Sizes up to the ragged dimension must stay unchanged or be
-        -1."""
+        """Returns a view with other sizes, or a copy if the strides do not allow a view. The sizes up to and including the ragged
+        dimension must stay unchanged or be -1."""
         return self._reshaped(Tensor.reshape, *shape)
 
     def expand(self, *sizes):
-        """Returns a view in which ordinary dimensions of size 1 are expanded. Sizes up to the ragged dimension must stay unchanged or be -1."""
+        """Returns a view in which dimensions of size 1 after the ragged dimension are expanded. The sizes up to and including the
+        ragged dimension must stay unchanged or be -1."""
         return self._reshaped(Tensor.expand, *sizes)
 
     def _reshaped(self, function, *sizes):
@@ -136,7 +138,7 @@ class NestedTensor(Tensor):
         return reversed(self.unbind())
 
     def tolist(self):
-        """Raises RuntimeError. Call tolist() of each tensor that unbind() returns instead."""
+        """Raises RuntimeError. Instead, call tolist() on each tensor that unbind() returns."""
         raise RuntimeError(".tolist() is not supported for tensor subclasses, got NestedTensor")
 
     def numpy(self, *, force=False):
@@ -177,7 +179,8 @@ class NestedTensor(Tensor):
 
 
 def nested(values, jagged, ragged_idx):
-    """Turns `values`, to which there must be no other reference, into a nested tensor and returns it. A nested tensor is returned unchanged."""
+    """Changes the class of the tensor `values` to NestedTensor, in place, and returns `values`. The caller must hold the only reference to `values`.
+    A nested tensor is returned unchanged."""
     if type(values) is Tensor:
         values.__class__ = NestedTensor
         values._jagged, values._ragged_idx = jagged, ragged_idx
@@ -185,7 +188,8 @@ def nested(values, jagged, ragged_idx):
 
 
 def _rebuild_njt(facts):
-    """Returns the nested tensor that was saved in a file as the dict `facts`, whose keys are those that PyTorch uses for nested tensors."""
+    """Returns a nested tensor rebuilt from `facts`, the dict in which a pickle stores it. PyTorch stores nested tensors as dicts with the same
+    keys."""
     nt = gradus.nested.nested_tensor_from_jagged(facts["values"], facts["offsets"], facts["lengths"], facts["_ragged_idx"])
     return nt.detach().requires_grad_(facts["requires_grad"])
 

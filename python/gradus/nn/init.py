@@ -12,7 +12,7 @@ from gradus import _C
 
 
 def calculate_gain(nonlinearity, param=None):
-    """Returns the gain of an activation, a factor for the standard deviation of weights that preserves the variance through the activation.
+    """Returns the gain of an activation. If the standard deviation of the weights is multiplied by the gain, the activation preserves the variance.
 
     param: the negative slope of leaky_relu, 0.01 when None; ignored for other activations. Raises ValueError for an unknown activation.
 
@@ -109,8 +109,8 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
                       stacklevel=2)
     inside = math.erf((b - mean) / std / math.sqrt(2)) / 2 - math.erf((a - mean) / std / math.sqrt(2)) / 2
-    # `inside` is the probability that a normal number falls into [a, b]. Above 0.3, numbers outside [a, b] are drawn again. Below, that would take
-    # many draws, so numbers uniform in [a, b] are drawn and accepted in proportion to the normal density.
+    # `inside` is the probability that a normal number falls into [a, b]. If it is above 0.3, normal numbers outside [a, b] are drawn again.
+    # Otherwise too few normal numbers fall there. Uniform numbers in [a, b] are drawn instead, and accepted in proportion to the normal density.
     with gradus.no_grad():
         return tensor.copy_(_C._truncated_normal(tensor, mean, std, a, b, inside > 0.3, generator=generator))
 
@@ -124,7 +124,7 @@ def _calculate_fan_in_and_fan_out(tensor):
 
 
 def _calculate_correct_fan(tensor, mode):
-    """Returns fan_in or fan_out of the tensor, as `mode` names it. Raises ValueError for another mode."""
+    """Returns fan_in or fan_out of the tensor, whichever `mode` names. Raises ValueError for another mode."""
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
@@ -132,23 +132,23 @@ def _calculate_correct_fan(tensor, mode):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Fills the tensor with numbers drawn uniformly from [-b, b), where b = gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+    """Fills the tensor with numbers drawn uniformly from [-b, b), where b = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Fills the tensor with normal numbers of standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+    """Fills the tensor with normal numbers of standard deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
 def _xavier_std(tensor, gain):
-    """Returns gain sqrt(2 / (fan_in + fan_out)), the standard deviation of Glorot and Bengio's initialization."""
+    """Returns gain * sqrt(2 / (fan_in + fan_out)), the standard deviation of Glorot and Bengio's initialization."""
     return gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
 
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Fills the tensor with numbers drawn uniformly from [-b, b), where b = gain sqrt(3 / fan) and fan is fan_in or fan_out, as `mode` says (He et
+    """Fills the tensor with numbers drawn uniformly from [-b, b), where b = gain * sqrt(3 / fan) and fan is fan_in or fan_out, as `mode` says (He et
     al., 2015).
 
     a: the negative slope of leaky_relu. mode: "fan_in" or "fan_out". nonlinearity: the activation that determines the gain, see calculate_gain.
@@ -177,8 +177,8 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
 
 
 def orthogonal_(tensor, gain=1, generator=None):
-    """Fills the tensor with a random (semi-)orthogonal matrix times `gain` (Saxe et al., 2013). The matrix is the tensor with all dimensions after
-    the first flattened.
+    """Fills the tensor with a random (semi-)orthogonal matrix times `gain` (Saxe et al., 2013). The matrix has
+    tensor.size(0) rows. Its columns are the other dimensions of the tensor, flattened.
 
     Raises ValueError if the tensor has less than two dimensions.
     """
@@ -208,7 +208,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 
 
 def _make_deprecate(meth):
-    """Returns a function with the deprecated name of `meth`, which lacks the underscore at the end. The function warns and calls `meth`."""
+    """Returns a function that warns and calls `meth`. The function has the deprecated name: that of `meth` without the final underscore."""
     old = meth.__name__[:-1]
 
     def deprecated_init(*args, **kwargs):

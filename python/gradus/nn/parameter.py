@@ -19,11 +19,11 @@ class _ParameterType(type(Tensor)):
 
 
 class Parameter(Tensor, metaclass=_ParameterType):
-    """A tensor that becomes a parameter of the module to which it is assigned as an attribute. It is then in Module.parameters() and in state_dict().
+    """A tensor that a module registers as a parameter when it is assigned to an attribute, so that parameters() and state_dict() contain it.
 
     data: the values, which are shared with the parameter; None makes an empty parameter. requires_grad: True if autograd records operations on the
-    parameter, even if the parameter is created inside no_grad. If `data` is of another Tensor subclass, that type is preserved and the result is
-    marked as a parameter.
+    parameter, even if the parameter is created under no_grad. If `data` is of a subclass of Tensor, the result has that class and is marked as a
+    parameter.
 
     >>> weight = nn.Parameter(gradus.ones(2))
     >>> weight.requires_grad, weight.is_leaf
@@ -60,13 +60,13 @@ class Parameter(Tensor, metaclass=_ParameterType):
     __torch_function__ = _disabled_torch_function_impl
 
 
-# Rebuilds a pickled parameter. `backward_hooks` is in the signature for PyTorch's pickle format; it is empty because hooks are not pickled.
+# Rebuilds a pickled parameter. PyTorch's pickle format has the argument `backward_hooks`; it is empty, because hooks are not pickled.
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     return Parameter(data, requires_grad)
 
 
 def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
-    """Rebuilds a pickled parameter that had attributes, which are in the dictionary `state`."""
+    """Rebuilds a pickled parameter. state: a dictionary of the attributes that were set on the parameter."""
     parameter = Parameter(data, requires_grad)
     parameter.__dict__.update(state)
     return parameter
@@ -82,7 +82,7 @@ class _BufferType(type(Tensor)):
 
 
 class Buffer(Tensor, metaclass=_BufferType):
-    """A tensor that becomes a buffer, which is state that is not trained, of the module to which it is assigned as an attribute.
+    """A tensor that a module registers as a buffer when it is assigned to an attribute. A buffer is state that is not trained.
 
     persistent: True if the buffer is in state_dict(). The result has the type of `data` and is marked as a buffer.
 
@@ -137,7 +137,7 @@ class UninitializedTensorMixin:
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":  # properties are read through method wrappers
+        if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":  # a method-wrapper is the getter of a property
             return super().__torch_function__(func, types, args, kwargs or {})
         raise ValueError(f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or explicitly manipulating "
                          f"`{gradus.__name__}.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` with a dummy batch to initialize the "

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from gradus.optim.rprop import Rprop
     from gradus.optim.sparse_adam import SparseAdam
 
-# Modules that are imported when one of their names is first used, because a program needs only few of them. Maps a name to the module that defines
-# it, or to None if the name is that of a module.
+# Names that are imported only when they are first used, because a program needs few of them. Maps the name of a class to the module that defines it,
+# and the name of a module to None.
 _LAZY = {"ASGD": "asgd", "Adadelta": "adadelta", "Adafactor": "_adafactor", "Adagrad": "adagrad", "Adamax": "adamax", "LBFGS": "lbfgs", "Muon": "_muon",
          "NAdam": "nadam", "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop", "SparseAdam": "sparse_adam", "lr_scheduler": None, "swa_utils": None,
          **dict.fromkeys(["_functional", "adadelta", "adagrad", "adamax", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop", "sparse_adam"])}

@@ -36,8 +36,8 @@ def zeros_of(param):
 _ADDED_OPTIONS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
 
-# _NUMBERS: names of the states that are one number per parameter. _OPTION_OF_STATE: maps the name of a state that exists only if a certain option is
-# set to the name of that option.
+# _NUMBERS: names of the states that are one number per parameter. _OPTION_OF_STATE: some states exist only if an option is true; this dictionary maps
+# the state's name to the option's name.
 _NUMBERS = ("step", "eta", "mu", "mu_product")
 _OPTION_OF_STATE = {"max_exp_avg_sq": "amsgrad", "momentum_buffer": "momentum", "grad_avg": "centered"}
 
@@ -45,7 +45,8 @@ _OPTION_OF_STATE = {"max_exp_avg_sq": "amsgrad", "momentum_buffer": "momentum", 
 class StepByGroup(Optimizer):
     """Base of optimizers that update one parameter group at a time.
 
-    A subclass defines ``_step_group(group, params, grads)``, where params are the parameters of the group with a gradient and grads their gradients.
+    A subclass defines ``_step_group(group, params, grads)``, which updates `params` in place. `params` are the parameters of `group` that
+    have a gradient, and `grads` are their gradients.
     """
 
     def step(self, closure=None):
@@ -67,17 +68,17 @@ class StepByGroup(Optimizer):
 
 
 class GroupStep(StepByGroup):
-    """Base of optimizers whose step is one operator (see schema/optim.toml) for all parameters of a group. A subclass defines:
+    """Base of optimizers that step all parameters of a group by one call of an operator. A subclass defines:
 
     ``_operator``
-        the operator. Its arguments are the parameters, the gradients, one list for each name in ``_states``, and the results of ``_numbers(group)``.
+        the operator. Its arguments are the parameters, the gradients, one list for each name in ``_states``, and the numbers
+        ``_numbers(group)``.
     ``_states``
-        the names of the states in the order of the operator's arguments. The list of a state that the parameters lack is empty.
+        the names of the states in the order of the operator's arguments. If the parameters do not have a state, its list is empty.
     ``_start(param, state, group)``
-        creates the states of a parameter except ``"step"``. The default is zeros.
+        creates the states of a parameter except ``"step"``, by default as zeros.
     ``_recorded_numbers(group, state, step)``
-        the numbers that the operator ``_recorded_step``, which does steps with ``differentiable=True``, takes for step number `step` of this
-        optimizer.
+        returns the numbers for the operator ``_recorded_step``, which does one step with ``differentiable=True``. step: the number of the step.
     """
 
     def __init__(self, params, defaults):
@@ -106,14 +107,14 @@ class GroupStep(StepByGroup):
                 self._start(param, state, group)
 
     def _tensor_states(self, group):
-        """Returns the names of the states that have the parameter's shape and exist with the options of `group`."""
+        """Returns the names of the states that have the parameter's shape. Leaves out a state that belongs to an option which is false in `group`."""
         return [name for name in self._states if name not in _NUMBERS and (name not in _OPTION_OF_STATE or group[_OPTION_OF_STATE[name]])]
 
     def _start(self, param, state, group):
         state.update((name, zeros_of(param)) for name in self._tensor_states(group))
 
     def _record(self, params, grads, states, group):
-        """Does the step for differentiable=True, by the operator ``_recorded_step``, through which gradients can flow."""
+        """Does a step with differentiable=True, i.e. one through which gradients can flow, by the operator ``_recorded_step``."""
         optimizer, decoupled = self._operator.__name__.removeprefix("_").removesuffix("_step"), group.get("decoupled_weight_decay", False)
         for param, grad, state in zip(params, grads, states):
             step = state["step"].add_(1).item()
@@ -121,11 +122,11 @@ class GroupStep(StepByGroup):
             self._after_recorded(group, state, step)
 
     def _after_recorded(self, group, state, step):
-        """Updates states that `_recorded_numbers` reads in the next step: the step size and averaging weight of ASGD. Other optimizers have none."""
+        """Updates the states that `_recorded_numbers` reads in the next step. Only ASGD has such states: the step size and averaging weight."""
 
 
 def step_of_lists(kind, params, grads, lists, group, *, differentiable=False, fused=False, grad_scale=None, found_inf=None):
-    """Does the step of the optimizer class `kind` without an optimizer object. It implements the functional forms such as adam().
+    """Does the step of the optimizer class `kind` without an optimizer object, for functions such as adam().
 
     lists: maps each name in ``_states`` to a list with the states of all parameters. group: the options of a parameter group. If `fused`, gradients
     are first divided by grad_scale, and nothing is updated if found_inf is 1.
@@ -144,7 +145,8 @@ def step_of_lists(kind, params, grads, lists, group, *, differentiable=False, fu
 def begin_of_lists(grads, fused, grad_scale, found_inf):
     """Divides gradients in place by grad_scale, the scale of a GradScaler, unless it is None.
 
-    Returns False if the step must be skipped because found_inf is 1. Raises AssertionError if grad_scale or found_inf is given without `fused`.
+    Returns False if found_inf is 1, because the step must then be skipped, and True otherwise. Raises AssertionError if grad_scale or found_inf is
+    given without `fused`.
     """
     if not fused and not (grad_scale is None and found_inf is None):
         raise AssertionError("Expected grad_scale and found_inf to be None")
@@ -156,7 +158,7 @@ def begin_of_lists(grads, fused, grad_scale, found_inf):
 
 
 def record_step(optimizer, param, grad, states, group, decoupled, numbers):
-    """Updates a parameter and its states in place by the operator ``_recorded_step``. Returns new states that the operator created.
+    """Updates a parameter and its states in place by the operator ``_recorded_step``. Returns the list of states that the operator created.
 
     optimizer: the optimizer's name, e.g. "adam". decoupled: multiplies the parameter by 1 - lr * weight_decay instead of adding weight_decay * param
     to the gradient. numbers: the numbers that the operator takes for this optimizer, e.g. the betas of "adam".

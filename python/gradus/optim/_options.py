@@ -1,4 +1,4 @@
-"""Functions that optimizers share: checks of options, completion of old states, closures, options given as tensors, and selection of parameters."""
+"""Functions that optimizers share: they check options, read options that are tensors, call closures, and update states of older versions."""
 import gradus
 
 
@@ -37,8 +37,8 @@ def with_gradients(params):
 
 
 def complete(optimizer, **options):
-    """Completes an optimizer that was restored from the state of an older version, which has fewer options and step counts that are numbers. Adds
-    each option in `options` that a group lacks, with the given value, and converts step counts to tensors."""
+    """Updates an optimizer that was restored from the state of an older version: adds the options that its groups lack, and converts step counts from
+    numbers to tensors. options: names and default values of the options."""
     for group in optimizer.param_groups:
         for option, default in options.items():
             group.setdefault(option, default)

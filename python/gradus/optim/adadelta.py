@@ -1,4 +1,4 @@
-"""Adadelta, an optimizer whose step size is the ratio of running means of steps and gradients."""
+"""Adadelta, an optimizer whose step size is the root mean square of recent steps divided by the root mean square of recent gradients."""
 from __future__ import annotations
 
 import gradus
@@ -11,7 +11,7 @@ __all__ = ["Adadelta", "adadelta"]
 class Adadelta(GroupStep):
     """Adadelta (Zeiler, 2012): ``p -= lr * d``, where ``d = sqrt(u + eps) / sqrt(v + eps) * grad``.
 
-    v and u are running means of ``grad ** 2`` and ``d ** 2``.
+    v is the running mean of ``grad ** 2``, and u the running mean of ``d ** 2``.
 
     Args:
         params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
@@ -50,12 +50,12 @@ class Adadelta(GroupStep):
 
     @staticmethod
     def _numbers(group):
-        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
+        """Returns the scalar arguments of the operator `_operator`, read from the options of `group`."""
         return group["lr"], group["rho"], group["eps"], group["weight_decay"], group["maximize"]
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
+        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
         return group["rho"], group["eps"]
 
 

@@ -1,4 +1,4 @@
-"""Adam, and the functional form of its step."""
+"""Adam, and the function adam(), which does its step for lists of tensors."""
 from __future__ import annotations
 
 import gradus
@@ -77,12 +77,12 @@ class Adam(GroupStep):
 
     @staticmethod
     def _numbers(group):
-        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
+        """Returns the scalar arguments of the operator `_operator`, read from the options of `group`."""
         return (group["lr"], *group["betas"], group["weight_decay"], group["eps"], group["amsgrad"], group["maximize"], group["decoupled_weight_decay"])
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
+        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
         beta1, beta2 = group["betas"]
         return beta1, beta2, group["eps"], 1 - beta1**step, (1 - beta2**step) ** 0.5
 

@@ -49,12 +49,12 @@ class Adamax(GroupStep):
 
     @staticmethod
     def _numbers(group):
-        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
+        """Returns the scalar arguments of the operator `_operator`, read from the options of `group`."""
         return group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"]
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
+        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
         return *group["betas"], group["eps"], 1 - group["betas"][0] ** step
 
 

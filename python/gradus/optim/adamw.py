@@ -1,4 +1,4 @@
-"""AdamW, Adam with decoupled weight decay: the decay is not part of the gradient and so not of the running means."""
+"""AdamW, Adam with decoupled weight decay: it decays the parameters directly, so the running means of the gradient do not contain the decay."""
 from __future__ import annotations
 
 import gradus
@@ -11,7 +11,7 @@ __all__ = ["AdamW", "adamw"]
 class AdamW(Adam):
     """AdamW (Loshchilov and Hutter, 2019): Adam that first multiplies the parameter by ``1 - lr * weight_decay`` in each step.
 
-    The arguments, errors and further computation are those of :class:`Adam`; the default of ``weight_decay`` is 0.01.
+    Takes the same arguments as :class:`Adam` and raises the same errors. The default of ``weight_decay`` is 0.01.
 
     >>> import gradus
     >>> w = gradus.ones(1, requires_grad=True)

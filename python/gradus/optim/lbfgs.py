@@ -1,6 +1,6 @@
 """L-BFGS, a quasi-Newton method that approximates the inverse Hessian from the last changes of gradients and parameters.
 
-All parameters are treated as one vector. Numbers stay in tensors, and are read from them only where Python needs a number for a decision.
+All parameters are treated as one vector.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUFFICIENT_DECREASE, _CURVATURE = 1e-4, 0.9  # the constants c1 and c2 of the s
 
 
 class _Point:
-    """A point on the search line: the step length t, and the loss, its gradient and its slope (derivative by t) there."""
+    """A point of the line search: the step length t, and at t the loss, its gradient, and its slope, i.e. its derivative with respect to t."""
 
     __slots__ = ("grad", "loss", "slope", "t")
 
@@ -62,12 +62,14 @@ def _bracket(evaluate, start, t, most):
 
 
 def _away_from_ends(t, points, stuck):
-    """Keeps the trial step length `t` away from the ends of the bracket, as otherwise the bracket may shrink only slowly.
+    """Keeps the trial step length `t` away from the ends of the bracket, because a trial near an end shrinks the bracket only little.
 
-    Returns (t, True if t is near an end but accepted).
+    Returns (t, new value of `stuck`). `stuck` is true if the last trial was close to an end and was not moved.
+    Let the margin be a tenth of the bracket's length.
 
-    The first time that t is within a tenth of the bracket's length from an end, t is accepted. If that happens again (`stuck`), or t is outside the
-    bracket, t is moved to a tenth of the bracket's length from the nearer end.
+    - If t is inside the bracket and at least one margin from both ends, returns (t, False).
+    - If t is inside the bracket but closer to an end, and `stuck` is false, returns (t, True).
+    - Otherwise returns (u, False), where u is the point that is one margin inside of the end nearer to t.
     """
     least, greatest = sorted(point.t for point in points)
     margin = 0.1 * (greatest - least)
@@ -79,7 +81,7 @@ def _away_from_ends(t, points, stuck):
 
 
 def _strong_wolfe(evaluate, start, t, longest, most, tolerance_change=1e-9):
-    """Returns (point, evaluations): a point that satisfies the strong Wolfe conditions, or the best found, and the number of loss evaluations.
+    """Returns (point, evaluations). The point satisfies the strong Wolfe conditions or is the best one found. evaluations counts calls of `evaluate`.
 
     evaluate(t) returns the _Point at step length t. start: the point at t = 0. longest: the largest absolute element of the direction. most: the
     largest number of tries.
@@ -113,7 +115,7 @@ class LBFGS(Optimizer):
         max_eval (int, optional): the largest number of loss evaluations per step; ``max_iter * 5 // 4`` when None.
         tolerance_grad (float): the step ends if no element of the gradient has a larger absolute value.
         tolerance_change (float): the step ends if the loss or all parameters change by less.
-        history_size (int): the number of changes from which the inverse Hessian is approximated.
+        history_size (int): the number of past changes of gradient and parameters from which the inverse Hessian is approximated.
         line_search_fn (str, optional): ``"strong_wolfe"`` searches a step length that satisfies the strong Wolfe conditions.
 
     Raises ValueError for a negative learning rate and for several groups, RuntimeError for another line_search_fn.
@@ -149,7 +151,7 @@ class LBFGS(Optimizer):
         return self.param_groups[0]["params"]
 
     def _gradient(self):
-        """Returns the gradients of all parameters as one vector, with complex numbers as pairs of real numbers."""
+        """Returns the gradients of all parameters as one real vector; a complex number becomes two elements."""
         grads = [gradus.zeros_like(param) if param.grad is None else param.grad for param in self._params]
         return gradus.cat([(gradus.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad).reshape(-1) for grad in grads])
 
@@ -160,8 +162,8 @@ class LBFGS(Optimizer):
             param.add_(change.view_as(param), alpha=t)
 
     def _evaluator(self, closure, direction):
-        """Returns a function that moves the parameters by t along `direction`, computes the loss, its gradient and its slope there as a _Point, and
-        restores the parameters."""
+        """Returns a function evaluate(t), which returns the _Point (loss, gradient and slope) at parameters + t * direction. The parameters are the
+        same before and after a call of evaluate."""
         origin = [param.clone() for param in self._params]
 
         def evaluate(t):
@@ -175,7 +177,8 @@ class LBFGS(Optimizer):
 
     @staticmethod
     def _direction(state, grad, history_size):
-        """Returns the quasi-Newton direction by the two-loop recursion of L-BFGS. First adds the latest changes to the history in `state`."""
+        """Returns the quasi-Newton direction by the two-loop recursion of L-BFGS. First adds the last changes (of gradient and parameters) to
+        the history in `state`."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return grad.neg()

@@ -12,7 +12,7 @@ __all__ = ["NAdam", "nadam"]
 class NAdam(GroupStep):
     """NAdam (Dozat, 2016): Adam whose step anticipates the next running mean of the gradient.
 
-    With ``mu(t) = beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay))`` and M the product of ``mu(1)`` to ``mu(t)``, step t replaces Adam's
+    Let ``mu(t) = beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay))``, and M the product of ``mu(1)`` to ``mu(t)``. Step t replaces Adam's
     bias-corrected mean by ``(1 - mu(t)) / (1 - M) * grad + mu(t + 1) / (1 - M * mu(t + 1)) * m``, where ``m`` is the running mean of the gradient.
 
     Args:
@@ -60,13 +60,13 @@ class NAdam(GroupStep):
 
     @staticmethod
     def _numbers(group):
-        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
+        """Returns the scalar arguments of the operator `_operator`, read from the options of `group`."""
         return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["momentum_decay"], group["maximize"],
                 group["decoupled_weight_decay"])
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
+        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
         beta1, beta2 = group["betas"]
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         return beta1, beta2, group["eps"], 1 - beta2**step, mu, mu_next, state["mu_product"].mul_(mu).item()

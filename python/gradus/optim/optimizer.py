@@ -56,8 +56,8 @@ def _type_name(value):
 
 
 def _with_hooks(step):
-    """Returns the method `step` extended by calls of the step hooks. If the step of a subclass calls this one, the hooks are not called a second
-    time."""
+    """Returns a method that calls the step hooks and `step`. If the step() of a subclass calls this method by super(), the hooks are not called a
+    second time."""
 
     @functools.wraps(step)
     def hooked_step(self, *args, **kwargs):
@@ -86,7 +86,7 @@ class Optimizer:
     Args:
         params: an iterable of tensors, of ``(name, tensor)`` pairs, or of dictionaries. Each dictionary is a parameter group, with tensors or pairs
             under ``"params"`` and options for them. The order of the tensors must be the same in every run, because ``state_dict`` numbers them.
-        defaults (dict): the options of groups that do not set them.
+        defaults (dict): values for options that a parameter group does not set.
 
     Raises TypeError if `params` is a single tensor or a set, or contains something that is not a tensor; ValueError if there are no parameters, if a
     tensor is not a leaf, or if a tensor is in two groups.
@@ -143,8 +143,8 @@ class Optimizer:
         return f"{type(self).__name__} ({''.join(groups)})"
 
     def register_step_pre_hook(self, hook):
-        """Registers ``hook(optimizer, args, kwargs)``, called before each step; it may return new ``(args, kwargs)``. Returns a handle whose remove()
-        removes the hook."""
+        """Registers ``hook(optimizer, args, kwargs)``, called before each step. The hook may return new ``(args, kwargs)``. Returns a handle whose
+        remove() removes the hook."""
         return _register(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook):
@@ -152,18 +152,20 @@ class Optimizer:
         return _register(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook, prepend=False):
-        """Registers ``hook(optimizer)``, called before ``state_dict``; with ``prepend`` before other hooks. Returns a handle whose remove() removes
-        the hook."""
+        """Registers ``hook(optimizer)``, called before ``state_dict``. Returns a handle whose remove() removes the hook.
+
+        prepend: calls the hook before the hooks registered so far.
+        """
         return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook, prepend=False):
-        """Registers ``hook(optimizer, state_dict)``, called after ``state_dict``; it may return a new dictionary. Returns a handle whose remove()
-        removes the hook."""
+        """Registers ``hook(optimizer, state_dict)``, called after ``state_dict``. The hook may return a new dictionary. Returns a handle
+        whose remove() removes the hook."""
         return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook, prepend=False):
-        """Registers ``hook(optimizer, state_dict)``, called before ``load_state_dict``; it may return a new dictionary. Returns a handle whose
-        remove() removes the hook."""
+        """Registers ``hook(optimizer, state_dict)``, called before ``load_state_dict``. The hook may return a new dictionary. Returns a
+        handle whose remove() removes the hook."""
         return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook, prepend=False):
@@ -171,7 +173,7 @@ class Optimizer:
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     def state_dict(self):
-        """Returns the state and the groups as dictionaries and lists in which numbers replace parameters. PyTorch's optimizers can load it.
+        """Returns the state and the parameter groups, with each parameter replaced by its index. PyTorch's optimizers can load the result.
 
         >>> import gradus
         >>> w = gradus.ones(1, requires_grad=True)
@@ -199,8 +201,8 @@ class Optimizer:
     def load_state_dict(self, state_dict):
         """Restores a state that ``state_dict`` of this class or of PyTorch's optimizer returned.
 
-        Tensors of the state, except ``"step"``, are converted to the dtype and device of their parameter; if that changes nothing, the optimizer and
-        ``state_dict`` share them. Raises ValueError if the groups have different lengths; nothing is changed then.
+        Tensors of the state, except ``"step"``, are converted to the dtype and device of their parameter; a tensor that already has them is shared
+        with ``state_dict``. Raises ValueError, and changes nothing, if the numbers of groups or parameters differ.
         """
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
@@ -246,9 +248,9 @@ class Optimizer:
         """Adds a parameter group, e.g. layers that are no longer frozen.
 
         Args:
-            param_group (dict): tensors or ``(name, tensor)`` pairs under ``"params"``, and options for them.
+            param_group (dict): tensors or ``(name, tensor)`` pairs under ``"params"``, and options under their names.
 
-        Raises the errors of the constructor; nothing is added then.
+        Raises the same errors as the constructor, and in that case adds nothing.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -281,11 +283,13 @@ class Optimizer:
 
 @contextlib.contextmanager
 def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_optim_state):
-    """Returns a context manager in which the optimizer steps other parameters with another state. Both are restored at the end.
+    """Returns a context manager in which the optimizer has other parameters and another state.
+
+    At the end of the context the optimizer's own parameters and state are restored.
 
     Args:
         optimizer (Optimizer): an optimizer with a state.
-        swapin_parameters (dict): the other tensors, in the order of the optimizer's parameters.
+        swapin_parameters (dict): its values are the parameters inside the context, in the order of the optimizer's own parameters.
         swapin_optim_state (dict): a result of ``state_dict``. Its tensors are changed in place; tensors that a step adds to the state are discarded.
 
     >>> import gradus
@@ -329,9 +333,9 @@ def _params_and_names(params):
 
 
 def _cast_state(param, value, key=None):
-    """Returns a copy of the containers in a parameter's state, with tensors converted to the parameter's dtype and device.
+    """Returns `value`, a part of a parameter's state, with its tensors converted to the parameter's dtype and device. Containers are copied.
 
-    key: the name of `value` in the state. The step count is converted to float32 instead.
+    key: the name of `value` in the state. The value of "step" is converted to float32 and stays on its device.
     """
     if isinstance(value, gradus.Tensor):
         if key == "step":

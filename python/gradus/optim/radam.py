@@ -11,8 +11,8 @@ __all__ = ["RAdam", "radam"]
 class RAdam(GroupStep):
     """RAdam (Liu et al., 2020): Adam whose divisor, the root of the mean square, is corrected for its variance and omitted in the first steps.
 
-    With ``rho_inf = 2 / (1 - beta2) - 1`` and ``rho = rho_inf - 2 * t * beta2 ** t / (1 - beta2 ** t)``, step t uses the divisor only if rho > 5, and
-    then multiplies the step by ``sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))``.
+    With ``rho_inf = 2 / (1 - beta2) - 1`` and ``rho = rho_inf - 2 * t * beta2 ** t / (1 - beta2 ** t)``, step t has a divisor only if rho > 5. Such a
+    step is also multiplied by ``sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))``.
 
     Args:
         params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
@@ -53,12 +53,12 @@ class RAdam(GroupStep):
 
     @staticmethod
     def _numbers(group):
-        """Returns the arguments that the operator `_operator` takes after its lists of tensors, read from the options of `group`."""
+        """Returns the scalar arguments of the operator `_operator`, read from the options of `group`."""
         return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"], group["decoupled_weight_decay"])
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers that the operator _recorded_step, which does differentiable steps, takes for step number `step` of this optimizer."""
+        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
         beta1, beta2 = group["betas"]
         correction, rho_inf = 1 - beta2**step, 2 / (1 - beta2) - 1
         rho = rho_inf - 2 * step * beta2**step / correction

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, one call of an operator per group and step."""
+"""SGD, stochastic gradient descent. A step calls one operator per parameter group."""
 from __future__ import annotations
 
 import gradus
@@ -72,7 +72,7 @@ class SGD(StepByGroup):
             states[i]["momentum_buffer"] = buffers[i]
 
     def _record(self, params, grads, group):
-        """Does the step for differentiable=True, by the operator ``_recorded_step``, through which gradients can flow."""
+        """Does a step with differentiable=True, i.e. one through which gradients can flow, by the operator ``_recorded_step``."""
         momentum = group["momentum"]
         numbers = number(momentum), number(group["dampening"]), group["nesterov"]
         for param, grad in zip(params, grads):
@@ -82,7 +82,7 @@ class SGD(StepByGroup):
 
 
 def _step_with_buffers(params, grads, buffers, options):
-    """Does a step with momentum. Replaces buffers that are None by new tensors in the list `buffers`, and returns their indices."""
+    """Does a step with momentum. In the list `buffers`, replaces each None by a new tensor. Returns the indices of the new tensors."""
     fresh = [i for i, buffer in enumerate(buffers) if buffer is None]
     if not fresh:
         _sgd_step(params, grads, buffers, *options, False)

@@ -9,7 +9,7 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients. Gradients are always dense here, and a step raises an error for dense gradients, as in PyTorch.
+    """Adam for sparse gradients. Gradients in Gradus are always dense, so a step with gradients raises RuntimeError, as in PyTorch.
 
     Args:
         params: tensors, ``(name, tensor)`` pairs, or dictionaries of parameter groups.
@@ -41,8 +41,8 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Complex params at indices {complex_params}: SparseAdam does not support complex parameters")
 
     def step(self, closure=None):
-        """Returns the closure's loss. Raises RuntimeError if a parameter has a gradient, because Gradus has only dense gradients and SparseAdam, as
-        in PyTorch, accepts only sparse ones."""
+        """Returns the closure's loss. Raises RuntimeError if a parameter has a gradient: SparseAdam accepts only sparse gradients, as in PyTorch, and
+        gradients in Gradus are dense."""
         loss = loss_of(closure)
         if any(param.grad is not None for group in self.param_groups for param in group["params"]):
             raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")

@@ -32,7 +32,8 @@ def get_ema_avg_fn(decay=0.999):
 
 
 def get_swa_avg_fn():
-    """Returns an ``avg_fn`` for :class:`AveragedModel` that computes the mean over all calls of update_parameters so far."""
+    """Returns an ``avg_fn`` for :class:`AveragedModel` that computes the mean of the values that a parameter had in all calls of
+    update_parameters so far."""
 
     @gradus.no_grad()
     def swa_update(averaged_param, current_param, num_averaged):
@@ -63,8 +64,8 @@ def get_ema_multi_avg_fn(decay=0.999):
 
 
 def get_swa_multi_avg_fn():
-    """Returns a ``multi_avg_fn`` for :class:`AveragedModel` that updates a list of averages in place: each is the mean over all calls of
-    update_parameters so far."""
+    """Returns a ``multi_avg_fn`` for :class:`AveragedModel` that updates a list of averages in place. Each average becomes the mean of the
+    values that its parameter had in all calls of update_parameters so far."""
 
     @gradus.no_grad()
     def swa_update(averaged_param_list, current_param_list, num_averaged):
@@ -84,8 +85,8 @@ class AveragedModel(Module):
         model (Module): the model, which is copied.
         device (device, optional): the device of the copy.
         avg_fn (callable, optional): returns the new average for ``(averaged, current, num_averaged)``. The default is the mean over all updates.
-        multi_avg_fn (callable, optional): updates a list of averages in place, instead of avg_fn.
-        use_buffers (bool): True if buffers are averaged too, False if the model's buffers are copied.
+        multi_avg_fn (callable, optional): replaces avg_fn; called once per update with the list of all averages, which it updates in place.
+        use_buffers (bool): True: buffers are averaged too. False: the model's buffers are copied.
 
     >>> model = gradus.nn.Linear(1, 1)
     >>> averaged = AveragedModel(model)
@@ -139,7 +140,7 @@ def update_bn(loader, model, device=None):
     """Recomputes the running statistics of all batch norms of a model by one pass over the data.
 
     Args:
-        loader (iterable): batches, which are tensors, or lists or tuples whose first element is the model's input.
+        loader (iterable): batches. A batch is the model's input, or a list or tuple whose first element is the input.
         model (Module): the model.
         device (device, optional): the device to which inputs are moved; None leaves them where they are.
     """
@@ -172,7 +173,7 @@ class SWALR(LRScheduler):
         anneal_strategy (str): ``"cos"`` or ``"linear"``.
         last_epoch (int): the last epoch when resuming, otherwise -1.
 
-    Raises ValueError for another strategy, a negative number of epochs, and a list of another length than the groups.
+    Raises ValueError for another strategy, a negative number of epochs, and a list whose length is not the number of groups.
     """
 
     def __init__(self, optimizer, swa_lr: float, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
@@ -188,8 +189,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, t):
-        """Returns the weight of ``swa_lr`` in the learning rate after the fraction t of the annealing epochs. The initial rate has the remaining
-        weight."""
+        """Returns the weight w that makes the learning rate ``w * swa_lr + (1 - w) * initial_rate``. t: the fraction of annealing epochs done."""
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
     def _compute_lr(self):

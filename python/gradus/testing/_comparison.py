@@ -16,7 +16,7 @@ from gradus._C import Tensor
 __all__ = ["assert_allclose", "assert_close", "default_tolerances"]
 
 _EXACT = 0.0, 0.0
-# Maps a dtype to (rtol, atol). Other dtypes are compared exactly.
+# Maps a dtype to its default (rtol, atol). Dtypes that are missing here are compared exactly.
 _TOLERANCES = {gradus.float16: (1e-3, 1e-5), gradus.bfloat16: (1.6e-2, 1e-5), gradus.float32: (1.3e-6, 1e-5), gradus.float64: (1e-7, 1e-7),
                gradus.complex32: (1e-3, 1e-5), gradus.complex64: (1.3e-6, 1e-5), gradus.complex128: (1e-7, 1e-7)}
 _OLD_TOLERANCES = {gradus.float16: (1e-3, 1e-3), gradus.float32: (1e-4, 1e-5), gradus.float64: (1e-5, 1e-8)}
@@ -25,15 +25,15 @@ _UNSIGNED = {gradus.uint16, gradus.uint32, gradus.uint64}
 
 
 class _Mismatch(Exception):
-    """An error that a comparison has found: the class of the exception for the user, its text, and the keys and indices that lead to the item that
-    differs."""
+    """The first difference that a comparison has found. kind: the class of the exception to raise for the user. text: its text. path: the keys and
+    indices that lead to the item that differs."""
 
     def __init__(self, kind, text, path):
         super().__init__(text)
         self.kind, self.text, self.path = kind, text, path
 
     def error(self, msg):
-        """Returns the exception for the user. `msg` is its text, a function that converts the generated text, or None for the generated text."""
+        """Returns the exception for the user. msg: the text, a function that converts the generated text, or None for the generated text."""
         if isinstance(msg, str):
             return self.kind(msg)
         text = self.text
@@ -56,14 +56,14 @@ class _Options:
     check_stride: bool = False
 
     def tolerances(self, path, *dtypes):
-        """Returns (rtol, atol) as given, or else the larger tolerances of the given dtypes. Raises _Mismatch if only one of the two is given."""
+        """Returns the user's (rtol, atol), or default_tolerances(*dtypes) if both are None. Raises _Mismatch if only one of them is None."""
         if (self.rtol is None) != (self.atol is None):
             raise _Mismatch(ValueError, f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if self.rtol is None else 'atol'}.", path)
         return default_tolerances(*dtypes) if self.rtol is None else (self.rtol, self.atol)
 
 
 def default_tolerances(*inputs, dtype_precisions=None):
-    """Returns (rtol, atol), each the maximum over the given dtypes or tensors. TypeError: an argument is neither a dtype nor a tensor.
+    """Returns (rtol, atol), each the maximum of the defaults of the given dtypes or tensors. TypeError: an argument is neither a dtype nor a tensor.
 
     >>> default_tolerances(gradus.float32, gradus.float64)
     (1.3e-06, 1e-05)
@@ -113,7 +113,7 @@ def _tensor_text(actual, expected, matches, rtol, atol):
 
 
 def _greatest(differences):
-    """Returns (the largest element, its index). If there is a NaN, returns the first NaN."""
+    """Returns (value, index) of the largest element of `differences`, or of the first NaN if there is one."""
     value, place = gradus.max(differences.flatten(), 0)
     return value.item(), tuple(int(i) for i in numpy.unravel_index(int(place), differences.shape))
 
@@ -213,8 +213,8 @@ def _compare_values(actual, expected, rtol, atol, equal_nan, path):
 
 
 def _pairs(actual, expected, options, path=()):
-    """Returns a list of functions, one for each pair of leaves, that compare the pair and raise _Mismatch if it differs. Raises _Mismatch if the
-    structures differ."""
+    """Returns a list of functions, one for each pair of leaves of `actual` and `expected`. Each compares its pair and raises _Mismatch if the two
+    differ. Raises _Mismatch if the structures of `actual` and `expected` differ."""
     if all(isinstance(value, collections.abc.Sequence) and not isinstance(value, str) for value in (actual, expected)):
         if len(actual) != len(expected):
             raise _Mismatch(AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path)
@@ -244,7 +244,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| for all elements, and attributes are equal.
 
     `actual` and `expected` are tensors or objects that as_tensor accepts, numbers, None, and nested sequences and mappings of these. `rtol` and
-    `atol` must be given together; by default they depend on the dtypes. `msg` is another error text, or a function that converts the generated text.
+    `atol` must be given together; by default they depend on the dtypes. `msg` replaces the error text, or is a function that converts it.
 
     >>> assert_close(gradus.tensor([1.0, 2.0]), gradus.tensor([1.0, 2.0 + 1e-6]))
     >>> assert_close([gradus.tensor([1.0, 2.0])], [gradus.tensor([1.0, 2.5])])
@@ -259,7 +259,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     """
     __tracebackhide__ = True
     options = _Options(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride)
-    used = None  # msg replaces only the texts of mismatches, not the texts for values that cannot be compared
+    used = None  # `msg` replaces the texts of errors from compare(), but not those from _pairs().
     try:
         pairs = _pairs(actual, expected, options)
         used = msg
@@ -273,8 +273,8 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
-    """Raises AssertionError unless the tensors are close. Differs from assert_close in that the default tolerances are larger, the dtypes may differ,
-    and NaN equals NaN. Deprecated; gives a FutureWarning."""
+    """Raises AssertionError unless the tensors are close. Unlike in assert_close, the default tolerances are larger, the dtypes may differ, and NaN
+    equals NaN. Deprecated; gives a FutureWarning."""
     warnings.warn("`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use `torch.testing.assert_close()` instead. "
                   "You can find detailed upgrade instructions in https://github.com/pytorch/pytorch/issues/61844.", FutureWarning, stacklevel=2)
     actual = actual if isinstance(actual, Tensor) else gradus.tensor(actual)

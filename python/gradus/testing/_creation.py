@@ -22,14 +22,18 @@ def _limits(dtype):
         return 0, 2, 0, 2
     if dtype in _INTEGERS:
         info = gradus.iinfo(dtype)
-        # the maximum of int64 itself is the end, because randint takes no bound beyond int64
+        # For int64 the end is the maximum, not one more, because randint takes no bound beyond int64.
         return info.min, info.max + (dtype is not gradus.int64), -9, 10
     info = gradus.finfo(dtype)
     return info.min, info.max, -9, 9
 
 
 def _range(dtype, low, high):
-    """Returns (low, high), clamped to the range of the dtype. ValueError: the interval is empty, or a bound is NaN."""
+    """Returns the bounds (low, high), clamped to the range of the dtype; None becomes a default.
+
+    ValueError: a bound is NaN, low >= high, or no value of the dtype is in [low, high). For the dtypes in _FLOATS and _COMPLEX, low == high only
+    gives a FutureWarning.
+    """
     lowest, end, default_low, default_high = _limits(dtype)
     low, high = default_low if low is None else low, default_high if high is None else high
     if any(isinstance(value, float) and math.isnan(value) for value in (low, high)):

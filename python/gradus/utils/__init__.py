@@ -14,7 +14,7 @@ def set_module(obj, mod):
 
 
 def swap_tensors(t1, t2):
-    """Exchanges the values, classes and attributes of two tensors; references to each tensor then see the other's content.
+    """Exchanges the values, classes and attributes of two tensors. All references to `t1` then see what `t2` contained, and vice versa.
 
     Raises RuntimeError if a tensor is not a leaf.
 

@@ -30,20 +30,20 @@ FlattenFn = UnflattenFn = Callable
 
 
 class NodeDef(NamedTuple):
-    """The functions for a class of containers. flatten_fn(tree) returns (children, context), where context is the data besides the children, e.g. the
-    keys of a dict. unflatten_fn(children, context) rebuilds the tree."""
+    """The two functions that take apart and rebuild containers of one class. flatten_fn(tree) returns (children, context), where context is the data
+    besides the children, e.g. the keys of a dict. unflatten_fn(children, context) rebuilds the tree."""
 
     flatten_fn: object
     unflatten_fn: object
 
 
 def _of_names(make):
-    """Returns the NodeDef for a class of mappings. Its flatten_fn returns the values as children and the list of keys as context. `make` is its
-    unflatten_fn."""
+    """Returns the NodeDef for a class of mappings: flatten_fn returns the values as children and the list of keys as context, and unflatten_fn is
+    `make`."""
     return NodeDef(lambda tree: (list(tree.values()), list(tree)), make)
 
 
-# Rebuilds a named tuple. The function itself is also the key in SUPPORTED_NODES for all classes of named tuples.
+# Rebuilds a named tuple. This function is also the key in SUPPORTED_NODES for all classes of named tuples.
 def namedtuple(children, kind):
     return kind(*children) if hasattr(kind, "_make") else kind(children)
 
@@ -61,7 +61,7 @@ SUPPORTED_NODES = {
 
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None, from_dumpable_context=None, flatten_with_keys_fn=None):
-    """Registers a class whose objects are then containers. flatten_fn(obj) returns (children, context); unflatten_fn(children, context) rebuilds obj.
+    """Registers the class `cls` as a kind of container. flatten_fn(obj) returns (children, context); unflatten_fn(children, context) rebuilds obj.
 
     The other arguments have no effect. Raises ValueError if the class is registered already.
     """
@@ -71,7 +71,7 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
 
 
 def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
-    """Registers a dataclass whose objects are then containers of their fields.
+    """Registers the dataclass `cls` as a kind of container, whose children are its fields.
 
     Fields in drop_field_names are not children and get their default values in rebuilt objects. field_names: the names of __init__'s arguments,
     required if `cls` is not a dataclass. Raises ValueError if field_names is missing, or does not contain all fields of a dataclass.
@@ -163,7 +163,7 @@ def treespec_leaf():
 
 
 def treespec_tuple(iterable=(), /):
-    """Returns the TreeSpec of a tuple whose items have the given TreeSpecs. Raises ValueError if one is not a TreeSpec."""
+    """Returns the TreeSpec of a tuple whose items have the given TreeSpecs. Raises ValueError if an element of `iterable` is not a TreeSpec."""
     children = list(iterable)
     if not all(isinstance(child, TreeSpec) for child in children):
         raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
@@ -171,7 +171,7 @@ def treespec_tuple(iterable=(), /):
 
 
 def treespec_dict(mapping=(), /, **kwargs):
-    """Returns the TreeSpec of a dictionary whose values have the given TreeSpecs. Raises ValueError if one is not a TreeSpec."""
+    """Returns the TreeSpec of a dictionary whose values have the given TreeSpecs. Raises ValueError if a given value is not a TreeSpec."""
     children = dict(mapping, **kwargs)
     if not all(isinstance(child, TreeSpec) for child in children.values()):
         raise ValueError(f"Expected a dictionary of TreeSpec values, got: {children!r}.")
@@ -214,7 +214,7 @@ def tree_unflatten(leaves, treespec):
 
 
 def _unflatten(leaves, spec):
-    """Returns the tree of the structure `spec` with the next leaves of the iterator `leaves`."""
+    """Returns a tree with the structure `spec`. Its leaves are the next elements of the iterator `leaves`."""
     if spec.type is None:
         return next(leaves)
     return SUPPORTED_NODES[spec.type].unflatten_fn([_unflatten(leaves, child) for child in spec.children_specs], spec.context)
@@ -241,20 +241,23 @@ def tree_structure(tree, is_leaf=None):
 
 
 def tree_map(func, tree, *rests, is_leaf=None):
-    """Returns a tree of the results func(leaf, leaf of each of `rests`). All trees must have the structure of the first."""
+    """Returns a tree of the results of `func`, called with each leaf of `tree` and the leaves at the same position in `rests`.
+
+    Raises ValueError if the structure of one of `rests` differs from that of `tree`.
+    """
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [_flatten_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*args) for args in zip(leaves, *others)], spec)
 
 
 def tree_map_(func, tree, *rests, is_leaf=None):
-    """Calls func for each leaf and returns the original tree."""
+    """Calls func as tree_map does, ignores its results and returns `tree`."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def map_only(type_or_types_or_pred, /):
-    """Returns a decorator for functions of one argument. The decorated function returns an argument unchanged unless the argument is selected.
+    """Returns a decorator for functions of one argument. The decorated function is called for selected arguments; all others are returned unchanged.
 
     type_or_types_or_pred: a type or a tuple of types, whose instances are selected, or a predicate that selects. Raises TypeError for anything else.
 
@@ -282,8 +285,8 @@ def tree_map_only(kind, func, tree, is_leaf=None):
 
 
 def _flatten_up_to(spec, tree):
-    """Returns the subtrees of `tree` at the positions where `spec` has leaves. Raises ValueError if the structures of `tree` and `spec` above these
-    positions differ."""
+    """Returns the list of the subtrees of `tree` at the positions where `spec` has leaves. Raises ValueError if the containers above these
+    positions differ from those of `spec`."""
     if spec.type is None:
         return [tree]
     kind = _kind(tree, None)
@@ -294,7 +297,7 @@ def _flatten_up_to(spec, tree):
 
 
 def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
-    """Returns a list with one value for each leaf of `treespec`: a leaf of `tree` is repeated for all leaves below its position.
+    """Returns a list with one value for each leaf of `treespec`. A leaf of `tree` is repeated for all leaves of `treespec` below its position.
 
     Returns None if the structures do not match.
     """
@@ -309,7 +312,7 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
 
 
 def treespec_pprint(treespec):
-    """Returns repr() of a tree with the structure `treespec` and * for each leaf."""
+    """Returns the text of a tree with the structure `treespec`, in which * stands for each leaf."""
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
 
 
@@ -339,17 +342,17 @@ def is_namedtuple(obj):
 
 
 def is_structseq_class(cls):
-    """Returns True if `cls` is a class of tuples with named results of an operator, such as the result of max(dim)."""
+    """Returns True if `cls` is a class of named tuples that operators return, such as the class of the result of max(dim)."""
     return isinstance(cls, type) and cls.__bases__ == (tuple,) and isinstance(getattr(cls, "n_fields", None), int)
 
 
 def is_structseq_instance(obj):
-    """Returns True if `obj` is a tuple with named results of an operator."""
+    """Returns True if `obj` is a named tuple that an operator returned, such as the result of max(dim)."""
     return is_structseq_class(type(obj))
 
 
 def is_structseq(obj):
-    """Returns True if `obj` is a tuple with named results of an operator, or a class of such tuples."""
+    """Returns True if `obj` is a named tuple that an operator returned, or the class of one."""
     return is_structseq_class(obj) or is_structseq_instance(obj)
 
 
@@ -431,7 +434,7 @@ class GetAttrKey(NamedTuple):
 
 
 def keystr(kp):
-    """Returns a path as Python code.
+    """Returns the path `kp` as Python code.
 
     >>> keystr((MappingKey("a"), SequenceKey(0)))
     "['a'][0]"
@@ -440,14 +443,14 @@ def keystr(kp):
 
 
 def key_get(obj, kp):
-    """Returns the value at the path `kp` in `obj`."""
+    """Returns the value to which the path `kp` leads from `obj`."""
     for key in kp:
         obj = key.get(obj)
     return obj
 
 
 def _with_paths(tree, is_leaf, path):
-    """Yields (path, leaf) for each leaf of `tree`, with `path` as the prefix of all paths."""
+    """Yields (path of the leaf, leaf) for each leaf of `tree`. `path` is the path of `tree` itself, with which all yielded paths begin."""
     kind = _kind(tree, is_leaf)
     if kind is None:
         yield path, tree
@@ -478,7 +481,10 @@ def tree_flatten_with_path(tree, is_leaf=None):
 
 
 def tree_map_with_path(func, tree, *rests, is_leaf=None):
-    """Returns a tree of the results func(path, leaf, leaf of each of `rests`). All trees must have the structure of the first."""
+    """Returns a tree of the results of `func`, called with the path of each leaf of `tree`, the leaf, and the leaves at the same position in `rests`.
+
+    Raises ValueError if the structure of one of `rests` differs from that of `tree`.
+    """
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [_flatten_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*pair, *more) for pair, *more in zip(pairs, *others)], spec)

@@ -24,7 +24,7 @@ class CheckpointPolicy(Enum):
 
 
 class DefaultDeviceType:
-    """Stores the device type whose random state PyTorch saves if no argument is a tensor. The device type has no effect here."""
+    """Stores a device type, which has no effect here. PyTorch saves its random state if no argument of ``checkpoint`` is a tensor."""
 
     _default_device_type = "cuda"
 
@@ -46,7 +46,7 @@ def noop_context_fn():
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, preserve_rng_state=True, determinism_check="default", debug=False,
                early_stop=True, **kwargs):
-    """Returns ``function(*args, **kwargs)`` and stores only its inputs. ``backward`` calls the function again to recompute intermediate results.
+    """Returns ``function(*args, **kwargs)``. Stores only the inputs for ``backward``, which calls the function again.
 
     Gradients flow to the tensors in ``args`` and to other leaves that the function uses, such as parameters. These gradients cannot be differentiated
     again.
@@ -54,7 +54,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
     Args:
         function: returns a tensor, or a tuple, list or dictionary of tensors and other values. It must compute the same results in each call.
         *args, **kwargs: the arguments of the function.
-        use_reentrant, determinism_check, debug, early_stop: accepted, without effect.
+        use_reentrant, determinism_check, debug, early_stop: exist for compatibility with PyTorch and have no effect.
         context_fn: returns two context managers, one for the first call and one for the recomputation.
         preserve_rng_state (bool): the recomputation draws the same random numbers as the first call.
 
@@ -73,7 +73,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
     with around_first:
         outputs = function(*inputs, **kwargs)
     tensors = _tensors(outputs)
-    # The autograd graph of this first call only serves to find its leaves, and is then released.
+    # The autograd graph of this first call is only needed to find the call's leaves. It is released afterwards.
     leaves = [leaf for leaf in leaves_of(tensors) if not any(leaf is tensor for tensor in inputs)]
 
     def call_again(*inputs):
@@ -149,7 +149,7 @@ class _Checkpoint(gradus.autograd.Function):
 
 
 def _detached(arg):
-    """Returns `arg` detached from its history, as a leaf with the same requires_grad, if it is a tensor. Returns any other value unchanged."""
+    """Returns a detached alias of a tensor, with the same requires_grad. Returns any other value unchanged."""
     return arg.detach().requires_grad_(arg.requires_grad) if isinstance(arg, gradus.Tensor) else arg
 
 
@@ -173,7 +173,7 @@ def _with_tensors(outputs, tensors):
 
 
 def detach_variable(inputs):
-    """Returns a tuple with its tensors replaced by detached leaves. Raises RuntimeError if `inputs` is not a tuple."""
+    """Returns the tuple `inputs` with each tensor replaced by a detached leaf. Raises RuntimeError if `inputs` is not a tuple."""
     if not isinstance(inputs, tuple):
         raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
     return tuple(map(_detached, inputs))
@@ -196,7 +196,7 @@ def set_device_states(devices, states, *, device_type=None):
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable):
-    """Returns a context manager that does nothing, because the recomputation always runs to its end."""
+    """Returns a context manager that does nothing. (PyTorch can stop the recomputation early; here it always runs to its end.)"""
     yield
 
 

@@ -1,4 +1,4 @@
 """Settings for deterministic algorithms."""
 
-# Accepted for PyTorch, without effect: results of gradus.empty are not filled.
+# Exists for compatibility with PyTorch and has no effect: gradus.empty never fills its result.
 fill_uninitialized_memory = True

@@ -1,4 +1,4 @@
-"""Handles that the registration of a hook returns, and checks of hooks that cannot be pickled."""
+"""RemovableHandle, the handle that the registration of a hook returns, and functions that warn of hooks that cannot be pickled."""
 import warnings
 import weakref
 
@@ -6,7 +6,7 @@ __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 class RemovableHandle:
-    """Removes one hook from the dictionary in which it is registered, by remove() or at the end of a ``with`` block.
+    """The handle of a registered hook. remove(), or the end of a ``with`` block, removes the hook from its dictionary.
 
     The handle holds only weak references. ``extra_dict`` is a dictionary, or a list of dictionaries, with entries under the same id; remove() deletes
     these entries too.
@@ -58,7 +58,7 @@ class RemovableHandle:
 
 
 def unserializable_hook(f):
-    """Marks the function `f`, so that warn_if_has_hooks does not warn of `f` as a hook. Returns `f`."""
+    """Marks the hook `f`, so that warn_if_has_hooks does not warn of it. Returns `f`."""
     f.__torch_unserializable__ = True
     return f
 

@@ -1,4 +1,4 @@
-"""Returns the picture of a tensor's storage and elements, which the C library draws."""
+"""The function strides, which returns a picture of a tensor's storage and elements. The C library draws it."""
 from pathlib import Path
 
 from gradus import _C

@@ -1,4 +1,4 @@
-"""Defines the older name of autocast for the CPU."""
+"""Defines gradus.cpu.amp.autocast, an older name of gradus.amp.autocast for the CPU."""
 import warnings
 
 import gradus

@@ -1,4 +1,4 @@
-"""Defines the older name of GradScaler for the CPU."""
+"""Defines gradus.cpu.amp.GradScaler, an older name of gradus.amp.GradScaler for the CPU."""
 import warnings
 
 from gradus import amp

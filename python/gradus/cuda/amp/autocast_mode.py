@@ -1,4 +1,4 @@
-"""Defines the older name of autocast for CUDA devices."""
+"""Defines gradus.cuda.amp.autocast, an older name of gradus.amp.autocast for CUDA devices."""
 from gradus import amp
 
 __all__ = ["autocast"]

@@ -1,4 +1,4 @@
-"""Defines the older name of GradScaler for CUDA devices."""
+"""Defines gradus.cuda.amp.GradScaler, an older name of gradus.amp.GradScaler for CUDA devices."""
 from gradus import amp
 
 __all__ = ["GradScaler"]

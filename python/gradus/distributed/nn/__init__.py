@@ -44,7 +44,7 @@ def all_gather(tensor, group=None):
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None):
-    """Returns a tuple with one item, a copy of the only tensor in `input_tensor_list`. The outputs are not used."""
+    """Returns a tuple with one item, a copy of the only tensor in `input_tensor_list`. output_tensor_list is not used."""
     return (_passed(input_tensor_list[0], group),)
 
 

@@ -55,8 +55,8 @@ def or_masks(*mask_mods):
 def call_mod(mod, batches, heads, queries, keys, score=None):
     """Returns mod(b, h, q, kv), or mod(score, b, h, q, kv) if `score` is given, for all combinations of indices, as (B, H, L, S).
 
-    batches, heads, queries, keys: 1-D index tensors of lengths B, H, L and S. score: (B, H, L, S). vmap maps the function over b, h and q, but it is
-    called once for all keys. Therefore kv and score are 1-D tensors inside the function.
+    batches, heads, queries, keys: 1-D index tensors of lengths B, H, L and S. score: (B, H, L, S). vmap maps `mod` over b, h and q only. Inside
+    `mod`, kv and score are therefore 1-D tensors with one element for each key.
     """
     sizes = len(batches), len(heads), len(queries)
     b, h, q = (index.view([-1 if d == place else 1 for d in range(3)]).expand(sizes).reshape(-1) for place, index in enumerate((batches, heads, queries)))
@@ -64,15 +64,16 @@ def call_mod(mod, batches, heads, queries, keys, score=None):
         rows = gradus.vmap(mod, in_dims=(0, 0, 0, None), randomness="different")(b, h, q, keys)
     else:
         rows = gradus.vmap(mod, in_dims=(0, 0, 0, 0, None), randomness="different")(score.reshape(-1, len(keys)), b, h, q, keys)
-    if rows.dim() == 1:  # the result does not depend on the key
+    if rows.dim() == 1:  # `mod` does not use the key index and returned one value per query
         rows = rows.unsqueeze(1)
     return rows.expand(-1, len(keys)).reshape(*sizes, len(keys))
 
 
 def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
-    """Returns the bool mask (B, H, Q_LEN, KV_LEN) of a mask function of (b, h, q, kv), or of a score function of (score, b, h, q, kv).
+    """Returns the bool mask (B, H, Q_LEN, KV_LEN) that `mod_fn` defines. `mod_fn` is a mask function of (b, h, q, kv) or a score function of (score,
+    b, h, q, kv).
 
-    For a score function the mask is true where a score of 0 does not become -inf. B and H are 1 if None.
+    For a score function the mask is False where the function turns a score of 0 into -inf, True elsewhere. B and H count as 1 if they are None.
 
     >>> create_mask(lambda b, h, q, kv: q >= kv, None, None, 2, 3)
     tensor([[[[ True, False, False],
@@ -106,7 +107,7 @@ def _ceil_div(a, b):
 def _ordered(dense):
     """Returns (counts, columns) for `dense` (..., rows, columns), which has a nonzero element for each block that is computed.
 
-    counts: the number of nonzero elements in each row. columns: the column indices of each row, first those of the nonzero elements.
+    counts: the number of nonzero elements in each row. columns: all column indices for each row; the indices of nonzero elements come first.
     """
     dense = dense.to(gradus.int32)
     return dense.sum(-1, dtype=gradus.int32), gradus.argsort(dense, dim=-1, descending=True, stable=True).to(gradus.int32)
@@ -114,12 +115,12 @@ def _ordered(dense):
 
 def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BLOCK, _compile=False, separate_full_blocks=True, compute_dq_write_order=False,
                       dq_kv_order=True):
-    """Returns the BlockMask of a mask function of (b, h, q, kv), which is true if query q may attend to key kv.
+    """Returns the BlockMask of the function mask_mod. mask_mod(b, h, q, kv) is true if query q may attend to key kv.
 
     B and H: None if the function does not depend on them. BLOCK_SIZE: the number of queries and of keys in a block, as one number or a pair (queries,
     keys).
-    separate_full_blocks: lists blocks in which the mask is true everywhere separately (full_kv_indices), so that flex_attention does not call
-    mask_mod for them.
+    separate_full_blocks: if true, full_kv_indices lists the blocks in which the mask is true everywhere, and flex_attention does not call mask_mod
+    for these blocks.
 
     >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256).kv_num_blocks.tolist()
     [[[1, 1]]]
@@ -142,10 +143,10 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BL
 class BlockMask:
     """A block-sparse attention mask. For each batch, head and row of blocks it lists the columns of the blocks that are computed.
 
-    kv_num_blocks (B, H, rows): the number of blocks in each row to which mask_mod is applied. kv_indices (B, H, rows, columns): the column indices of
-    these blocks, followed by all other column indices. full_kv_num_blocks, full_kv_indices: two tensors of the same form for blocks in which the mask
-    is true everywhere, so that mask_mod is not applied; or None. q_num_blocks, q_indices, full_q_num_blocks, full_q_indices: the four tensors with
-    rows and columns exchanged. BLOCK_SIZE: (queries, keys) in a block. Raises RuntimeError if kv_indices has less than two dimensions.
+    kv_num_blocks (B, H, rows): for each row, the number of blocks to which mask_mod is applied. kv_indices (B, H, rows, columns): the column indices
+    of these blocks, followed by all other column indices. full_kv_num_blocks, full_kv_indices: None, or two tensors of the same form for the blocks
+    in which the mask is true everywhere; mask_mod is not applied to them. q_num_blocks, q_indices, full_q_num_blocks, full_q_indices: the four
+    tensors with rows and columns exchanged. BLOCK_SIZE: (queries, keys) in a block. Raises RuntimeError if kv_indices has less than two dimensions.
     """
 
     def __init__(self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, q_num_blocks, q_indices, full_q_num_blocks, full_q_indices,
@@ -195,8 +196,8 @@ class BlockMask:
                 self.full_q_indices)
 
     def as_tuple(self, flatten=True):
-        """Returns the mask's attributes as a tuple. If `flatten`, the two sequence lengths and the two block sizes are separate items, otherwise two
-        pairs."""
+        """Returns the mask's attributes as a tuple. If `flatten` is true, the two sequence lengths and the two block sizes are four separate items;
+        otherwise each of the two pairs is one item."""
         sizes, lengths = (self.BLOCK_SIZE, self.seq_lengths) if flatten else ((self.BLOCK_SIZE,), (self.seq_lengths,))
         extra = self.dq_write_order, self.dq_write_order_full, self.dq_kv_order, self.dq_kv_order_spt
         return (*lengths, *self._tensors(), *extra, *sizes, self.mask_mod)
@@ -246,7 +247,8 @@ class BlockMask:
         return BlockMask(self.seq_lengths, *moved, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
 
     def to_string(self, grid_size=(20, 20), limit=4):
-        """Returns a picture of the mask, for up to `limit` batches and heads, with full, partly computed and empty cells.
+        """Returns a string that draws the mask for up to `limit` batches and heads. A cell stands for one or more blocks and is drawn as computed,
+        partly computed or empty.
 
         grid_size: the largest number of cells (rows, columns), or one number for both; -1 for one cell per block.
         """

@@ -73,7 +73,8 @@ def causal_upper_left(*size):
 
 
 def causal_lower_right(*size):
-    """Returns a CausalBias (queries, keys) in which the last query attends to all keys and each earlier query to one key less.
+    """Returns a CausalBias (queries, keys) in which the last query attends to all keys. Each earlier query attends to one key fewer than the
+    query after it.
 
     Raises AssertionError unless there are two sizes.
 

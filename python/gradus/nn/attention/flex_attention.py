@@ -78,7 +78,7 @@ class _Parts(NamedTuple):
 def _slices(columns, size, length):
     """Returns the ranges of keys [(first, past), ...] that the blocks in `columns` cover. Adjacent blocks are merged into one range.
 
-    size: the number of keys in a block. length: the number of keys, at which the last range ends.
+    size: the number of keys in a block. length: the number of all keys. No range extends beyond it.
     """
     found = []
     for column in columns:
@@ -124,8 +124,8 @@ def _lse_dtype(query):
 
 
 def _columns(block_mask):
-    """Returns a list of lists of lists with a pair for each batch, head and row of blocks. The pair is the list of column indices of the computed
-    blocks, and True if mask_mod must be applied to some of them."""
+    """Returns nested lists indexed by [batch][head][row of blocks]. Each item is a pair: the list of column indices of the computed blocks, and True
+    if mask_mod must be applied to some of these blocks."""
     dense = block_mask.to_dense().tolist()
     asks = block_mask.kv_num_blocks.tolist()
     return [[[([c for c, there in enumerate(row) if there], ask > 0) for row, ask in zip(rows, counts)] for rows, counts in zip(*head)]
@@ -135,7 +135,7 @@ def _columns(block_mask):
 def _by_blocks(parts, block_mask):
     """Returns the output and the log-sum-exp of attention with a BlockMask.
 
-    Each row of blocks is computed separately. Batches, and heads, are computed together if they share the mask.
+    Each row of blocks is computed separately. All batches are computed together if the mask has batch size 1, and all heads if the mask has one head.
     """
     rows, columns = block_mask.BLOCK_SIZE
     length, keys = block_mask.seq_lengths
@@ -168,8 +168,8 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=Non
 
     query (B, Hq, L, E), key (B, Hkv, S, E), value (B, Hkv, S, Ev). score_mod(score, b, h, q, kv) returns a changed score; it may use tensors that
     require gradients. block_mask: a BlockMask, or None for all keys. scale: 1 / sqrt(E) when None. enable_gqa: allows Hq to be a multiple of Hkv.
-    return_lse: also returns the log-sum-exp of scores, (B, Hq, L). return_aux: also returns an AuxOutput with the results that this AuxRequest
-    selects. Raises ValueError for sizes that do not match.
+    return_lse: also returns the log-sum-exp of scores, (B, Hq, L). return_aux: an AuxRequest. If given, also returns an AuxOutput with the results
+    that the AuxRequest selects. Raises ValueError for sizes that do not match.
 
     >>> x = gradus.randn(1, 2, 200, 8)
     >>> causal = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 200, 200)

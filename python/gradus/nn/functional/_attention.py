@@ -13,10 +13,9 @@ _nn = _C.nn
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """Returns a floating-point mask to add to the scores, in which True elements of a bool mask have become -inf. None stays None.
+    """Returns `mask` as a floating-point mask to add to the scores: a bool mask becomes -inf where it is True, 0 elsewhere. None stays None.
 
-    Warns if the mask's dtype differs from `other_type`, the dtype of the other mask, which is named `other_name`. None means that there is no other
-    mask.
+    other_type: the dtype of a second mask named `other_name`, or None if there is no second mask. Warns if other_type is not the dtype of `mask`.
     """
     if mask is None:
         return None
@@ -33,7 +32,8 @@ def _none_or_dtype(x):
 
 
 def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """Returns True if the operands are batched. Raises AssertionError if their numbers of dimensions do not match."""
+    """Returns True if `query` has a batch dimension (3 dimensions), False if it has 2 dimensions. Raises AssertionError if the numbers of dimensions
+    of the other arguments do not match."""
     if query.dim() not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
     batched = query.dim() == 3
@@ -71,7 +71,7 @@ def _projected(query, key, value, weights, bias):
 
 
 def _one_more(x, last, dim):
-    """Returns `x` with `last` appended along `dim`, the sequence's dimension. `last` is broadcast to the other sizes of `x`."""
+    """Returns `x` with the element `last` appended along `dim`, the dimension of keys. `last` is broadcast to the other dimensions of `x`."""
     sizes = list(x.shape)
     sizes[dim] = 1
     return gradus.cat([x, last.expand(sizes)], dim)
@@ -80,7 +80,8 @@ def _one_more(x, last, dim):
 def _joined_mask(attn_mask, key_padding_mask, batch, heads, rows, given, keys):
     """Returns the sum of attn_mask and key_padding_mask, to be added to the scores (batch, heads, rows, keys), or None if both masks are None.
 
-    given: the number of keys without bias_k and zeros, which are appended to the keys. The appended keys are visible to all queries.
+    given: the number of keys before bias_k and a key of zeros are appended. keys: the number of keys afterwards. All queries attend to the appended
+    keys.
     """
     if attn_mask is not None:
         wanted = (rows, given) if attn_mask.dim() == 2 else (batch * heads, rows, given)
@@ -103,7 +104,7 @@ def _attend(q, k, v, mask, dropout_p, is_causal, need_weights):
     """Returns (output, weights) of attention on heads of shape (batch, heads, length, width); weights is None unless `need_weights`."""
     if not need_weights:
         return _nn.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal), None
-    dropout_p = dropout_p if dropout_p > 0.0 else 0.0  # raises PyTorch's TypeError if dropout_p is not a number
+    dropout_p = dropout_p if dropout_p > 0.0 else 0.0  # the comparison raises TypeError, as in PyTorch, if dropout_p is not a number
     return _C._attention_of_heads(q, k, v, mask, dropout_p, math.sqrt(1.0 / q.size(-1)))
 
 
@@ -142,13 +143,15 @@ def _of_batches(query, key, value, num_heads, weights, in_proj_bias, bias_k, bia
     heads, weights = _attend(q, k, v, mask, dropout_p, is_causal, need_weights)
     batch_first = batch_dim == 0 and not training
     output = _nn.linear(heads.permute((0, 2, 1, 3) if batch_first else (2, 0, 1, 3)).flatten(-2), out_proj_weight, out_proj_bias)
-    if batch_dim == 0 and training:  # A view with PyTorch's memory layout: dropout draws in memory order.
+    # Gives `output` the strides that it has in PyTorch. With other strides, a later dropout would zero other elements than in PyTorch.
+    if batch_dim == 0 and training:
         output = output.transpose(0, 1)
     return output, weights.mean(1) if weights is not None and average_attn_weights else weights
 
 
 def _check_widths(query, key, value, embed_dim, num_heads, separate, in_proj_weight, others):
-    """Raises AssertionError unless the sizes of query, key and value match each other, `embed_dim` and `num_heads`, and the weights are given."""
+    """Raises AssertionError if sizes of query, key and value do not match each other or embed_dim, if num_heads does not divide embed_dim, or if a
+    projection weight is None."""
     if query.shape[-1] != embed_dim:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim}, but got {query.shape[-1]}")
     if embed_dim % num_heads:
@@ -167,8 +170,7 @@ def _multi_head_attention(query, key, value, embed_dim_to_check, num_heads, in_p
                           batch_dim):
     """Returns (output, weights) of multi_head_attention_forward, for inputs with the batch in dimension `batch_dim`.
 
-    separate: True if query, key and value have separate projection weights instead of in_proj_weight. `others` maps the names of these weights to
-    them.
+    separate: True if query, key and value have separate projection weights instead of in_proj_weight. others: {name: weight} for these three weights.
     """
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
@@ -198,11 +200,11 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                                  average_attn_weights=True, is_causal=False):
     """Returns (output, weights) of multi-head attention with the given parameters, as nn.MultiheadAttention computes it (Vaswani et al., 2017).
 
-    query (L, N, E), key (S, N, kdim) and value (S, N, vdim) give the output (L, N, E); weights is None unless need_weights. in_proj_weight is (3 E,
-    E), or None with use_separate_proj_weight and three matrices. bias_k and bias_v are a key and a value appended to the sequence. static_k and
-    static_v, (N num_heads, S, E / num_heads), replace the projected key and value. key_padding_mask (N, S) and attn_mask (L, S) or (N num_heads, L,
-    S) are true where a key is not attended to, or numbers that are added to the scores. Raises AssertionError or RuntimeError for sizes that do not
-    match.
+    query (L, N, E), key (S, N, kdim) and value (S, N, vdim) give the output (L, N, E). weights is None if need_weights is false. in_proj_weight has
+    the shape (3 * E, E). If use_separate_proj_weight is true, q_proj_weight, k_proj_weight and v_proj_weight replace in_proj_weight. bias_k and
+    bias_v are a key and a value that are appended to the sequence. static_k and static_v, both (N * num_heads, S, E / num_heads), replace the
+    projected key and value. key_padding_mask is (N, S); attn_mask is (L, S) or (N * num_heads, L, S). A bool mask is true where a key is not attended
+    to. A floating-point mask is added to the scores. Raises AssertionError or RuntimeError for sizes that do not match.
 
     >>> x, weight = gradus.randn(5, 3, 8), gradus.randn(24, 8)
     >>> output, weights = F.multi_head_attention_forward(x, x, x, 8, 2, weight, None, None, None, False, 0.0, gradus.eye(8), None)

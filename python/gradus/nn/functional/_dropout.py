@@ -21,7 +21,8 @@ def _warn_of_dims(name, input, dims):
 
 
 def _dropout(input, p, training, inplace, batched_dim):
-    """Zeroes channels. An input whose number of dimensions differs from `batched_dim` is treated as a batch of one."""
+    """Returns `input` with each channel zeroed with probability `p`, in place if `inplace` is true. batched_dim: the number of dimensions of a batch.
+    An input with another number of dimensions is treated as one sample."""
     dropout = _C.feature_dropout_ if inplace else _C.feature_dropout
     if input.dim() == batched_dim:
         return dropout(input, p, training)

@@ -36,7 +36,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
 
 def _shorten_rows(weight, used, max_norm, norm_type):
-    """Scales the rows of `weight` at the indices `used` in place so that their norm is at most max_norm."""
+    """Scales rows of `weight`, in place, so that their norm is at most max_norm. used: the indices of these rows."""
     with gradus.no_grad():
         _C.embedding_renorm_(weight, used, max_norm, norm_type)
 
@@ -49,8 +49,9 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     """Returns the sum, mean or maximum of the rows of `weight` in each bag of indices, as a tensor (bags, columns).
 
     input (B, N): each row is a bag. input (N): bag b is input[offsets[b]:offsets[b + 1]]; the last bag ends at the end of the input or, with
-    include_last_offset, at the last offset. per_sample_weights: factors for the rows, only for mode "sum". padding_idx: an index that is skipped. The
-    other arguments are those of embedding. Raises ValueError for other shapes, and for a mode that does not support the given options.
+    include_last_offset, at the last offset. per_sample_weights: factors for the rows, only for mode "sum". padding_idx: an index that is skipped.
+    max_norm: rows with a larger norm_type-norm are first scaled to max_norm, in place. scale_grad_by_freq: the gradient of a row is divided by the
+    number of times that the row was used. Raises ValueError for other shapes, and for a mode that does not support the given options.
 
     >>> F.embedding_bag(gradus.tensor([[0, 1]]), gradus.tensor([[1., 2.], [3., 4.]])).tolist()
     [[2.0, 3.0]]

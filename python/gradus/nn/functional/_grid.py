@@ -37,9 +37,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 
 def affine_grid(theta, size, align_corners=None):
-    """Returns the grid for grid_sample that the affine maps `theta`, (N, 2, 3) or (N, 3, 4), produce for images of size `size`.
+    """Returns the grid with which grid_sample applies the affine maps `theta`, (N, 2, 3) or (N, 3, 4), to images of size `size`.
 
-    size: (N, C, H, W) or (N, C, D, H, W). The grid is (N, H, W, 2) or (N, D, H, W, 3). Raises ValueError if `theta` is not floating-point or of
+    size: (N, C, H, W) or (N, C, D, H, W). The grid is (N, H, W, 2) or (N, D, H, W, 3). Raises ValueError if `theta` is not floating-point or has
     another shape.
 
     >>> F.affine_grid(gradus.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2), align_corners=False).tolist()

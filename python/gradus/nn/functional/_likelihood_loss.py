@@ -22,8 +22,8 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """Returns (log(var) + (input - target)^2 / var) / 2, reduced by `reduction`. `var` is clamped to at least `eps`.
 
-    var: a number, or a tensor of input's shape, of that shape without the last dimension, or of that shape with the last size 1. full: adds the
-    constant log(2 pi) / 2. Raises ValueError if `var` is negative or of another shape.
+    var: a number, or a tensor of input's shape; its last dimension may be missing or have size 1. full: adds the constant log(2 pi) / 2. Raises
+    ValueError if `var` is negative or of another shape.
     """
     if isinstance(var, float):
         var = gradus.full_like(input.detach(), var)

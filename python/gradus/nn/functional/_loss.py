@@ -26,7 +26,7 @@ def _warn_of_broadcast(input, target):
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Returns (input - target)^2, reduced by `reduction`.
 
-    weight: factors of the same shape as input; with them reduction "mean" is the weighted mean.
+    weight: factors of the same shape as input. If weight is given, reduction "mean" is the weighted mean.
 
     >>> F.mse_loss(gradus.tensor([1., 2.]), gradus.tensor([1., 4.])).item()
     2.0
@@ -41,7 +41,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Returns |input - target|, reduced by `reduction`.
 
-    weight: factors of the same shape as input; with them reduction "mean" is the weighted mean.
+    weight: factors of the same shape as input. If weight is given, reduction "mean" is the weighted mean.
     """
     _warn_of_broadcast(input, target)
     reduction = named_reduction(size_average, reduce, reduction)
@@ -51,7 +51,8 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """Returns the smooth L1 loss, reduced by `reduction`: d^2 / (2 beta) where d = |input - target| < beta, d - beta / 2 elsewhere.
+    """Returns the smooth L1 loss, reduced by `reduction`. The loss is d^2 / (2 beta) where d < beta, and d - beta / 2 elsewhere, with
+    d = |input - target|.
 
     Raises RuntimeError if beta is negative.
     """
@@ -60,7 +61,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """Returns the Huber loss, reduced by `reduction`: d^2 / 2 where d = |input - target| <= delta, delta * (d - delta / 2) elsewhere.
+    """Returns the Huber loss, reduced by `reduction`. The loss is d^2 / 2 where d <= delta, and delta * (d - delta / 2) elsewhere, with
+    d = |input - target|.
 
     weight: factors of the same shape as input. Raises RuntimeError if delta is not positive.
     """

@@ -1,4 +1,4 @@
-"""Margin losses, which are 0 where the correct answer wins by a margin, and losses of embeddings. _loss.py describes the argument `reduction`."""
+"""Margin losses and losses of embeddings. A margin loss is 0 where the correct answer wins by a margin. reduction: "mean", "sum" or "none"."""
 from __future__ import annotations
 
 from gradus import _C
@@ -33,7 +33,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """Returns 1 - cos(input1, input2) where target is 1 and max(0, cos(input1, input2) - margin) where target is -1, reduced by `reduction`.
 
-    input1 and input2 (N, D) with target (N), or (D) with target (). Raises RuntimeError for other shapes.
+    input1 and input2 have the shape (N, D) and target (N), or (D) and target (). Raises RuntimeError for other shapes.
     """
     return _nn.cosine_embedding_loss(input1, input2, target, margin, named_reduction(size_average, reduce, reduction))
 
@@ -47,8 +47,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """Returns weight[t] * sum over classes i other than t of max(0, margin - input[t] + input[i])^p, divided by the number of classes, reduced by
-    `reduction`.
+    """Returns weight[t] / C * (the sum of max(0, margin - input[t] + input[i])^p over all classes i except t), reduced by `reduction`.
 
     input: (N, C) or (C). target: class indices t, (N) or (). Raises ValueError if p is neither 1 nor 2.
     """
@@ -76,7 +75,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 
 
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
-    """Returns triplet_margin_loss with `distance_function`, a function of two tensors, as the distance; pairwise_distance when None.
+    """Returns triplet_margin_loss with distances computed by distance_function(x, y), which is pairwise_distance when None.
 
     Raises ValueError if margin is not positive, RuntimeError if the tensors have different numbers of dimensions.
     """

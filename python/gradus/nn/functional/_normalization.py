@@ -5,7 +5,7 @@ __all__ = ["batch_norm", "group_norm", "instance_norm"]
 
 
 def _check_count(size, count, what):
-    """Raises ValueError if `count`, the number of values that are averaged, is 1: their variance would be 0."""
+    """Raises ValueError if `count`, the number of values over which mean and variance are computed, is 1. The variance of one value is 0."""
     if count == 1:
         raise ValueError(f"Expected more than 1 {what} when training, got input size {size}")
 
@@ -21,8 +21,9 @@ def _check_eps(name, eps, training):
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Returns (input - mean) / sqrt(variance + eps) * weight + bias for each channel (dimension 1).
 
-    training: the statistics are those of the input, and running_mean and running_var are updated in place. Otherwise running_mean and running_var are
-    the statistics. Raises ValueError for training with one value per channel, and for an eps that is negative, or 0 in training.
+    If `training` is true, mean and variance are computed from the input, and running_mean and running_var are updated in place. Otherwise
+    running_mean and running_var are used as mean and variance. Raises ValueError for training with one value per channel, and for an eps that is
+    negative, or 0 in training.
     """
     if training and input.dim() > 1:
         _check_count(input.size(), input.numel() // max(input.size(1), 1), "value per channel")

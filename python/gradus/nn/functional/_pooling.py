@@ -1,4 +1,4 @@
-"""Pooling functions. They handle the argument return_indices and output sizes that are None; operators do the computation."""
+"""Pooling functions. They handle the argument return_indices, and None in an output size. Operators do the computation."""
 from __future__ import annotations
 
 from gradus import _C
@@ -30,7 +30,8 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """Returns the largest element of each window of (N, C, L) or (C, L), and with return_indices also its index along L.
+    """Returns the largest element of each window of an input of shape (N, C, L) or (C, L). return_indices: also returns the index of each element
+    along L.
 
     >>> F.max_pool1d(gradus.tensor([[1.0, 3.0, 2.0, 0.0]]), 2).tolist()
     [[3.0, 2.0]]
@@ -40,7 +41,8 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """Returns the largest element of each window of (N, C, H, W) or (C, H, W), and with return_indices also its index in the flattened H x W image.
+    """Returns the largest element of each window of images (N, C, H, W) or (C, H, W). return_indices: also returns the index of each element in the
+    flattened H x W image.
 
     >>> F.max_pool2d(gradus.arange(16.0).reshape(1, 4, 4), 2, return_indices=True)[1].tolist()
     [[[5, 7], [13, 15]]]
@@ -104,14 +106,15 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool1d(input, output_size, return_indices=False):
-    """Returns the largest element of each of output_size windows of (N, C, L) or (C, L), and with return_indices also its index along L."""
+    """Divides an input of shape (N, C, L) or (C, L) along L into output_size windows, and returns the largest element of each window. return_indices:
+    also returns the index of each element along L."""
     found = adaptive_max_pool1d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
 
 def adaptive_max_pool2d(input, output_size, return_indices=False):
-    """Returns the largest element of each of output_size windows of (N, C, H, W) or (C, H, W), and with return_indices also its index in the
-    flattened image.
+    """Divides images (N, C, H, W) or (C, H, W) into output_size windows, and returns the largest element of each window. return_indices: also returns
+    the index of each element in the flattened image.
 
     output_size: (H, W), or one number for both. An element that is None means the size of the input in that dimension.
     """
@@ -120,8 +123,8 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool3d(input, output_size, return_indices=False):
-    """Returns the largest element of each of output_size windows of (N, C, D, H, W) or (C, D, H, W), and with return_indices also its index in the
-    flattened image."""
+    """Divides an input of shape (N, C, D, H, W) or (C, D, H, W) into output_size windows, and returns the largest element of each window.
+    return_indices: also returns the index of each element in the flattened image."""
     found = adaptive_max_pool3d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
@@ -195,7 +198,7 @@ def _unpooled_size(input, kernel_size, stride, padding, output_size):
 
 
 def _unpool_arguments(dims, input, kernel_size, stride, padding, output_size):
-    """Returns the output size, the stride and the padding of max unpooling, each with one number for each of `dims` dimensions."""
+    """Returns (output size, stride, padding) of max unpooling. Each has one number for each of the `dims` spatial dimensions."""
     kernel_size, padding = _ntuple(dims)(kernel_size), _ntuple(dims)(padding)
     stride = _ntuple(dims)(stride) if stride is not None else kernel_size
     return _unpooled_size(input, kernel_size, stride, padding, output_size), stride, padding
@@ -208,7 +211,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Inverts max_pool2d: returns images with the input's elements at `indices`, as max_pool2d returned them, and 0 elsewhere.
+    """Inverts max_pool2d: returns images with the input's elements at `indices` and 0 elsewhere. indices: the indices that max_pool2d returned.
 
     output_size: the size of the images; when None it is computed from kernel size, stride and padding.
 

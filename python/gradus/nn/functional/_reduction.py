@@ -1,4 +1,4 @@
-"""Checks of the argument `reduction` of losses, and of its deprecated form, the flags size_average and reduce."""
+"""Functions that check the argument `reduction` of a loss, and translate the deprecated flags size_average and reduce to a reduction."""
 from __future__ import annotations
 
 import warnings
@@ -16,8 +16,8 @@ def legacy_reduction(size_average, reduce, reduction, stacklevel=3):
 
 
 def named_reduction(size_average, reduce, reduction):
-    """Returns `reduction`, or the reduction that the deprecated flags select if one is given. Raises ValueError if it is not a string. Other names
-    than "none", "mean" and "sum" are left to the operator, which raises an error."""
+    """Returns `reduction` if the deprecated flags size_average and reduce are None. Otherwise returns the reduction that the flags select. Raises
+    ValueError if `reduction` is not a string. An unknown name is returned unchanged; the operator then raises an error."""
     reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
     if not isinstance(reduction, str):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -25,8 +25,8 @@ def named_reduction(size_average, reduce, reduction):
 
 
 def checked_reduction(size_average, reduce, reduction):
-    """Returns `reduction`, or the reduction that the deprecated flags select if one is given. Raises ValueError if it is not "none", "mean" or
-    "sum"."""
+    """Returns `reduction` if the deprecated flags size_average and reduce are None. Otherwise returns the reduction that the flags select. Raises
+    ValueError if `reduction` is not "none", "mean" or "sum"."""
     reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
     if reduction == "elementwise_mean":
         warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)

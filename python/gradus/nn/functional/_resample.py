@@ -10,8 +10,8 @@ from ._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
-# The operators that resize. _NEAREST and _SMOOTH map pairs (mode, number of spatial dimensions), _AREA numbers of spatial dimensions, _ANTIALIASED
-# modes. Operators of _SMOOTH and _ANTIALIASED also take align_corners.
+# The operators that resize images. The keys of _NEAREST and _SMOOTH are pairs (mode, number of spatial dimensions). The keys of _AREA are numbers of
+# spatial dimensions, those of _ANTIALIASED are modes. The operators in _SMOOTH and _ANTIALIASED also take align_corners.
 _NEAREST = {("nearest", 1): _nn.upsample_nearest1d, ("nearest", 2): _nn.upsample_nearest2d, ("nearest", 3): _nn.upsample_nearest3d,
             ("nearest-exact", 1): _nn._upsample_nearest_exact1d, ("nearest-exact", 2): _nn._upsample_nearest_exact2d,
             ("nearest-exact", 3): _nn._upsample_nearest_exact3d}

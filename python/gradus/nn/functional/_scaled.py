@@ -1,4 +1,4 @@
-"""Scaled products of float8 matrices. An argument that is not a list is converted to the list of one element that the operator takes."""
+"""Scaled products of float8 matrices. The operator takes lists of scales, so a single scale is wrapped in a list."""
 from __future__ import annotations
 
 import enum
@@ -36,8 +36,8 @@ def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, sw
               use_fast_accum=False):
     """Returns the product of two float8 matrices, each multiplied by its scales, converted to `output_dtype`.
 
-    With ScalingType.TensorWise a scale is one number for the whole matrix. With ScalingType.RowWise scale_a has one number for each row of mat_a, (m,
-    1), and scale_b has one for each column of mat_b, (1, n). The bias is added before rounding to output_dtype.
+    With ScalingType.TensorWise a scale is one number for the whole matrix. With ScalingType.RowWise scale_a has shape (m, 1), one number for each row
+    of mat_a, and scale_b has shape (1, n), one number for each column of mat_b. The bias is added before rounding to output_dtype.
 
     >>> eye = gradus.eye(2).to(gradus.float8_e4m3fn)
     >>> F.scaled_mm(eye, eye, gradus.tensor(2.0), F.ScalingType.TensorWise, gradus.tensor(3.0), F.ScalingType.TensorWise, output_dtype=gradus.float32)

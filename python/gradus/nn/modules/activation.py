@@ -179,7 +179,7 @@ class LeakyReLU(Module):
 class PReLU(Module):
     """Computes input where it is positive, weight * input elsewhere. The weight is trained.
 
-    num_parameters: 1, or the size of dimension 1, whose indices then have separate weights. init: the initial weight.
+    num_parameters: 1 for a single weight, or the number of channels (the size of dimension 1) for one weight per channel. init: the initial weight.
 
     >>> nn.PReLU(init=0.5)(gradus.tensor([-1., 2.])).tolist()
     [-0.5, 2.0]
@@ -367,4 +367,4 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-from .attention import MultiheadAttention  # noqa: E402  PyTorch has it here; it is a Module over layers that need this one
+from .attention import MultiheadAttention  # noqa: E402  exported from this module too, because PyTorch defines it here

@@ -18,11 +18,11 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Computes log-probabilities of the targets and the negative log likelihood loss by an adaptive softmax.
 
-    Input is (N, in_features) with target (N), or (in_features) with target (). The result is (output, loss): the log-probability of each target, and
-    the mean of the negated log-probabilities. Classes must be sorted by decreasing frequency. A linear layer, the head, computes a score for each
-    class below cutoffs[0] and a score for each cluster, where cluster i has the classes cutoffs[i] to cutoffs[i + 1] - 1. A smaller network with
-    in_features // div_value^(i + 1) hidden features computes the scores of the classes within cluster i. Raises ValueError unless cutoffs are
-    increasing integers from 1 to n_classes - 1.
+    The input is (N, in_features) with the target (N), or (in_features) with the target (). The result is a pair (output, loss). `output` is the
+    log-probability of each target, and `loss` is -output.mean(). Classes must be sorted by decreasing frequency. Cluster i consists of the classes
+    cutoffs[i] to cutoffs[i + 1] - 1; the last cluster ends with the last class. A linear layer, the head, computes one score for each class below
+    cutoffs[0] and one score for each cluster. For each cluster i, a network with in_features // div_value^(i + 1) hidden features computes the scores
+    of its classes. Raises ValueError unless cutoffs are increasing integers from 1 to n_classes - 1.
 
     >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 10, cutoffs=[2, 5], div_value=2.0)
     >>> output, loss = layer(gradus.randn(3, 8), gradus.tensor([0, 4, 9]))
@@ -76,13 +76,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output, (-output).mean())
 
     def _log_prob_of(self, input, target):
-        """Returns the log-probability of each target, (N). The head gives the log-probability of the class if it is frequent, otherwise that of its
-        cluster; then the log-probability of the class within the cluster is added."""
+        """Returns the log-probability of each target, (N). For a frequent class the head computes it. For another class it is the log-probability of
+        the class's cluster, computed by the head, plus the log-probability of the class within the cluster."""
         if target.numel() > 0:
             least, largest = (bound.item() for bound in target.aminmax())
             if least < 0 or largest >= self.n_classes:
                 raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range [{least}, {largest}] were found. ")
-        place = target.clone()  # for each target, its column in the head's scores: the class, or the column of the class's cluster
+        place = target.clone()  # for each target, the column of its class or of its cluster in the head's scores
         tails = []
         for i, (low, high) in enumerate(self._clusters()):
             rows = _C._class_rows(target, low, high)

@@ -13,7 +13,8 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Multi-head attention (Vaswani et al., 2017): scaled_dot_product_attention of projections for each head, and a linear layer of all heads.
+    """Multi-head attention (Vaswani et al., 2017): for each head, scaled_dot_product_attention of linear projections of the inputs. A linear layer
+    combines the heads.
 
     embed_dim: the size of queries and of the output, a multiple of num_heads. dropout: the probability with which attention weights are zeroed in
     training mode. add_bias_kv: appends a trained key and value. add_zero_attn: appends a key and a value of zeros. kdim and vdim: the sizes of keys
@@ -22,9 +23,9 @@ class MultiheadAttention(Module):
     query (L, N, E), key (S, N, kdim) and value (S, N, vdim) give (L, N, E). With batch_first N is the first dimension; unbatched inputs lack N. The
     result is a pair (output, weights). The weights are (N, L, S), or (N, num_heads, L, S) without average_attn_weights, or None without need_weights.
 
-    key_padding_mask (N, S) and attn_mask (L, S) or (N * num_heads, L, S) are bool masks, true where a key is not attended to, or numbers that are
-    added to the scores. is_causal: a hint that attn_mask is causal; the mask may then be ignored. Raises ValueError for sizes that are not positive,
-    AssertionError if embed_dim is not divisible by num_heads.
+    key_padding_mask is (N, S); attn_mask is (L, S) or (N * num_heads, L, S). A bool mask is true where a key is not attended to. A floating-point
+    mask is added to the scores. is_causal: a hint that attn_mask is causal; the mask may then be ignored. Raises ValueError for sizes that are not
+    positive, AssertionError if embed_dim is not divisible by num_heads.
 
     >>> attention = nn.MultiheadAttention(8, 2, batch_first=True)
     >>> x = gradus.randn(3, 5, 8)
@@ -77,10 +78,10 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
-        """Returns the pair (mask, mask type) of PyTorch's fast path, for floating-point masks.
+        """Returns the pair (mask, mask type) that PyTorch's fast path takes. attn_mask and key_padding_mask are floating-point or None.
 
-        The mask (N, num_heads, L, L) is attn_mask, plus key_padding_mask unless that is None; its type is 2. If attn_mask is None, returns
-        (key_padding_mask, 1). If both masks are None, returns (None, None).
+        If attn_mask is given, the mask type is 2. The mask (N, num_heads, L, L) is then attn_mask, plus key_padding_mask if that is given as well.
+        If only key_padding_mask is given, returns (key_padding_mask, 1). If both are None, returns (None, None).
         """
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1

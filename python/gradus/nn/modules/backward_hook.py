@@ -39,20 +39,22 @@ class BackwardHook:
         self.output_places = None
 
     def setup_inputs(self, args):
-        """Passes tensor arguments through an identity node and returns the arguments for forward."""
+        """Passes the tensors in `args` through an identity autograd node. Returns the arguments of forward: `args` with these tensors replaced by the
+        node's outputs."""
         args, self.input_places = _through_node(args, self.on_input_gradients)
         self.input_count = len(args)
         return args
 
     def setup_outputs(self, result):
-        """Passes tensor results through an identity node and returns the result for the caller."""
+        """Passes the tensors in `result` through an identity autograd node. Returns `result` with these tensors replaced by the node's outputs."""
         outputs = result if isinstance(result, tuple) else (result,)
         self.output_count = len(outputs)
         outputs, self.output_places = _through_node(outputs, self.on_output_gradients)
         return outputs if isinstance(result, tuple) else outputs[0]
 
     def on_input_gradients(self, grad_inputs, _):
-        """Calls the hooks with grad_input and grad_output. This method is registered as a hook of the arguments' identity node."""
+        """Calls the hooks of the module with grad_input and grad_output. The arguments pass through an identity node of the
+        autograd graph, and this method is a hook on that node."""
         if self.grad_outputs is None:
             return None  # The gradient reached the inputs without passing the outputs, as in double backward.
         grads = _spread(grad_inputs, self.input_places, self.input_count)
@@ -67,7 +69,8 @@ class BackwardHook:
         return tuple(grads[place] for place in self.input_places)
 
     def on_output_gradients(self, _, grad_outputs):
-        """Stores the gradients of the results and calls the pre-hooks. This method is registered as a hook of the results' identity node."""
+        """Stores the gradients of the module's results and calls the pre-hooks. The results pass through an identity node of the
+        autograd graph, and this method is a hook on that node."""
         self.grad_outputs = _spread(grad_outputs, self.output_places, self.output_count)
         for hook in self.pre_hooks:
             changed = hook(self.module, self.grad_outputs)

@@ -61,7 +61,7 @@ class _NormBase(Scaled):
 
 
 class _BatchNorm(_NormBase):
-    """Base of batch normalizations: mean and variance of a channel are computed over the whole batch."""
+    """Base of batch normalizations, which compute the mean and the variance of each channel over the whole batch."""
 
     def _next_momentum(self):
         """Counts the batch, and returns the weight of the batch in the running statistics.
@@ -85,9 +85,9 @@ class _BatchNorm(_NormBase):
 class BatchNorm1d(_BatchNorm):
     """Computes (input - mean) / sqrt(var + eps) * weight + bias per channel of (N, C) or (N, C, L) (Ioffe and Szegedy, 2015).
 
-    In training mode mean and variance are those of the batch, and update the running statistics: running = (1 - momentum) * running + momentum *
-    batch. A momentum of None averages over all batches. In evaluation mode the running statistics are used, unless track_running_stats is false.
-    Raises ValueError for another number of dimensions.
+    In training mode mean and variance are computed from the batch and update the running statistics: running = (1 - momentum) * running + momentum *
+    batch. A momentum of None averages over all batches. In evaluation mode mean and variance are the running statistics or, if track_running_stats is
+    false, computed from the batch. Raises ValueError for another number of dimensions.
 
     >>> norm = nn.BatchNorm1d(2)
     >>> norm(gradus.tensor([[1., 0.], [3., 0.]])).round(decimals=3).tolist()
@@ -100,8 +100,7 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Computes (input - mean) / sqrt(var + eps) * weight + bias per channel of (N, C, H, W).
 
-    In training mode mean and variance are those of the batch. In evaluation mode they are the running statistics, unless track_running_stats is
-    false.
+    In training mode, or if track_running_stats is false, mean and variance are computed from the batch. Otherwise they are the running statistics.
     """
 
     _dims = (4,)
@@ -110,15 +109,14 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     """Computes (input - mean) / sqrt(var + eps) * weight + bias per channel of (N, C, D, H, W).
 
-    In training mode mean and variance are those of the batch. In evaluation mode they are the running statistics, unless track_running_stats is
-    false.
+    In training mode, or if track_running_stats is false, mean and variance are computed from the batch. Otherwise they are the running statistics.
     """
 
     _dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Computes batch normalization over the batches of all processes in process_group. Here there is one process, so the result is that of BatchNorm.
+    """Computes batch normalization like BatchNorm, over the batch of this process only. The argument process_group has no effect.
 
     Raises ValueError for an input of less than two dimensions or without channels.
     """
@@ -172,7 +170,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = gradus.tensor(0, dtype=gradus.int64, device=device)
 
     def reset_parameters(self):
-        """Resets running statistics, weight and bias, unless their sizes are not known yet."""
+        """Resets running statistics, weight and bias. Does nothing before the first forward, when their sizes are unknown."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 

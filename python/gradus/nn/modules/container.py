@@ -267,4 +267,4 @@ class ModuleDict(Module):
             self[name] = module
 
 
-from .parameter_container import ParameterDict, ParameterList  # noqa: E402  PyTorch has them here; they use what is above
+from .parameter_container import ParameterDict, ParameterList  # noqa: E402  imported last: parameter_container imports from this module

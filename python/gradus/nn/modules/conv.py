@@ -19,7 +19,7 @@ _PADDINGS, _MODES = {"same", "valid"}, {"zeros", "reflect", "replicate", "circul
 
 
 class _ConvNd(Module):
-    """Base of convolutions with a weight and an optional bias, which has the shape (out_channels).
+    """Base of convolutions with a weight and an optional bias of shape (out_channels).
 
     The weight is (out_channels, in_channels / groups, ...), or (in_channels, out_channels / groups, ...) if transposed. Initial values are drawn
     uniformly between -1 / sqrt(fan_in) and 1 / sqrt(fan_in). Raises ValueError for channels that `groups` does not divide, and for an unknown padding
@@ -113,10 +113,10 @@ class _ConvNd(Module):
 
 
 class Conv1d(_ConvNd):
-    """Convolves an input (N, C, L), or (C, L), with the weight. The output is (N, out_channels, (L + 2 padding - dilation (kernel_size - 1) - 1) //
-    stride + 1).
+    """Convolves an input (N, C, L), or (C, L), with the weight. The output is (N, out_channels, L').
 
-    padding: a number, "same" or "valid". padding_mode: "zeros", "reflect", "replicate" or "circular". Raises ValueError for invalid arguments.
+    L' = (L + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1. padding: a number, "same" or "valid". padding_mode: "zeros", "reflect",
+    "replicate" or "circular". Raises ValueError for invalid arguments.
 
     >>> tuple(nn.Conv1d(16, 33, 3, stride=2)(gradus.randn(20, 16, 50)).shape)
     (20, 33, 24)
@@ -134,8 +134,8 @@ class Conv1d(_ConvNd):
 class Conv2d(_ConvNd):
     """Convolves an input (N, C, H, W), or (C, H, W), with the weight. The output is (N, out_channels, H', W').
 
-    H' = (H + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, and W' likewise. The arguments are one number, or a pair for H and W. padding
-    may also be "same" or "valid". Raises ValueError for invalid arguments.
+    H' = (H + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, and W' likewise. kernel_size, stride, padding and dilation are one number, or
+    a pair for H and W. padding may also be "same" or "valid". Raises ValueError for invalid arguments.
 
     >>> tuple(nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))(gradus.randn(20, 16, 50, 100)).shape)
     (20, 33, 28, 100)
@@ -153,8 +153,8 @@ class Conv2d(_ConvNd):
 class Conv3d(_ConvNd):
     """Convolves an input (N, C, D, H, W), or (C, D, H, W), with the weight. The output is (N, out_channels, D', H', W').
 
-    D' = (D + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, and H' and W' likewise. The arguments are one number, or three for D, H and
-    W. padding may also be "same" or "valid". Raises ValueError for invalid arguments.
+    D' = (D + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, and H' and W' likewise. kernel_size, stride, padding and dilation are one
+    number, or three for D, H and W. padding may also be "same" or "valid". Raises ValueError for invalid arguments.
 
     >>> tuple(nn.Conv3d(16, 33, 3, stride=2)(gradus.randn(2, 16, 10, 5, 10)).shape)
     (2, 33, 4, 2, 4)
@@ -201,8 +201,9 @@ class _ConvTransposeNd(_ConvNd):
 class ConvTranspose1d(_ConvTransposeNd):
     """Computes the transposed convolution of (N, C, L), or (C, L), to (N, out_channels, L').
 
-    L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1. The argument output_size of a call selects L' among the sizes
-    that a Conv1d with these arguments would map to L. Raises ValueError for other sizes, and for padding modes other than "zeros".
+    L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1. The optional argument output_size of forward
+    selects L' among the sizes that a Conv1d with these arguments would map to L. Raises ValueError for other sizes, and for padding modes other than
+    "zeros".
 
     >>> tuple(nn.ConvTranspose1d(16, 33, 3, stride=2)(gradus.randn(20, 16, 50)).shape)
     (20, 33, 101)
@@ -219,8 +220,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 class ConvTranspose2d(_ConvTransposeNd):
     """Computes the transposed convolution of (N, C, H, W), or (C, H, W), to (N, out_channels, H', W').
 
-    H' = (H - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1, and W' likewise. The argument output_size of a call selects H'
-    and W' among the sizes that a Conv2d with these arguments would map to H and W.
+    H' = (H - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1, and W' likewise. The optional argument
+    output_size of forward selects H' and W' among the sizes that a Conv2d with these arguments would map to H and W.
 
     >>> tuple(nn.ConvTranspose2d(16, 16, 3, stride=2, padding=1)(gradus.randn(1, 16, 6, 6), output_size=[12, 12]).shape)
     (1, 16, 12, 12)
@@ -237,8 +238,8 @@ class ConvTranspose2d(_ConvTransposeNd):
 class ConvTranspose3d(_ConvTransposeNd):
     """Computes the transposed convolution of (N, C, D, H, W), or (C, D, H, W), to (N, out_channels, D', H', W').
 
-    D' = (D - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1, and H' and W' likewise. The argument output_size of a call
-    selects these sizes among those that a Conv3d with these arguments would map to D, H and W.
+    D' = (D - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1, and H' and W' likewise. The optional argument
+    output_size of forward selects D', H' and W' among the sizes that a Conv3d with these arguments would map to D, H and W.
 
     >>> tuple(nn.ConvTranspose3d(4, 3, (3, 5, 2), stride=(2, 1, 1), padding=(0, 4, 2))(gradus.randn(2, 4, 5, 8, 9)).shape)
     (2, 3, 11, 4, 6)
@@ -267,7 +268,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self):
-        """Draws new random values, unless the sizes are not known yet."""
+        """Draws new random values for weight and bias. Does nothing before the first forward, when their sizes are unknown."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
@@ -285,7 +286,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.reset_parameters()
 
     def _get_in_channels(self, input):
-        """Returns the number of channels of `input`. Raises RuntimeError for another number of dimensions."""
+        """Returns the number of channels of `input`. Raises RuntimeError unless `input` is (N, C, ...) or (C, ...) with as many spatial dimensions as
+        the kernel."""
         single = len(self.kernel_size) + 1
         if input.dim() not in (single, single + 1):
             raise RuntimeError(f"Expected {single}D (unbatched) or {single + 1}D (batched) input to {type(self).__name__}, but got input of size: {input.shape}")

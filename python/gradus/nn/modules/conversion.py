@@ -1,4 +1,4 @@
-"""Conversion of a module's parameters and buffers to another dtype or device by Module's methods to, float, cpu and others."""
+"""The methods of Module that convert parameters and buffers to another dtype or device, such as to(), float() and cpu()."""
 from __future__ import annotations
 
 import warnings

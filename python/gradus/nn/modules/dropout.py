@@ -8,7 +8,7 @@ __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "Fe
 
 
 class _DropoutNd(Module):
-    """Base of dropout modules. p: the probability with which an element or channel is zeroed. Raises ValueError unless it is in [0, 1]."""
+    """Base of dropout modules. p: the probability with which an element or channel is zeroed. Raises ValueError unless p is in [0, 1]."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()

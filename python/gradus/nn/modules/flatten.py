@@ -26,7 +26,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits dimension `dim` into dimensions of the sizes unflattened_size. Raises TypeError if that is not a tuple or list of integers.
+    """Splits dimension `dim` into dimensions of the sizes unflattened_size. Raises TypeError if unflattened_size is not a tuple or list of integers.
 
     >>> tuple(nn.Unflatten(1, (2, 5))(gradus.zeros(3, 10)).shape)
     (3, 2, 5)

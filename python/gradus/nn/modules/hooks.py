@@ -30,7 +30,7 @@ __all__ = [
 
 
 class BoundHook:
-    """A hook that receives a module as its first argument. It holds only a weak reference to the module."""
+    """Calls `hook` with `module` as first argument. The reference to the module is weak, so that the hook does not keep it alive."""
 
     def __init__(self, hook, module):
         self.hook = hook
@@ -54,9 +54,9 @@ class BoundHook:
 
 
 def add_hook(hooks, hook, *, prepend=False, marks=()):
-    """Adds `hook` to the dictionary `hooks`, and sets True for the hook's id in each dictionary in `marks`. Returns a handle that removes the hook.
+    """Adds `hook` to the dictionary `hooks`. Returns a handle whose remove() removes the hook.
 
-    prepend: the hook is called before the hooks that are registered already.
+    prepend: the hook is called before the hooks that are registered already. marks: dictionaries in which the entry of the hook's id becomes True.
     """
     handle = RemovableHandle(hooks, extra_dict=list(marks))
     hooks[handle.id] = hook
@@ -72,14 +72,14 @@ def add_hook(hooks, hook, *, prepend=False, marks=()):
 
 
 class _CommonHooks(OrderedDict):
-    """A dictionary of global hooks. Any insertion sets the flag _hooked, because programs also insert hooks without a register function."""
+    """A dictionary of global hooks that sets the flag _hooked on every insertion, because programs may insert hooks without a register function."""
 
     def __setitem__(self, key, hook):
         HookRegistry._hooked = True
         super().__setitem__(key, hook)
 
 
-# The names are PyTorch's, because programs save, clear and restore these dictionaries.
+# These dictionaries have the same names as in PyTorch, because programs save, clear and restore them.
 _global_buffer_registration_hooks = OrderedDict()
 _global_module_registration_hooks = OrderedDict()
 _global_parameter_registration_hooks = OrderedDict()
@@ -153,10 +153,10 @@ def _use_backward_hooks(full):
 
 
 def register_module_backward_hook(hook):
-    """Registers hook(module, grad_input, grad_output) for the autograd node of every module's output.
+    """Registers hook(module, grad_input, grad_output), called after the backward pass of the autograd node that computed any module's output.
 
-    This function is deprecated; register_module_full_backward_hook replaces it. Returns a handle whose remove() removes the hook. Raises RuntimeError
-    if a full backward hook is registered.
+    Deprecated: use register_module_full_backward_hook. Returns a handle whose remove() removes the hook. Raises RuntimeError if a full backward hook
+    is registered.
     """
     _use_backward_hooks(full=False)
     return add_hook(_global_backward_hooks, hook)
@@ -184,14 +184,14 @@ def register_module_full_backward_hook(hook):
 class HookRegistry:
     """A base class of Module with the methods that register hooks for one module."""
 
-    # False as long as certainly no hook is registered, so that a call need not look for hooks. See Note [Hooked modules].
+    # False: no hook is registered, and a call runs forward directly. True: there may be hooks. See Note [Hooked modules].
     _hooked = False
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         """Registers hook(module, args), called before forward. The hook returns None, or new positional arguments (one value or a tuple).
 
-        prepend: calls it before the hooks registered so far. with_kwargs: the hook is hook(module, args, kwargs) and returns None or a tuple (args,
-        kwargs). Returns a handle whose remove() removes the hook.
+        prepend: calls `hook` before the hooks registered so far. with_kwargs: the hook is hook(module, args, kwargs) and returns None or a tuple
+        (args, kwargs). Returns a handle whose remove() removes the hook.
 
         >>> net = nn.Linear(2, 1)
         >>> handle = net.register_forward_pre_hook(lambda module, args: (args[0] * 0,))
@@ -205,9 +205,9 @@ class HookRegistry:
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """Registers hook(module, args, output), called after forward. The hook returns None or a new output.
 
-        prepend: calls it before the hooks registered so far. with_kwargs: the hook is hook(module, args, kwargs, output). always_call: the hook is
-        also called if forward or another hook raises an exception; an exception of the hook itself then becomes a warning. Returns a handle whose
-        remove() removes the hook.
+        prepend: calls `hook` before the hooks registered so far. with_kwargs: the hook is hook(module, args, kwargs, output). always_call: the hook
+        is also called if forward or another hook raises an exception. In that case an exception of `hook` itself becomes a warning. Returns a handle
+        whose remove() removes the hook.
         """
         self._hooked = True
         marks = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
@@ -233,7 +233,7 @@ class HookRegistry:
     def register_full_backward_hook(self, hook, prepend=False):
         """Registers hook(module, grad_input, grad_output), called when the gradients of the module's inputs have been computed.
 
-        Both gradients are tuples. grad_input has one element for each positional argument of forward, which is None for an argument that is not a
+        Both gradients are tuples. grad_input has one element for each positional argument of forward. The element is None if the argument is not a
         tensor. The hook returns None or a new grad_input. If no input requires a gradient, the hook is called when grad_output is known. Inputs and
         outputs of the module must not be changed in place. Returns a handle whose remove() removes the hook. Raises RuntimeError if the module has a
         hook of register_backward_hook.
@@ -242,10 +242,10 @@ class HookRegistry:
         return add_hook(self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook):
-        """Registers hook(module, grad_input, grad_output) for the autograd node of the output.
+        """Registers hook(module, grad_input, grad_output), called after the backward pass of the autograd node that computed the output.
 
-        grad_input is the gradient of that node's inputs, which may not be the module's inputs. This method is deprecated; register_full_backward_hook
-        replaces it. Returns a handle whose remove() removes the hook. Raises RuntimeError if a full backward hook is registered.
+        grad_input: the gradients of that node's inputs, which need not be the module's inputs. Deprecated: use register_full_backward_hook. Returns a
+        handle whose remove() removes the hook. Raises RuntimeError if a full backward hook is registered.
         """
         self._use_backward_hooks(full=False)
         return add_hook(self._backward_hooks, hook)
@@ -255,7 +255,7 @@ class HookRegistry:
 
 
 def call_with_hooks(module, args, kwargs):
-    """Calls a module whose flag _hooked is set, with the module's hooks. Clears the flag if there are no hooks, see Note [Hooked modules]."""
+    """Returns the result of calling `module` with all its hooks. Clears the flags _hooked if there are no hooks, see Note [Hooked modules]."""
     common = _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks or _global_backward_hooks
     own = module._forward_pre_hooks or module._forward_hooks or module._backward_pre_hooks or module._backward_hooks
     if not common and HookRegistry._hooked:
@@ -280,7 +280,7 @@ class _HookedCall:
         self.args = args
         self.kwargs = kwargs
         self.result = None
-        self.called = set()  # ids of the always_call hooks called so far, which are not called again after an exception
+        self.called = set()  # ids of the always_call hooks called so far; after an exception only the other always_call hooks are called
 
     def run(self):
         """Calls the module with all its hooks and returns the result."""
@@ -322,7 +322,7 @@ class _HookedCall:
                     self.args = changed if isinstance(changed, tuple) else (changed,)
 
     def run_forward_hook(self, key, hook):
-        """Calls one forward hook and replaces the result by the hook's result unless that is None."""
+        """Calls one forward hook. If the hook returns a value other than None, this becomes the module's result."""
         if key in self.module._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
             changed = hook(self.module, self.args, self.kwargs, self.result)
         else:
@@ -339,7 +339,7 @@ class _HookedCall:
             self.run_forward_hook(key, hook)
 
     def run_always_called(self):
-        """Calls the always_call hooks that were skipped because of an exception."""
+        """Calls the always_call hooks that were not called because of an exception. Exceptions of these hooks become warnings."""
         for kind, hooks, always in (("global module", _global_forward_hooks, _global_forward_hooks_always_called),
                                     ("module", self.module._forward_hooks, self.module._forward_hooks_always_called)):
             for key, hook in list(hooks.items()):

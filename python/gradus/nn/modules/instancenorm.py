@@ -35,8 +35,8 @@ class _InstanceNorm(_NormBase):
 class InstanceNorm1d(_InstanceNorm):
     """Computes (input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, L) or (C, L) (Ulyanov et al., 2016).
 
-    Mean and variance are those of the channel in that sample; in evaluation mode with track_running_stats they are the running statistics. Raises
-    ValueError for another number of dimensions, or if affine, for another number of channels than num_features.
+    mean and var are computed from the channel of the sample. In evaluation mode, if track_running_stats is true, they are the running statistics.
+    Raises ValueError if the input has neither 2 nor 3 dimensions or, with affine, if the number of channels is not num_features.
 
     >>> nn.InstanceNorm1d(1)(gradus.tensor([[[1., 3.]]])).round(decimals=3).tolist()
     [[[-1.0, 1.0]]]
@@ -48,7 +48,7 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Computes (input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, H, W) or (C, H, W).
 
-    Mean and variance are those of the channel in that sample; in evaluation mode with track_running_stats they are the running statistics.
+    mean and var are computed from the channel of the sample. In evaluation mode, if track_running_stats is true, they are the running statistics.
     """
 
     _dims = (3, 4)
@@ -57,7 +57,7 @@ class InstanceNorm2d(_InstanceNorm):
 class InstanceNorm3d(_InstanceNorm):
     """Computes (input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, D, H, W) or (C, D, H, W).
 
-    Mean and variance are those of the channel in that sample; in evaluation mode with track_running_stats they are the running statistics.
+    mean and var are computed from the channel of the sample. In evaluation mode, if track_running_stats is true, they are the running statistics.
     """
 
     _dims = (4, 5)

@@ -11,10 +11,10 @@ __all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin:
-    """Base of modules whose parameters are UninitializedParameter at first. A subclass must name this class before its other base classes.
+    """Base of modules whose parameters are UninitializedParameter at first. A subclass must list this class first among its base classes.
 
-    A subclass defines initialize_parameters(*inputs), which is called before the first forward and materializes the parameters. If cls_to_become is
-    not None, the module's class then becomes cls_to_become.
+    A subclass defines initialize_parameters(*inputs), which is called before the first forward and materializes the parameters. After the
+    initialization, the module's class becomes cls_to_become, unless cls_to_become is None.
     """
 
     cls_to_become: type | None = None
@@ -25,7 +25,7 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        """Adds the module's tensors to `destination`, detached unless keep_vars. Uninitialized tensors are not detached, because they cannot be."""
+        """Adds the module's tensors to `destination`. If keep_vars is false, initialized tensors are detached."""
         persistent = [(name, buffer) for name, buffer in self._buffers.items() if name not in self._non_persistent_buffers_set]
         for name, tensor in itertools.chain(self._parameters.items(), persistent):
             if tensor is not None:
@@ -40,7 +40,7 @@ class LazyModuleMixin:
                     tensor.materialize(loaded.shape)
 
     def initialize_parameters(self, *args, **kwargs):
-        """Materializes the parameters for the given inputs. Every subclass overrides this method."""
+        """Gives uninitialized parameters the shapes that fit args and kwargs, the arguments of forward. Every subclass overrides this method."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self):

@@ -31,8 +31,8 @@ class Identity(Module):
 class Linear(Module):
     """Computes input @ weight^T + bias. Input (..., in_features) gives (..., out_features).
 
-    weight is (out_features, in_features), bias (out_features), or None if `bias` is false. Initial values are drawn uniformly between -1 /
-    sqrt(in_features) and 1 / sqrt(in_features).
+    weight has the shape (out_features, in_features), bias the shape (out_features,). If the argument `bias` is false, there is no bias.
+    Initial values are drawn uniformly between -1 / sqrt(in_features) and 1 / sqrt(in_features).
 
     >>> layer = nn.Linear(20, 30)
     >>> tuple(layer(gradus.randn(128, 20)).shape)
@@ -78,12 +78,12 @@ class LazyLinear(LazyModuleMixin, Linear):
         self.bias = UninitializedParameter(device=device, dtype=dtype) if bias else None
 
     def reset_parameters(self):
-        """Draws new random values, unless the sizes are not known yet."""
+        """Draws new random values if the sizes of the parameters are known already."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input):
-        """Creates the parameters for the last size of `input`."""
+        """Gives the parameters their shapes, with the last size of `input` as in_features, and draws their values."""
         if self.has_uninitialized_params():
             with gradus.no_grad():
                 self.in_features = input.shape[-1]
@@ -100,8 +100,9 @@ class LazyLinear(LazyModuleMixin, Linear):
 class Bilinear(Module):
     """Computes input1^T weight[k] input2 + bias[k] for each k. (..., in1_features) and (..., in2_features) give (..., out_features).
 
-    weight is (out_features, in1_features, in2_features), bias (out_features), or None if `bias` is false. Initial values are drawn uniformly between
-    -1 / sqrt(in1_features) and 1 / sqrt(in1_features). Raises ValueError if in1_features is not positive.
+    weight has the shape (out_features, in1_features, in2_features), bias the shape (out_features,). If the argument `bias` is false, there is no
+    bias. Initial values are drawn uniformly between -1 / sqrt(in1_features) and 1 / sqrt(in1_features). Raises ValueError if in1_features is not
+    positive.
 
     >>> tuple(nn.Bilinear(3, 4, 5)(gradus.randn(8, 3), gradus.randn(8, 4)).shape)
     (8, 5)
@@ -134,4 +135,4 @@ class Bilinear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A Linear with the class name that PyTorch prints for the output projection of MultiheadAttention."""
+    """A Linear with another class name. As in PyTorch, MultiheadAttention uses this class for its output projection."""

@@ -1,4 +1,4 @@
-"""Options with which PyTorch divides the work of linear_cross_entropy. They are checked and have no effect."""
+"""Options of linear_cross_entropy. PyTorch uses them to divide the work into chunks. Gradus checks them, but they have no effect."""
 from __future__ import annotations
 
 import dataclasses

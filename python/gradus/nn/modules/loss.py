@@ -55,7 +55,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Computes d^2 / (2 beta) where d = |input - target| < beta, d - beta / 2 elsewhere, reduced by `reduction`."""
+    """With d = |input - target|, computes d^2 / (2 beta) where d < beta and d - beta / 2 elsewhere, reduced by `reduction`."""
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
@@ -66,7 +66,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Computes d^2 / 2 where d = |input - target| <= delta, delta * (d - delta / 2) elsewhere, reduced by `reduction`.
+    """With d = |input - target|, computes d^2 / 2 where d <= delta and delta * (d - delta / 2) elsewhere, reduced by `reduction`.
 
     Raises TypeError if delta is not a number.
     """
@@ -103,7 +103,7 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Computes the binary cross entropy of sigmoid(input), reduced by `reduction`. weight: factors of the whole loss. pos_weight: factors of the term
+    """Computes the binary cross entropy of sigmoid(input), reduced by `reduction`. weight: factors of all terms. pos_weight: factors of the term
     target * log(sigmoid(input))."""
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None):
@@ -162,8 +162,8 @@ class CrossEntropyLoss(_WeightedLoss):
 class LinearCrossEntropyLoss(_WeightedLoss):
     """Computes CrossEntropyLoss of the scores of a Linear layer, for input (N, in_features).
 
-    The scores are (N, num_classes) or (N, num_classes, *out_features). Raises RuntimeError if `weight` is not (num_classes), or if label_smoothing is
-    not in [0, 1].
+    The scores are (N, num_classes) or (N, num_classes, *out_features). Raises RuntimeError if `weight` does not have the shape (num_classes,), or if
+    label_smoothing is not in [0, 1].
 
     >>> loss = nn.LinearCrossEntropyLoss(4, 5)
     >>> loss(gradus.randn(3, 4), gradus.tensor([1, 0, 4])).dim()
@@ -199,9 +199,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Computes exp(input) - target * input, or with log_input=False input - target * log(input + eps), reduced by `reduction`.
+    """Computes exp(input) - target * input, reduced by `reduction`.
 
-    full: adds Stirling's approximation of log(target!).
+    log_input: if false, the loss is input - target * log(input + eps). full: adds Stirling's approximation of log(target!).
     """
 
     def __init__(self, log_input: bool = True, full: bool = False, size_average=None, eps=1e-8, reduce=None, reduction: str = "mean"):
@@ -242,14 +242,14 @@ class MarginRankingLoss(_MarginLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """Computes 1 - cos(input1, input2) where target is 1, max(0, cos(input1, input2) - margin) where target is -1, reduced by `reduction`."""
+    """Computes 1 - cos(input1, input2) where target is 1 and max(0, cos(input1, input2) - margin) where target is -1, reduced by `reduction`."""
 
     def forward(self, input1, input2, target):
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """Computes input where target is 1, max(0, margin - input) where target is -1, reduced by `reduction`."""
+    """Computes `input` where target is 1 and max(0, margin - input) where target is -1, reduced by `reduction`."""
 
     def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(margin, size_average, reduce, reduction)
@@ -266,8 +266,10 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """Computes the sum of max(0, 1 - input[t] + input[i]) over target classes t and other classes i, divided by the number of classes, reduced by
-    `reduction`."""
+    """Sums max(0, 1 - input[t] + input[i]) over all target classes t and all other classes i, and divides the sum by the number of classes.
+
+    The losses of the samples are reduced by `reduction`.
+    """
 
     def forward(self, input, target):
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
@@ -281,10 +283,9 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """Computes the sum of max(0, margin - input[t] + input[i])^p over classes i other than t, divided by the number of classes, reduced by
-    `reduction`.
+    """Sums max(0, margin - input[t] + input[i])^p over all classes i except the target class t, and divides the sum by the number of classes.
 
-    Raises ValueError if p is neither 1 nor 2, or `weight` is not one-dimensional.
+    The losses of the samples are reduced by `reduction`. Raises ValueError if p is neither 1 nor 2, or `weight` is not one-dimensional.
     """
 
     def __init__(self, p=1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
@@ -340,7 +341,8 @@ class CTCLoss(_Loss):
     """Computes the connectionist temporal classification loss (Graves et al., 2006).
 
     The loss is -log of the probability that the network's output, after merging repeated labels and removing blanks, is the target. log_probs:
-    (steps, samples, classes), results of log_softmax. targets: (samples, labels), padded, or all labels in one dimension.
+    a result of log_softmax with the shape (steps, samples, classes). targets: a padded tensor (samples, labels), or a one-dimensional tensor with
+    the labels of all samples, one sample after another.
 
     >>> log_probs = gradus.full((3, 1, 2), 0.5).log()
     >>> nn.CTCLoss(reduction="sum")(log_probs, gradus.tensor([[1]]), [3], [1]).exp()

@@ -92,7 +92,7 @@ class Module(HookRegistry, StateDict, Conversion):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    if TYPE_CHECKING:  # type checkers see these declarations, which allow a subclass to define forward with any parameters
+    if TYPE_CHECKING:  # declarations for type checkers, which allow subclasses to define forward with any parameters
         forward: Callable[..., Any]
         __call__: Callable[..., Any]
     else:
@@ -101,7 +101,7 @@ class Module(HookRegistry, StateDict, Conversion):
             raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
         def __call__(self, *args, **kwargs):
-            if self._hooked:  # True if any hook may be registered; without hooks the call is faster, see Note [Hooked modules]
+            if self._hooked:  # True if hooks may be registered; otherwise forward is called directly, see Note [Hooked modules]
                 return call_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
 
@@ -155,7 +155,7 @@ class Module(HookRegistry, StateDict, Conversion):
             _set(self, name, value)
 
     def _forget(self, name, *members):
-        """Removes `name` from the dictionaries `members` and from the non-persistent buffers."""
+        """Removes `name` from the dictionaries `members` and from the set of names of non-persistent buffers."""
         for each in members:
             each.pop(name, None)
         self._non_persistent_buffers_set.discard(name)
@@ -247,7 +247,8 @@ class Module(HookRegistry, StateDict, Conversion):
         return getattr(self, name)
 
     def get_submodule(self, target):
-        """Returns the submodule at `target`, a path of names joined by dots; self for "". Raises AttributeError if there is none.
+        """Returns the submodule at `target`, a path of names joined by dots. The path "" leads to self. Raises AttributeError if there is no
+        such submodule.
 
         >>> nn.Sequential(nn.Sequential(nn.ReLU())).get_submodule("0.0")
         ReLU()
@@ -296,7 +297,7 @@ class Module(HookRegistry, StateDict, Conversion):
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         """Yields (path, module) for this module and all its descendants, depth first.
 
-        prefix: prepended to every path. remove_duplicate: yields a module that has several paths only once. memo: the set of modules yielded so far.
+        prefix: prepended to every path. remove_duplicate: a module with several paths is yielded once, with its first path. memo: modules to skip.
 
         >>> [name for name, _ in nn.Sequential(nn.Sequential(nn.ReLU()), nn.Tanh()).named_modules()]
         ['', '0', '0.0', '1']
@@ -312,7 +313,7 @@ class Module(HookRegistry, StateDict, Conversion):
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate=True):
-        """Yields this module and all its descendants, each once unless remove_duplicate is false."""
+        """Yields this module and all its descendants. remove_duplicate: a module with several paths is yielded once."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -330,7 +331,8 @@ class Module(HookRegistry, StateDict, Conversion):
             yield module
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
-        """Yields (path, member) for each (name, member) in get_members_fn(module), for this module and, with `recurse`, its descendants."""
+        """Yields (path, member) for the members of this module and, with `recurse`, of its descendants. get_members_fn(module) returns a module's
+        members as pairs (name, member)."""
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         seen = set()
         for path, module in modules:
@@ -344,7 +346,7 @@ class Module(HookRegistry, StateDict, Conversion):
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Yields (path, parameter) for this module and, with `recurse`, its descendants.
 
-        remove_duplicate: yields a parameter that several modules share only once, with its first path.
+        remove_duplicate: a parameter shared by several modules is yielded once, with its first path.
         """
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
@@ -356,7 +358,7 @@ class Module(HookRegistry, StateDict, Conversion):
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """Yields (path, buffer) for this module and, with `recurse`, its descendants.
 
-        remove_duplicate: yields a buffer that several modules share only once, with its first path.
+        remove_duplicate: a buffer shared by several modules is yielded once, with its first path.
         """
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
@@ -388,7 +390,7 @@ class Module(HookRegistry, StateDict, Conversion):
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True) -> Self:
-        """Sets requires_grad of all parameters; False excludes them from training. Returns self."""
+        """Sets requires_grad of all parameters to the argument; with False they are not trained. Returns self."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self

@@ -19,11 +19,11 @@ def _sizes(normalized_shape):
 
 
 class Scaled(Module):
-    """Base of normalizations that multiply the result by `weight` and add `bias`, unless these are None."""
+    """Base of normalizations that multiply the result by the parameter `weight` and add the parameter `bias`. Either may be None."""
 
     def _add_parameters(self, sizes, weight, bias, device, dtype):
-        """Registers the parameters weight and bias with the shape `sizes`. The weight is None unless `weight` is true, the bias None unless both
-        flags are true."""
+        """Registers the parameters weight and bias with the shape `sizes`. If `weight` is false both are None; if `bias` is false the bias is
+        None."""
         for name, wanted in (("weight", weight), ("bias", weight and bias)):
             self.register_parameter(name, Parameter(gradus.empty(sizes, device=device, dtype=dtype)) if wanted else None)
 
@@ -36,7 +36,9 @@ class Scaled(Module):
 
 
 class LocalResponseNorm(Module):
-    """Computes input / (k + alpha * m)^beta, where m is the mean of squares over `size` adjacent channels, padded by zeros (Krizhevsky et al., 2012).
+    """Computes input / (k + alpha * m)^beta, where m is the mean of squares over a window of `size` adjacent channels (Krizhevsky et al., 2012).
+
+    Channels before the first and after the last count as 0.
 
     >>> tuple(nn.LocalResponseNorm(2)(gradus.randn(3, 5, 4)).shape)
     (3, 5, 4)
@@ -57,7 +59,8 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """LocalResponseNorm with a symmetric window of 2 * ((size + 1) // 2) - 1 channels, whose sum of squares is divided by `size`.
+    """LocalResponseNorm with a window of 2 * ((size + 1) // 2) - 1 channels. The sum of squares is divided by `size`, not by the window's
+    number of channels.
 
     Raises ValueError unless the input has four dimensions.
     """
@@ -68,7 +71,7 @@ class CrossMapLRN2d(LocalResponseNorm):
     def forward(self, input):
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
-        # the number of channels in the window, which is odd so that the window is symmetric
+        # `width`: the number of channels in the window. It is odd, so that the window is symmetric.
         width = 2 * ((self.size + 1) // 2) - 1
         return F.local_response_norm(input, width, self.alpha * width / self.size, self.beta, self.k)
 
@@ -131,9 +134,10 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Scaled):
-    """Normalizes each of num_groups groups of adjacent channels (dimension 1) of each sample, then scales by weight and adds bias (Wu and He, 2018).
+    """Normalizes groups of adjacent channels of each sample, then scales by weight and adds bias (Wu and He, 2018).
 
-    weight and bias: (num_channels). Raises ValueError if num_channels is not a multiple of num_groups.
+    Channels are dimension 1. num_groups: the number of groups. weight and bias have the shape (num_channels,). Raises ValueError if num_channels is
+    not a multiple of num_groups.
 
     >>> nn.GroupNorm(1, 2)(gradus.tensor([[1., 3.]])).round(decimals=3).tolist()
     [[-1.0, 1.0]]

@@ -9,7 +9,8 @@ __all__ = [f"{kind}Pad{n}d" for kind in ("Constant", "Zero", "Reflection", "Repl
 
 
 class _Pad(Module):
-    """Base of padding modules. padding: one number for all sides, or the numbers for both sides of each dimension, last dimension first."""
+    """Base of padding modules. padding: one number for all sides, or a flat tuple (before, after, before, after, ...) that starts with the last
+    dimension."""
 
     _ndim: int  # the number of padded dimensions
     _mode: str

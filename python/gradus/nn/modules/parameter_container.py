@@ -129,7 +129,7 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key, default=None):
-        """Returns the value of `key`. If there is none, it is first set to `default`."""
+        """Returns the value of `key`. If `key` has no value, first sets it to `default`."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -161,7 +161,7 @@ class ParameterDict(Module):
         return ParameterDict((key, default) for key in keys)
 
     def keys(self):
-        """Returns the names of the values."""
+        """Returns the keys, in insertion order."""
         return self._keys.keys()
 
     def items(self):

@@ -51,7 +51,7 @@ class MaxPool2d(_MaxPoolNd):
     """Returns the largest element of each window of (N, C, H, W) or (C, H, W).
 
     kernel_size: the (height, width) of a window, or one number for both. stride: the distance between the starts of adjacent windows; kernel_size
-    when None. return_indices: also returns the index of each element in the flattened image, for MaxUnpool2d.
+    when None. return_indices: also returns the index of each element in the flattened dimensions (H, W), for MaxUnpool2d.
 
     >>> nn.MaxPool2d(2)(gradus.arange(16.0).reshape(1, 4, 4)).tolist()
     [[[5.0, 7.0], [13.0, 15.0]]]
@@ -65,7 +65,7 @@ class MaxPool3d(_MaxPoolNd):
     """Returns the largest element of each window of (N, C, D, H, W) or (C, D, H, W).
 
     kernel_size: the (depth, height, width) of a window, or one number for all. stride: the distance between the starts of adjacent windows;
-    kernel_size when None. return_indices: also returns the index of each element in the flattened image, for MaxUnpool3d.
+    kernel_size when None. return_indices: also returns the index of each element in the flattened dimensions (D, H, W), for MaxUnpool3d.
     """
 
     def forward(self, input):
@@ -95,7 +95,7 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """Returns the average of each window of (N, C, L) or (C, L). count_include_pad: counts the zeros of the padding as elements.
+    """Returns the average of each window of (N, C, L) or (C, L). count_include_pad: zeros of the padding count as elements of the window.
 
     >>> nn.AvgPool1d(2)(gradus.tensor([[1.0, 3.0, 2.0, 0.0]])).tolist()
     [[2.0, 1.0]]
@@ -110,15 +110,20 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """Returns the average of each window of (N, C, H, W) or (C, H, W). divisor_override: if not None, replaces the number of elements as divisor."""
+    """Returns the average of each window of (N, C, H, W) or (C, H, W).
+
+    divisor_override: if given, the sum of a window is divided by this number, not by the number of elements.
+    """
 
     def forward(self, input):
         return self._pooled(F.avg_pool2d, input)
 
 
 class AvgPool3d(_AvgPoolNd):
-    """Returns the average of each window of (N, C, D, H, W) or (C, D, H, W). divisor_override: if not None, replaces the number of elements as
-    divisor."""
+    """Returns the average of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    divisor_override: if given, the sum of a window is divided by this number, not by the number of elements.
+    """
 
     def forward(self, input):
         return self._pooled(F.avg_pool3d, input)
@@ -168,7 +173,7 @@ class LPPool3d(_LPPoolNd):
 # ---- Adaptive pooling ------------------------------------------------------------------------------------------------------------------------
 
 class _AdaptiveAvgPoolNd(Module):
-    """Base of adaptive pooling modules, which divide the input into output_size windows."""
+    """Base of adaptive pooling modules. output_size: the number of windows, which together cover the input."""
 
     def __init__(self, output_size):
         super().__init__()
@@ -187,16 +192,20 @@ class _AdaptiveMaxPoolNd(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Returns the largest element of each of output_size windows of (N, C, L) or (C, L), and with return_indices also its index."""
+    """Divides the length of the input (N, C, L) or (C, L) into windows, one for each element of the output, and returns their largest elements.
+
+    output_size: number of windows. return_indices: also returns the indices of the largest elements.
+    """
 
     def forward(self, input):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Returns the largest element of each of output_size windows of (N, C, H, W) or (C, H, W), and with return_indices also its index.
+    """Divides the input (N, C, H, W) or (C, H, W) into windows, one for each element of the output, and returns their largest elements.
 
-    output_size: (H, W), or one number for both. An element that is None means the size of the input in that dimension.
+    output_size: (H, W) of the output, or one number for both; None stands for the size of the input in that dimension. return_indices: also returns
+    the indices of the largest elements.
     """
 
     def forward(self, input):
@@ -204,9 +213,10 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Returns the largest element of each of output_size windows of (N, C, D, H, W) or (C, D, H, W), and with return_indices also its index.
+    """Divides the input (N, C, D, H, W) or (C, D, H, W) into windows, one for each element of the output, and returns their largest elements.
 
-    output_size: (D, H, W), or one number for all. An element that is None means the size of the input in that dimension.
+    output_size: (D, H, W) of the output, or one number for all; None stands for the size of the input in that dimension. return_indices: also
+    returns the indices of the largest elements.
     """
 
     def forward(self, input):
@@ -214,16 +224,16 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Returns the average of each of output_size windows of (N, C, L) or (C, L)."""
+    """Divides the length of the input (N, C, L) or (C, L) into output_size windows and returns the average of each."""
 
     def forward(self, input):
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Returns the average of each of output_size windows of (N, C, H, W) or (C, H, W).
+    """Divides the input (N, C, H, W) or (C, H, W) into windows, one for each element of the output, and returns their averages.
 
-    output_size: (H, W), or one number for both. An element that is None means the size of the input in that dimension.
+    output_size: (H, W) of the output, or one number for both. None stands for the size of the input in that dimension.
 
     >>> nn.AdaptiveAvgPool2d(1)(gradus.ones(2, 3, 4, 5)).shape
     torch.Size([2, 3, 1, 1])
@@ -234,9 +244,9 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Returns the average of each of output_size windows of (N, C, D, H, W) or (C, D, H, W).
+    """Divides the input (N, C, D, H, W) or (C, D, H, W) into windows, one for each element of the output, and returns their averages.
 
-    output_size: (D, H, W), or one number for all. An element that is None means the size of the input in that dimension.
+    output_size: (D, H, W) of the output, or one number for all. None stands for the size of the input in that dimension.
     """
 
     def forward(self, input):
@@ -246,7 +256,8 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
 # ---- Fractional max pooling, and max unpooling ------------------------------------------------------------------------------------------------
 
 class _FractionalMaxPoolNd(Module):
-    """Base of fractional max pooling modules. Raises ValueError unless either output_size or output_ratio, in (0, 1), is given."""
+    """Base of fractional max pooling modules. Raises ValueError if both or neither of output_size and output_ratio are given, or if
+    output_ratio is not in (0, 1)."""
 
     _tuple = staticmethod(_pair)
 
@@ -271,7 +282,7 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Returns the largest element of each window of (N, C, H, W) or (C, H, W), at random window positions (Graham, 2014).
+    """Returns the largest element of each window of (N, C, H, W) or (C, H, W). Window positions are random (Graham, 2014).
 
     The number of windows is output_size, or output_ratio times the size of the input.
     """
@@ -281,7 +292,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Returns the largest element of each window of (N, C, D, H, W) or (C, D, H, W), at random window positions (Graham, 2014).
+    """Returns the largest element of each window of (N, C, D, H, W) or (C, D, H, W). Window positions are random (Graham, 2014).
 
     The number of windows is output_size, or output_ratio times the size of the input.
     """
@@ -298,7 +309,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
-    """Base of max unpooling modules. kernel_size, stride and padding are those of the max pooling that is inverted."""
+    """Base of max unpooling modules. kernel_size, stride and padding: the arguments of the max pooling to invert."""
 
     _tuple = staticmethod(_single)
 
@@ -313,15 +324,15 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Inverts MaxPool1d: the input's elements are placed at `indices`, which MaxPool1d returned, and all other elements are 0."""
+    """Inverts MaxPool1d for (N, C, L) or (C, L): places the elements of `input` at `indices`, which MaxPool1d returned. All other elements are 0."""
 
     def forward(self, input, indices, output_size=None):
         return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Inverts MaxPool2d for (N, C, H, W) or (C, H, W): the input's elements are placed at `indices`, which MaxPool2d returned, and all other elements
-    are 0."""
+    """Inverts MaxPool2d for (N, C, H, W) or (C, H, W): places the elements of `input` at `indices`, which MaxPool2d returned. All other elements are
+    0."""
 
     _tuple = staticmethod(_pair)
 
@@ -330,7 +341,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Inverts MaxPool3d for (N, C, D, H, W) or (C, D, H, W): the input's elements are placed at `indices`, which MaxPool3d returned, and all other
+    """Inverts MaxPool3d for (N, C, D, H, W) or (C, D, H, W): places the elements of `input` at `indices`, which MaxPool3d returned. All other
     elements are 0."""
 
     _tuple = staticmethod(_triple)

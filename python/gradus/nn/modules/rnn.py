@@ -19,7 +19,7 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _permuted(tensor, permutation):
-    """Returns a hidden state (layers, batch, size) with its batch dimension permuted, or unchanged if `permutation` is None."""
+    """Returns the hidden state `tensor` (layers, batch, size) with its batch dimension permuted, or unchanged if `permutation` is None."""
     return tensor if permutation is None else tensor.index_select(1, permutation)
 
 
@@ -115,7 +115,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def check_input(self, input, batch_sizes):
-        """Raises ValueError if the dtypes of input and weights differ, RuntimeError for another number of dimensions or another input_size."""
+        """Raises ValueError if the dtypes of input and weights differ, RuntimeError if the input's number of dimensions or last size is wrong."""
         weight = self._flat_weights[0]
         if weight is not None and input.dtype != weight.dtype and not gradus.is_autocast_enabled():
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: input.to({weight.dtype}), or "
@@ -127,12 +127,12 @@ class RNNBase(Module):
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
 
     def _expected_state(self, input, batch_sizes, size):
-        """Returns the shape (layers * directions, batch, size) of a hidden state with last size `size`."""
+        """Returns the shape (layers * directions, batch, size) of a state. batch_sizes: given if `input` is the data of a PackedSequence."""
         rows = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
         return self.num_layers * (2 if self.bidirectional else 1), rows, size
 
     def get_expected_hidden_size(self, input, batch_sizes):
-        """Returns the shape (layers * directions, batch, size) of the hidden state h."""
+        """Returns the shape (layers * directions, batch, size) of the hidden state h, where size is proj_size or, if that is 0, hidden_size."""
         return self._expected_state(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
@@ -157,13 +157,13 @@ class RNNBase(Module):
         return gradus.zeros(self.num_layers * directions, rows, self.proj_size or self.hidden_size, dtype=input.dtype, device=input.device)
 
     def _check_state_dims(self, hx, batched):
-        """Raises RuntimeError if the state hx has not 3 dimensions (batched) or 2 dimensions (unbatched)."""
+        """Raises RuntimeError unless the state hx has 3 dimensions if `batched` is true, or 2 if it is false."""
         dims, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
         if hx.dim() != dims:
             raise RuntimeError(f"For {kind} input, hx should also be {dims}-D but got {hx.dim()}-D tensor")
 
     def _map_state(self, function, hx):
-        """Returns the state with `function` applied to each of its tensors."""
+        """Returns the state hx with `function` applied to its tensor. LSTM applies it to both tensors of its state."""
         return function(hx)
 
     def forward(self, input, hx=None):
@@ -195,7 +195,7 @@ class RNNBase(Module):
         output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return output, self.permute_hidden(self._as_state(state), unsorted_indices)
 
-    _TENSOR = ""  # inserted into the error text about input dimensions, which differs between the classes in PyTorch
+    _TENSOR = ""  # a word in an error text of forward. As in PyTorch, only RNN has it.
 
     @property
     def _operator(self):
@@ -203,7 +203,7 @@ class RNNBase(Module):
         return getattr(gradus, _OPERATORS[self.mode])
 
     def _as_state(self, tensors):
-        """Returns the final state as `forward` returns it, from the list of state tensors that the operator returned."""
+        """Returns the final state in the form that forward returns. tensors: the state tensors that the operator returned."""
         return tensors[0]
 
     def extra_repr(self):
@@ -217,7 +217,7 @@ class RNNBase(Module):
         if "all_weights" in state:  # pickles of old versions contain the names of the weights under this key
             self.__dict__.pop("all_weights", None)
             self._all_weights = state["all_weights"]
-        if self._all_weights and not isinstance(self._all_weights[0][0], str):  # older pickles contain the parameters, not their names
+        if self._all_weights and not isinstance(self._all_weights[0][0], str):  # even older pickles contain the parameters themselves
             self._all_weights = [[name for name in self._parameters if name.endswith(f"_l{layer}{end}")]
                                  for layer in range(self.num_layers) for end in ([""] + ["_reverse"] * bool(self.bidirectional))]
 
@@ -225,10 +225,10 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """A network with h_t = tanh(weight_ih x_t + bias_ih + weight_hh h_(t-1) + bias_hh), or with relu instead of tanh (Elman, 1990).
 
-    Input (steps, batch, input_size) and hx, the initial state (layers * directions, batch, hidden_size), zeros when None, give the pair (output,
-    final state). The output of the last layer is (steps, batch, directions * hidden_size). batch_first: the batch is the first dimension of input and
-    output. dropout: the probability for dropout between layers in training mode. An unbatched input lacks the batch dimension. A PackedSequence gives
-    a PackedSequence.
+    A call takes the input (steps, batch, input_size) and the initial state hx (layers * directions, batch, hidden_size), which is 0 when None. It
+    returns (output, final state); output has the shape (steps, batch, directions * hidden_size). batch_first: the batch is the first dimension of
+    input and output. dropout: the dropout probability between layers in training mode. The batch dimension may be missing. If the input is a
+    PackedSequence, so is the output.
 
     >>> output, state = nn.RNN(10, 20, 2)(gradus.randn(5, 3, 10))
     >>> tuple(output.shape), tuple(state.shape)
@@ -253,10 +253,11 @@ class RNN(RNNBase):
 class LSTM(RNNBase):
     """A long short-term memory network (Hochreiter and Schmidhuber, 1997), whose state is a pair (h, c).
 
-    Input (steps, batch, input_size) and hx, the initial pair (h, c), zeros when None, give the pair (output, final (h, c)). h and c are (layers *
-    directions, batch, hidden_size). The output of the last layer is (steps, batch, directions * hidden_size). proj_size: if positive, h is projected
-    to that size. batch_first: the batch is the first dimension of input and output. dropout: the probability for dropout between layers in training
-    mode. An unbatched input lacks the batch dimension. A PackedSequence gives a PackedSequence.
+    A call takes the input (steps, batch, input_size) and the initial state hx = (h, c), which is 0 when None. It returns (output, final (h, c)). h
+    and c have the shape (layers * directions, batch, hidden_size), output has the shape (steps, batch, directions * hidden_size). proj_size: if
+    positive, h is projected to that size, which then replaces hidden_size in h and output. batch_first: the batch is the first dimension of input and
+    output. dropout: the dropout probability between layers in training mode. The batch dimension may be missing. If the input is a PackedSequence, so
+    is the output.
 
     >>> output, (h, c) = nn.LSTM(10, 20, bidirectional=True)(gradus.randn(5, 3, 10))
     >>> tuple(output.shape), tuple(c.shape)
@@ -299,10 +300,10 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """A network of gated recurrent units (Cho et al., 2014).
 
-    Input (steps, batch, input_size) and hx, the initial state (layers * directions, batch, hidden_size), zeros when None, give the pair (output,
-    final state). The output of the last layer is (steps, batch, directions * hidden_size). batch_first: the batch is the first dimension of input and
-    output. dropout: the probability for dropout between layers in training mode. An unbatched input lacks the batch dimension. A PackedSequence gives
-    a PackedSequence.
+    A call takes the input (steps, batch, input_size) and the initial state hx (layers * directions, batch, hidden_size), which is 0 when None. It
+    returns (output, final state); output has the shape (steps, batch, directions * hidden_size). batch_first: the batch is the first dimension of
+    input and output. dropout: the dropout probability between layers in training mode. The batch dimension may be missing. If the input is a
+    PackedSequence, so is the output.
 
     >>> output, state = nn.GRU(10, 20, batch_first=True)(gradus.randn(3, 5, 10))
     >>> tuple(output.shape), tuple(state.shape)
@@ -369,9 +370,9 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """Computes one step of an RNN: input (batch, input_size) and state (batch, hidden_size), zeros when None, give the next state.
+    """Computes one step of an RNN: returns the state after `input` (batch, input_size), starting from state hx (batch, hidden_size).
 
-    Unbatched inputs lack the batch dimension. Raises ValueError for another number of dimensions.
+    hx is 0 when None. The batch dimension may be missing. Raises ValueError if `input` or hx has neither 1 nor 2 dimensions.
 
     >>> tuple(nn.RNNCell(10, 20)(gradus.randn(3, 10)).shape)
     (3, 20)
@@ -391,9 +392,10 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """Computes one step of an LSTM: input (batch, input_size) and state (h, c), zeros when None, give the next state.
+    """Computes one step of an LSTM: returns the state (h, c) after `input` (batch, input_size), starting from state hx = (h, c).
 
-    h and c are (batch, hidden_size). Unbatched inputs lack the batch dimension. Raises ValueError for another number of dimensions.
+    h and c have the shape (batch, hidden_size). hx is 0 when None. The batch dimension may be missing. Raises ValueError if `input`, h or c has
+    neither 1 nor 2 dimensions.
 
     >>> h, c = nn.LSTMCell(10, 20)(gradus.randn(3, 10))
     >>> tuple(h.shape), tuple(c.shape)
@@ -417,9 +419,9 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """Computes one step of a GRU: input (batch, input_size) and state (batch, hidden_size), zeros when None, give the next state.
+    """Computes one step of a GRU: returns the state after `input` (batch, input_size), starting from state hx (batch, hidden_size).
 
-    Unbatched inputs lack the batch dimension. Raises ValueError for another number of dimensions.
+    hx is 0 when None. The batch dimension may be missing. Raises ValueError if `input` or hx has neither 1 nor 2 dimensions.
 
     >>> tuple(nn.GRUCell(10, 20)(gradus.randn(3, 10)).shape)
     (3, 20)

@@ -1,4 +1,4 @@
-"""Lookup tables: Embedding, which returns rows of a table, and EmbeddingBag, which reduces the rows of each bag of indices."""
+"""Lookup tables: Embedding returns rows of a table; EmbeddingBag returns the mean, sum or maximum of several rows (a bag)."""
 from __future__ import annotations
 
 import gradus
@@ -12,10 +12,13 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """Base of Embedding and EmbeddingBag, with their options and weight. The weight is initially normal, with zeros in row padding_idx."""
+    """Base of Embedding and EmbeddingBag, with their options and weight.
+
+    The weight is initially drawn from the standard normal distribution. Row padding_idx is initially 0.
+    """
 
     def _set_options(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, error):
-        """Sets the options as attributes, with padding_idx non-negative. Raises AssertionError(error) if padding_idx is out of range."""
+        """Sets the options as attributes. A negative padding_idx counts from the end. Raises AssertionError(error) if padding_idx is out of range."""
         if padding_idx is not None:
             if padding_idx > 0 and padding_idx >= num_embeddings or padding_idx < -num_embeddings:
                 raise AssertionError(error)
@@ -48,7 +51,7 @@ class _Table(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     def _options_text(self):
-        """Returns the options that extra_repr shows."""
+        """Returns the text of the options that differ from their default values, for extra_repr."""
         text = "" if self.max_norm is None else f", max_norm={self.max_norm}"
         text += "" if self.norm_type == 2 else f", norm_type={self.norm_type}"
         return text if self.scale_grad_by_freq is False else f"{text}, scale_grad_by_freq={self.scale_grad_by_freq}"
@@ -57,9 +60,9 @@ class _Table(Module):
 class Embedding(_Table):
     """Returns rows of a trained weight (num_embeddings, embedding_dim): indices (...) give (..., embedding_dim).
 
-    padding_idx: a row that is initially 0 and receives no gradient. max_norm: rows that are looked up and have a larger norm_type-norm are first
-    scaled to max_norm, in place. scale_grad_by_freq: the gradient of a row is divided by the number of times that the row was looked up. sparse=True
-    makes calls raise NotImplementedError. Raises AssertionError if padding_idx is out of range.
+    padding_idx: the index of a row that is initially 0 and receives no gradient. max_norm: before the lookup, rows whose norm of order norm_type is
+    larger than max_norm are scaled in place to the norm max_norm. scale_grad_by_freq: the gradient of a row is divided by the number of times that
+    the row was looked up. With sparse=True, calls raise NotImplementedError. Raises AssertionError if padding_idx is out of range.
 
     >>> table = nn.Embedding(10, 3, padding_idx=0)
     >>> tuple(table(gradus.tensor([[1, 2], [4, 0]])).shape)
@@ -75,7 +78,7 @@ class Embedding(_Table):
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-        """Returns an Embedding whose weight shares memory with the matrix `embeddings`. freeze: the weight is not trained.
+        """Returns an Embedding whose weight shares memory with the matrix `embeddings`. freeze: if true, the weight is not trained.
 
         Raises AssertionError if `embeddings` is not two-dimensional.
 
@@ -97,11 +100,12 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Returns the mean, sum or maximum of rows of a trained weight (num_embeddings, embedding_dim) for each bag of indices: (bags, embedding_dim).
+    """Looks up rows of a trained weight (num_embeddings, embedding_dim). Returns the mean, sum or maximum of the rows of each bag.
 
-    A call takes indices (B, N), of which each row is a bag, or indices (N) and offsets, where bag b is input[offsets[b]:offsets[b + 1]]. mode:
-    "mean", "sum" or "max". include_last_offset: the last offset is the end of the last bag. padding_idx: an index that is skipped. max_norm: rows
-    that are looked up and have a larger norm_type-norm are first scaled to max_norm, in place.
+    A bag is a list of row indices. A call takes a matrix of row indices, in which each row is a bag. Or it takes a vector `input` of row indices and
+    `offsets`, where bag b is input[offsets[b]:offsets[b + 1]]. The result has the shape (bags, embedding_dim). mode: "mean", "sum" or "max".
+    include_last_offset: the last offset is the end of the last bag. padding_idx: an index that is skipped. max_norm: before the lookup, rows whose
+    norm of order norm_type is larger than max_norm are scaled in place to the norm max_norm.
 
     >>> table = nn.EmbeddingBag(10, 3, mode="sum")
     >>> tuple(table(gradus.tensor([1, 2, 4, 5]), gradus.tensor([0, 3])).shape)
@@ -120,7 +124,7 @@ class EmbeddingBag(_Table):
     @classmethod
     def from_pretrained(cls, embeddings, freeze: bool = True, max_norm=None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
                         mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx=None):
-        """Returns an EmbeddingBag whose weight shares memory with the matrix `embeddings`. freeze: the weight is not trained.
+        """Returns an EmbeddingBag whose weight shares memory with the matrix `embeddings`. freeze: if true, the weight is not trained.
 
         Raises AssertionError if `embeddings` is not two-dimensional.
         """

@@ -33,19 +33,19 @@ def _is_tensor_like(value):
 class StateDict:
     """A base class of Module that saves and loads parameters and buffers by name.
 
-    A class with additional state overrides get_extra_state and set_extra_state. A class with another format overrides _save_to_state_dict and
-    _load_from_state_dict, which handle one module without its children. The class attribute _version is saved, so that a class can recognize state
+    A class with additional state overrides get_extra_state and set_extra_state. A class that saves in another format overrides _save_to_state_dict
+    and _load_from_state_dict, which handle one module without its children. The class attribute _version is saved, so that a class recognizes state
     dicts of older versions.
     """
 
     _version = 1
 
     def get_extra_state(self):
-        """Returns additional state, which state_dict stores under the key "_extra_state". Subclasses override it."""
+        """Returns additional state, which state_dict stores under the key "_extra_state". Subclasses override this method."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state):
-        """Restores the state that get_extra_state returned. Subclasses override it."""
+        """Restores the state that get_extra_state returned. Subclasses override this method."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     # ---- Saving -------------------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class StateDict:
         return destination
 
     def _local_state(self):
-        """Yields (name, tensor) for the module's parameters and persistent buffers, without those of submodules."""
+        """Yields (name, tensor) for the parameters and persistent buffers of this module, but not of its submodules."""
         for name, parameter in self._parameters.items():
             if parameter is not None:
                 yield name, parameter
@@ -94,7 +94,7 @@ class StateDict:
                 yield name, buffer
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        """Adds the module's tensors and extra state to `destination`, without those of submodules."""
+        """Adds the tensors and the extra state of this module, but not of its submodules, to `destination`."""
         for name, tensor in self._local_state():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if type(self).get_extra_state is not StateDict.get_extra_state:
@@ -105,10 +105,10 @@ class StateDict:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False):
         """Copies the tensors of a state_dict into the parameters and buffers of the same names.
 
-        strict: requires that state_dict contains exactly the names of the module's parameters and persistent buffers. assign: replaces the module's
-        tensors by those of state_dict, with their dtype and device, but preserves requires_grad. Returns a named tuple (missing_keys,
-        unexpected_keys). Raises TypeError if state_dict is not a mapping, RuntimeError if names or shapes differ; the error lists all differences,
-        and tensors that match have been loaded.
+        strict: requires that state_dict contains exactly the names of the module's parameters and persistent buffers. assign: instead of copying,
+        makes the tensors of state_dict the module's tensors, with their dtype and device; requires_grad is preserved. Returns a named tuple
+        (missing_keys, unexpected_keys). Raises TypeError if state_dict is not a mapping, RuntimeError if names or shapes differ. The error lists all
+        differences; tensors that match are loaded nevertheless.
 
         >>> net, copy = nn.Linear(2, 3), nn.Linear(2, 3)
         >>> copy.load_state_dict(net.state_dict())
@@ -175,14 +175,14 @@ class StateDict:
                         unexpected_keys.append(key)
 
     def _load_tensor(self, name, tensor, key, value, local_metadata, error_msgs):
-        """Copies `value` into the parameter or buffer `tensor`, or with load_state_dict(assign=True) replaces `tensor` by `value`. If that is
-        impossible, a message is added to error_msgs instead."""
+        """Copies `value` into the parameter or buffer `tensor`. With load_state_dict(assign=True), replaces `tensor` by `value` instead. On failure,
+        adds a message to error_msgs."""
         assign = local_metadata.get("assign_to_params_buffers", False)
         if not _is_tensor_like(value):
             error_msgs.append(f'While copying the parameter named "{key}", expected {gradus.__name__}.Tensor or Tensor-like object from '
                               f"checkpoint but received {type(value)}")
             return
-        lazy = is_lazy(tensor)  # If true, `value` is uninitialized as well: otherwise _lazy_load_hook has materialized `tensor` before.
+        lazy = is_lazy(tensor)  # True only if `value` has no shape either; otherwise _lazy_load_hook has given `tensor` a shape.
         if not lazy and tensor.shape == () and value.shape == (1,):
             value = value[0]
         if not lazy and value.shape != tensor.shape:
@@ -234,8 +234,8 @@ class StateDict:
     def register_load_state_dict_pre_hook(self, hook):
         """Registers a hook that is called before the module's state is loaded.
 
-        Its arguments are (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs). Returns a handle whose
-        remove() removes the hook.
+        The hook's arguments are (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs). Returns a handle
+        whose remove() removes the hook.
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 

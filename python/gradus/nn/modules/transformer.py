@@ -30,7 +30,7 @@ class _Layer(Module):
 
 
 def _get_activation_fn(activation):
-    """Returns the function for "relu" or "gelu"; a function is returned unchanged. Raises RuntimeError for another string."""
+    """Returns F.relu for "relu", F.gelu for "gelu", and a function unchanged. Raises RuntimeError for another string."""
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -41,9 +41,10 @@ def _get_activation_fn(activation):
 class TransformerEncoderLayer(_Layer):
     """One layer of the encoder: self attention and a feed-forward network, each with dropout, a residual connection and a LayerNorm.
 
-    src (S, N, d_model), (N, S, d_model) with batch_first, or (S, d_model) gives an output of the same shape. Masks are true where a key is not
-    attended to, or numbers that are added to the scores. dim_feedforward: the hidden size of the network. norm_first: applies each LayerNorm before
-    self attention or the network instead of after it. activation: "relu", "gelu" or a function. Raises RuntimeError for another string.
+    src and the output have the shape (S, N, d_model). With batch_first the shape is (N, S, d_model). Without a batch the shape is (S, d_model). A
+    bool mask is true where a key is not attended to; a floating-point mask is added to the scores. dim_feedforward: the hidden size of the
+    feed-forward network. norm_first: applies the LayerNorm before self attention and before the feed-forward network, not after them.
+    activation: "relu", "gelu" or a function. Raises RuntimeError if `activation` is another string.
 
     >>> layer = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True)
     >>> tuple(layer(gradus.randn(3, 5, 8)).shape)
@@ -83,9 +84,9 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """One layer of the decoder: self attention, attention to the encoder's output and a feed-forward network.
 
-    Each of the three has dropout, a residual connection and a LayerNorm. tgt (T, N, d_model) and memory (S, N, d_model) give (T, N, d_model); with
-    batch_first N is the first dimension. dim_feedforward: the hidden size of the network. norm_first: applies each LayerNorm before instead of after
-    its block. activation: "relu", "gelu" or a function.
+    Each of these three blocks has dropout, a residual connection and a LayerNorm. A call takes tgt (T, N, d_model) and memory (S, N, d_model),
+    which is the encoder's output. It returns (T, N, d_model). batch_first: N is the first dimension. dim_feedforward: the hidden size of the
+    feed-forward network. norm_first: applies the LayerNorm before each block, not after it. activation: "relu", "gelu" or a function.
 
     >>> layer = nn.TransformerDecoderLayer(8, 2, dim_feedforward=16)
     >>> tuple(layer(gradus.randn(5, 3, 8), gradus.randn(7, 3, 8)).shape)
@@ -131,7 +132,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _relu_or_gelu(activation):
-    """Returns 1 if the activation, a function or module, is relu, 2 if it is gelu, and 0 otherwise."""
+    """Returns 1 for relu, 2 for gelu and 0 for other activations. activation: a function or a module."""
     kind = getattr(activation, "__name__", type(activation).__name__.lower())
     return {"relu": 1, "gelu": 2}.get(kind, 0) if activation in (F.relu, F.gelu) or isinstance(activation, Module) else 0
 
@@ -153,7 +154,7 @@ def _causal(mask, is_causal):
 def _why_not_nested(layer):
     """Returns the reason why PyTorch would not use nested tensors for this layer, or "" if PyTorch would use them.
 
-    Nested tensors matter because with them PyTorch's results at padded positions are 0.
+    If PyTorch uses nested tensors, its results at padded positions are 0.
     """
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
@@ -171,8 +172,9 @@ def _why_not_nested(layer):
 class TransformerEncoder(Module):
     """A stack of num_layers copies of encoder_layer, followed by an optional normalization `norm`.
 
-    enable_nested_tensor: as in PyTorch, the last layer's output is set to 0 at padded positions in evaluation mode without gradients. mask_check:
-    this happens only if the padding is at the end of each sequence. is_causal: when None, True if `mask` is the causal mask.
+    enable_nested_tensor: in evaluation mode without gradients, sets the last layer's output to 0 at padded positions, as PyTorch does. mask_check:
+    if true, the output is set to 0 only if all padding is at the ends of the sequences. is_causal: True if `mask` is the causal mask. When None,
+    a call compares `mask` with the causal mask.
 
     >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True), num_layers=2)
     >>> tuple(encoder(gradus.randn(3, 5, 8)).shape)
@@ -192,7 +194,8 @@ class TransformerEncoder(Module):
             warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}", stacklevel=2)
 
     def _padded(self, src, mask, key_padding_mask):
-        """Returns the bool mask (N, S) of the padded positions at which the last layer's output is set to 0, or None if no output is set to 0."""
+        """Returns the bool mask (N, S) of the padded positions at which the last layer's output must be set to 0. Returns None if the output stays
+        unchanged."""
         if key_padding_mask is None or mask is not None or not self.use_nested_tensor or not mha.get_fastpath_enabled() or src.dim() != 3 or self.layers[0].training:
             return None
         if gradus.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers.parameters())):
@@ -214,7 +217,7 @@ class TransformerEncoder(Module):
 class TransformerDecoder(Module):
     """A stack of num_layers copies of decoder_layer, followed by an optional normalization `norm`.
 
-    tgt_is_causal: when None, True if tgt_mask is the causal mask.
+    tgt_is_causal: True if tgt_mask is the causal mask. When None, a call compares tgt_mask with the causal mask.
     """
 
     def __init__(self, decoder_layer, num_layers, norm=None):
@@ -233,9 +236,9 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """A transformer of encoder and decoder. src (S, N, d_model) and tgt (T, N, d_model) give (T, N, d_model).
+    """A transformer with an encoder and a decoder. A call takes src (S, N, d_model) and tgt (T, N, d_model) and returns (T, N, d_model).
 
-    With batch_first N is the first dimension. Raises RuntimeError if the batch sizes differ or the last sizes are not d_model.
+    batch_first: N is the first dimension. Raises RuntimeError if the batch sizes differ or the last sizes are not d_model.
 
     >>> net = nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16, batch_first=True)
     >>> tuple(net(gradus.randn(3, 5, 8), gradus.randn(3, 4, 8)).shape)

@@ -1,4 +1,4 @@
-"""Helpers for arguments that are one number for all dimensions or one number for each, and for state dicts of DataParallel."""
+"""Helpers for arguments that are a number for all dimensions or a tuple with a number per dimension, and for state dicts of DataParallel."""
 from __future__ import annotations
 
 from ..functional._arguments import ntuple as _ntuple
@@ -10,12 +10,12 @@ _quadruple = _ntuple(4)
 
 
 def _reverse_repeat_tuple(t, n):
-    """Returns the elements of `t` from last to first, each repeated n times, e.g. the padding of a convolution in the order of F.pad."""
+    """Returns the elements of `t` from last to first, each repeated n times, e.g. turns the padding of a convolution into the argument of F.pad."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
 def _list_with_default(out_size, defaults):
-    """Returns out_size with each None replaced by the element of `defaults` at the same position from the end. A single integer is returned
+    """Returns out_size with each None replaced by the element of `defaults` at the same position, counted from the end. An integer is returned
     unchanged.
 
     Raises ValueError if `defaults` is not longer than out_size.
@@ -40,5 +40,6 @@ def consume_prefix_in_state_dict_if_present(state_dict, prefix):
             state_dict[key[len(prefix):]] = state_dict.pop(key)
     metadata = getattr(state_dict, "_metadata", None)
     for key in list(metadata or ()):
-        if key and (key.startswith(prefix) or key == prefix.replace(".", "")):  # "module" without the dot is the wrapped module's key
+        # The metadata of the wrapped module itself has the key "module", without the dot.
+        if key and (key.startswith(prefix) or key == prefix.replace(".", "")):
             metadata[key[len(prefix):]] = metadata.pop(key)

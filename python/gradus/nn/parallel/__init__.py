@@ -1,4 +1,5 @@
-"""PyTorch's classes and functions for several devices or processes. Here there is one device and one process, so they call the module directly."""
+"""PyTorch's classes and functions for several devices or processes. Gradus uses one device and one process, so the classes call the
+module directly."""
 import warnings
 
 from .data_parallel import DataParallel, data_parallel

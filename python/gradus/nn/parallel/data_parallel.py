@@ -25,11 +25,11 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
     def replicate(self, module, device_ids):
-        """Calls parallel.replicate, which raises NotImplementedError, because there are no other devices to copy the module to."""
+        """Raises NotImplementedError, because there are no other devices to copy the module to."""
         return replicate(module, device_ids)
 
     def scatter(self, inputs, kwargs, device_ids):
-        """Returns (inputs, kwargs), each a tuple with one part of the batch per device, split along dimension `dim`."""
+        """Splits the batch along dimension `dim`. Returns two tuples, inputs and kwargs, with one element per device."""
         return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
 
     def parallel_apply(self, replicas, inputs, kwargs):
@@ -42,5 +42,5 @@ class DataParallel(Module):
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
-    """Raises RuntimeError, because there are no devices other than the cpu; PyTorch raises it as well."""
+    """Raises RuntimeError, because the cpu is the only device; PyTorch without GPUs raises it too."""
     raise RuntimeError("device type could not be determined")

@@ -13,7 +13,7 @@ __all__ = ["DistributedDataParallel"]
 class DistributedDataParallel(Module):
     """A module that calls `module`. Gradients are averaged over the process group, which has only this process, so the average does not change them.
 
-    Raises ValueError without a process group or with device ids, RuntimeError if no parameter requires a gradient.
+    Raises ValueError if there is no process group or device ids are given, RuntimeError if no parameter requires a gradient.
 
     >>> from gradus import distributed
     >>> distributed.init_process_group("gloo", rank=0, world_size=1, store=distributed.HashStore())
@@ -50,7 +50,7 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def no_sync(self):
-        """Disables the averaging of gradients inside the context, which has no effect with one process."""
+        """Context manager that disables the averaging of gradients. With one process, averaging changes nothing anyway."""
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield

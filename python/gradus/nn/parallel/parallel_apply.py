@@ -1,11 +1,11 @@
-"""Calls of several modules, each with its inputs."""
+"""The function parallel_apply, which calls several modules, each with its own inputs."""
 from __future__ import annotations
 
 __all__ = ["parallel_apply"]
 
 
 def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
-    """Returns the results of calling each module with its inputs, one module after another.
+    """Calls each module with its element of `inputs`, one module after another, and returns the list of results.
 
     modules and inputs: lists of the same length. kwargs_tup: a dictionary of keyword arguments for each module, or None. Raises AssertionError if the
     lengths differ.

@@ -36,7 +36,7 @@ def scatter(inputs, target_gpus, dim=0):
 
 
 def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
-    """Returns scatter(inputs) and scatter(kwargs) as tuples, the shorter one padded with empty tuples or dicts to equal length."""
+    """Returns (scatter(inputs), scatter(kwargs)) as tuples. The shorter tuple is padded with empty tuples or dicts to equal length."""
     positional = list(scatter(inputs, target_gpus, dim)) if inputs else []
     keywords = list(scatter(kwargs, target_gpus, dim)) if kwargs else []
     positional += [()] * (len(keywords) - len(positional))
@@ -45,7 +45,7 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
 
 
 def gather(outputs, target_device, dim=0):
-    """Returns a nested value in which tensors at the same position in all `outputs` are concatenated along `dim`."""
+    """Returns one nested value for the list `outputs` of nested values: tensors at the same position are concatenated along `dim`."""
     _on_cpu(target_device)
 
     def join(values):

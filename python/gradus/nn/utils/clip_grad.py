@@ -24,7 +24,7 @@ def _gradients(parameters):
 
 
 def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Returns the norm_type-norm of all tensors as if they were concatenated to one vector.
+    """Returns the norm of order norm_type of all tensors, as if they were concatenated to one vector.
 
     Raises RuntimeError if the norm is not finite and error_if_nonfinite is true.
 
@@ -53,7 +53,7 @@ def _clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scales all gradients in place so that their total norm_type-norm is at most max_norm, and returns the norm before scaling.
+    """Scales all gradients in place so that their total norm of order norm_type is at most max_norm. Returns the norm before scaling.
 
     Raises RuntimeError if the norm is not finite and error_if_nonfinite is true.
 
@@ -72,7 +72,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Warns and returns the result of clip_grad_norm_, of which this is the deprecated name."""
+    """Deprecated: issues a warning and returns the result of clip_grad_norm_."""
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -1,4 +1,4 @@
-"""Fusion of a batch norm in evaluation mode, which scales and shifts each channel, into the weight and bias of the layer before it."""
+"""Fusion of a batch norm into the weight and bias of the layer before it. In evaluation mode a batch norm only scales and shifts each channel."""
 from __future__ import annotations
 
 import copy
@@ -11,7 +11,10 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def _fused(layer, bn, fuse_weights, *args):
-    """Returns a copy of `layer` whose weight and bias are computed by `fuse_weights` from those of the layer and of the batch norm."""
+    """Returns a copy of `layer` whose weight and bias are computed by fuse_weights from `layer`, the batch norm `bn` and args.
+
+    Raises AssertionError if `bn` has no running statistics.
+    """
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
     result = copy.deepcopy(layer)
@@ -30,9 +33,9 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """Returns (weight, bias) of a convolution that is equivalent to the convolution conv_w, conv_b followed by the batch norm.
+    """Returns (weight, bias) of one convolution that replaces the convolution (conv_w, conv_b) and the batch norm after it.
 
-    A bias that is None counts as 0, a bn_w that is None as 1. transpose: True for a transposed convolution.
+    bn_rm, bn_rv: the running mean and variance. conv_b and bn_b are 0 when None; bn_w is 1 when None. transpose: True for a transposed convolution.
     """
     bias_dtype = conv_w.dtype if conv_b is None else conv_b.dtype
     conv_b = gradus.zeros_like(bn_rm) if conv_b is None else conv_b
@@ -65,7 +68,7 @@ def fuse_linear_bn_eval(linear, bn):
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """Returns (weight, bias) of a linear layer that is equivalent to the layer linear_w, linear_b followed by the batch norm."""
+    """Returns (weight, bias) of one linear layer that replaces the linear layer (linear_w, linear_b) and the batch norm after it."""
     bias_dtype = linear_w.dtype if linear_b is None else linear_b.dtype
     linear_b = gradus.zeros_like(bn_rm) if linear_b is None else linear_b
     scale = bn_w * gradus.rsqrt(bn_rv + bn_eps)

@@ -28,7 +28,7 @@ def _tensor_of(module, name):
 def _is_orthogonal(matrix, eps=None):
     """Returns True if the columns of each matrix are orthonormal up to rounding errors.
 
-    eps: the absolute tolerance per column, in units of the dtype's epsilon; 10 when None, as in PyTorch.
+    The absolute tolerance is eps * n * (epsilon of the dtype), where n is the smaller size of a matrix. eps is 10 when None, as in PyTorch.
     """
     n = min(matrix.size(-2), matrix.size(-1))
     identity = gradus.eye(n, dtype=matrix.dtype, device=matrix.device)
@@ -36,7 +36,7 @@ def _is_orthogonal(matrix, eps=None):
 
 
 def _make_orthogonal(matrix):
-    """Returns the Q of the QR decomposition of a matrix with at least as many rows as columns, with signs such that the diagonal of R is positive."""
+    """Returns Q of the QR decomposition of `matrix` (rows >= columns), with the signs for which the diagonal of R is positive."""
     q, r = gradus.linalg.qr(matrix)
     return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
@@ -48,9 +48,9 @@ class _OrthMaps(Enum):
 
 
 class _Orthogonal(Module):
-    """Maps an unconstrained matrix to an orthogonal matrix (Lezcano-Casado and Martinez-Rubio, 2019).
+    """Maps an unconstrained matrix to an orthogonal matrix Q (Lezcano-Casado and Martinez-Rubio, 2019).
 
-    With use_trivialization the result is base @ map(original), where `base` is the matrix that was last assigned and map(original) starts as the
+    With use_trivialization the result is base @ Q. Assigning a matrix to the weight stores this matrix, orthonormalized, in `base` and makes Q the
     identity.
     """
 
@@ -73,10 +73,10 @@ class _Orthogonal(Module):
         return result.mT if wide else result
 
     def _rotated(self, X):
-        """Returns the first k columns of an orthogonal matrix computed from X, (n, k).
+        """Returns the first k columns of an orthogonal n x n matrix computed from X, which has the shape (n, k).
 
-        Elements of X above the diagonal count as 0, and X is padded to n x n. The orthogonal matrix is exp(A) with A = X - X^H, or for the Cayley map
-        (I - A / 2)^-1 (I + A / 2).
+        L is the lower triangle of X, padded to n x n by zeros, and A = L - L^H. The orthogonal matrix is exp(A). With the
+        Cayley map it is (I - A / 2)^-1 (I + A / 2).
         """
         n, k = X.shape[-2:]
         X = X.tril()
@@ -90,14 +90,20 @@ class _Orthogonal(Module):
         return gradus.linalg.solve_triangular(r, q.mH @ gradus.add(identity, skew, alpha=0.5), upper=True)[..., :k]
 
     def _reflected(self, X):
-        """Returns the product of Householder reflections whose vectors are the columns of X below the diagonal, times the signs on the diagonal."""
+        """Returns a product of Householder reflections, of which column j is multiplied by X[j, j]. The diagonal of X consists of 1 and -1.
+
+        The vector of reflection j is the part of column j of X below the diagonal.
+        """
         vectors = X.tril(diagonal=-1)
         tau = 2.0 / (1.0 + (vectors * vectors).sum(dim=-2))
         return gradus.linalg.householder_product(vectors, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     @gradus.no_grad()
     def right_inverse(self, Q):
-        """Returns the original from which `forward` computes `Q`, and updates `base`. Raises ValueError for another shape."""
+        """Returns the X for which forward(X) is the orthogonal matrix Q. First sets `base`, if it exists, to _base_of(Q).
+
+        Raises ValueError if Q has another shape than the weight.
+        """
         if Q.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}.")
         wide = Q.size(-2) < Q.size(-1)
@@ -111,11 +117,12 @@ class _Orthogonal(Module):
             raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False.")
         reflectors, tau = gradus.geqrf(tall)
         reflectors.diagonal(dim1=-2, dim2=-1).sign_()
-        reflectors.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1  # tau = 0 means no reflection, but `_reflected` then reflects one axis
+        # For tau = 0 geqrf does not reflect, but `_reflected` changes the sign of one axis. The factor -1 cancels this sign change.
+        reflectors.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1
         return reflectors.mT if wide else reflectors
 
     def _base_of(self, tall):
-        """Returns a square orthogonal matrix whose first columns are those of `tall`, orthonormalized. The other columns are random."""
+        """Returns a square orthogonal matrix. Its first columns are the columns of `tall`, orthonormalized; the other columns are random."""
         n, k = tall.shape[-2:]
         if n == k:
             return tall.clone() if _is_orthogonal(tall) else _make_orthogonal(tall)
@@ -126,8 +133,9 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     """Parametrizes a matrix, or a batch of matrices, so that it is orthogonal (unitary if complex). Returns the module.
 
     orthogonal_map: "matrix_exp", "cayley" or "householder". When None it is "matrix_exp" for square and complex matrices, "householder" for all
-    others. use_trivialization: the map starts from the current weight, which becomes the buffer `base`. Without it, the weight can be assigned to
-    only with "householder". Raises ValueError for an unknown map, a weight of less than two dimensions, or "householder" with a complex weight.
+    others. use_trivialization: if true, the weight is base @ Q. Q is the orthogonal matrix computed from the trained tensor `original`. The buffer
+    `base` is initially the current weight, orthonormalized. If false, values can be assigned to the weight only with "householder". Raises ValueError
+    for an unknown map, a weight of less than two dimensions, or "householder" with a complex weight.
     """
     weight = _tensor_of(module, name)
     if weight.ndim < 2:
@@ -158,10 +166,10 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Reparametrizes a weight as a norm `original0` times a direction `original1`, both trained (Salimans and Kingma, 2016). Returns the module.
+    """Makes a weight the product of trained norms `original0` and directions `original1` (Salimans and Kingma, 2016). Returns the module.
 
-    dim: the dimension of which each index has a separate norm; None for one norm of the whole weight. State dicts of the older nn.utils.weight_norm
-    can be loaded.
+    dim: the slice at each index of this dimension has its own norm. If dim is None, the whole weight has one norm. State dicts of the older
+    nn.utils.weight_norm can be loaded.
 
     >>> nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
     ParametrizedLinear(
@@ -234,9 +242,8 @@ class _SpectralNorm(Module):
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
     """Parametrizes a weight so that it is divided by its largest singular value (Miyato et al., 2018). Returns the module.
 
-    n_power_iterations: the number of power iterations that each access in training mode does. dim: the dimension of the layer's outputs; when None it
-    is 1 for transposed convolutions and 0 for other layers. Raises ValueError if n_power_iterations is not positive, IndexError if dim is out of
-    range.
+    n_power_iterations: the number of power iterations at each access in training mode. dim: the dimension of the layer's outputs; when None it is 1
+    for transposed convolutions and 0 for other layers. Raises ValueError if n_power_iterations is not positive, IndexError if dim is out of range.
 
     >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 4), n_power_iterations=20)
     >>> list(layer.state_dict())

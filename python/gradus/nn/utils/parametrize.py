@@ -1,7 +1,7 @@
-"""Parametrizations: whenever a tensor of a module is read, modules compute it from other tensors, the originals, which are trained.
+"""Parametrizations: modules that compute a tensor of another module, e.g. its weight, from tensors that are trained instead (the originals).
 
-register_parametrization() gives the module a class of its own, in which a property replaces the tensor. The module also gets a ModuleDict
-`parametrizations` with a ParametrizationList for each such tensor, so state_dict() has keys such as parametrizations.weight.original.
+The tensor is computed whenever it is read: register_parametrization() gives the module a new class, in which the tensor is a property. The originals
+are in the ModuleDict `parametrizations` of the module, so state_dict() has keys such as parametrizations.weight.original.
 """
 from __future__ import annotations
 
@@ -52,8 +52,10 @@ def _register(module, name, tensor):
 
 
 def _expect(what, wanted, found, text, first, second):
-    """Raises ValueError unless the attribute `what` of the tensors `wanted` and `found` is equal. The error text ends with the two values of the
-    attribute."""
+    """Raises ValueError if the attribute named `what`, e.g. "dtype", differs between the tensors `wanted` and `found`.
+
+    The error text is `text` and the two values, labelled `first` and `second`.
+    """
     wanted, found = getattr(wanted, what), getattr(found, what)
     if wanted != found:
         raise ValueError(f"{text}\n{first}: {wanted}\n{second}: {found}")
@@ -62,8 +64,8 @@ def _expect(what, wanted, found, text, first, second):
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, in the order of their application. register_parametrization creates this list.
 
-    The list also holds the tensors from which the parametrizations compute that tensor, and which are trained instead of it: `original`, or
-    `original0`, `original1`, ... if right_inverse of the first parametrization returns several tensors.
+    The attribute `original` is the trained tensor, which is the input of the first parametrization. If right_inverse of the first parametrization
+    returns several tensors, the trained tensors are `original0`, `original1`, ...
     """
 
     original: Tensor
@@ -86,8 +88,8 @@ class ParametrizationList(ModuleList):
             self._check_result(shape, dtype)
 
     def _inverted(self, original):
-        """Returns the value or values from which the parametrizations compute the tensor `original`. Applies the right_inverse of each, from last to
-        first."""
+        """Returns the tensor or tensors from which the parametrizations compute `original`. Calls the right_inverse methods, the last
+        one first."""
         new = original
         with gradus.no_grad():
             for module in reversed(self):
@@ -99,11 +101,11 @@ class ParametrizationList(ModuleList):
         return new
 
     def _keep_one(self, original, new):
-        """Registers `original` with the data of `new`. Raises ValueError if right_inverse changed dtype or device."""
+        """Registers the tensor `original`, with the data of right_inverse's result `new`. Raises ValueError if dtypes or devices differ."""
         for what in ("dtype", "device"):
             _expect(what, original, new, f"When `right_inverse` outputs one tensor, it may not change the {what}.", f"original.{what}",
                     f"right_inverse(original).{what}")
-        original.data = new.data  # The tensor object stays the same because an optimizer may refer to it.
+        original.data = new.data  # The tensor object is not replaced, because an optimizer may refer to it.
         _register(self, "original", original)
 
     def _keep_several(self, original, new):
@@ -133,7 +135,7 @@ class ParametrizationList(ModuleList):
     def right_inverse(self, value):
         """Assigns to the originals the values from which the parametrizations compute `value`.
 
-        Raises RuntimeError if a parametrization has no right_inverse, ValueError for results of other types or dtypes.
+        Raises RuntimeError if a parametrization has no right_inverse, ValueError if the type or dtype of its result is not that of the originals.
         """
         with gradus.no_grad():
             for module in reversed(self):
@@ -155,8 +157,8 @@ class ParametrizationList(ModuleList):
         self.original.data = value.data
 
     def _assign_several(self, values):
-        """Copies `values`, the results of right_inverse, into the tensors original0, original1, ... Raises ValueError if their number does not
-        match."""
+        """Copies `values`, the results of right_inverse, into the tensors original0, original1, ... Raises ValueError if the numbers of
+        values and tensors differ."""
         if not isinstance(values, collections.abc.Sequence):
             raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(values).__name__}.")
         if len(values) != self.ntensors:
@@ -182,7 +184,7 @@ class ParametrizationList(ModuleList):
 
 
 def _copied(self, memo):
-    """Implements __deepcopy__ for parametrized modules, whose __getstate__ raises."""
+    """The __deepcopy__ of parametrized modules. The default one would call __getstate__, which raises RuntimeError."""
     replica = type(self).__new__(type(self))
     memo[id(self)] = replica
     replica.__dict__ = copy.deepcopy(self.__dict__, memo)
@@ -199,7 +201,7 @@ def _refuse_pickling(self):
 
 
 def _inject_new_class(module):
-    """Replaces the module's class by a new subclass that only this module has, so that properties can be added to it."""
+    """Replaces the module's class by a new subclass for this module alone, so that properties can be added to that subclass."""
     kind = type(module)
     members = {"__getstate__": _refuse_pickling} | ({} if hasattr(kind, "__deepcopy__") else {"__deepcopy__": _copied})
     module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), members)
@@ -227,11 +229,11 @@ def _inject_property(module, tensor_name):
 
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
-    """Registers `parametrization`, a module, for a parameter or buffer of `module`, which becomes parametrization(original). Returns the module.
+    """Makes reading the parameter or buffer `tensor_name` of `module` return parametrization(original). Returns `module`.
 
-    The original is the tensor's value, or right_inverse(value) if `parametrization` has that method. If the tensor is parametrized already, the new
-    parametrization is applied last. unsafe: skips the checks that shape and dtype do not change. Raises ValueError if these checks fail or `module`
-    has no such tensor.
+    `original` is a new parameter or buffer with the tensor's value, or with right_inverse(value) if `parametrization` has that method.
+    parametrization: a module. If the tensor is parametrized already, `parametrization` is applied last. unsafe: allows another shape and dtype.
+    Raises ValueError if shape or dtype change without `unsafe`, or if `module` has no such tensor.
 
     >>> class Symmetric(nn.Module):
     ...     def forward(self, x):
@@ -294,8 +296,9 @@ def is_parametrized(module, tensor_name=None):
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     """Makes the tensor an ordinary parameter or buffer again. Returns the module.
 
-    leave_parametrized: True if the tensor gets the value that the parametrizations compute, False if it gets the value of `original`, from which they
-    compute. Raises ValueError if the tensor is not parametrized, or for leave_parametrized=False if there are several originals.
+    leave_parametrized: if true, the tensor keeps the value that the parametrizations compute. If false, it gets the value of `original`, from
+    which they compute that value. Raises ValueError if the tensor is not parametrized. Also raises ValueError if leave_parametrized is false and
+    there are several originals.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -320,13 +323,13 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
 
 def type_before_parametrizations(module):
-    """Returns the class of the module before parametrization, which replaces the class by a subclass. Returns type(module) if no tensor is
+    """Returns the class that the module had before register_parametrization replaced it by a subclass. Returns type(module) if no tensor is
     parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
-    """Registers the parametrizations of `from_module` with `to_module`. Returns `to_module`. Both modules then share the tensors that are trained.
+    """Registers the parametrizations of `from_module` with `to_module`. Returns `to_module`. Afterwards both modules share the trained tensors.
 
     tensor_name: the tensor whose parametrizations are transferred; all tensors when None. A tensor that `to_module` lacks is created there.
     """

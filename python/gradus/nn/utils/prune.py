@@ -1,8 +1,7 @@
 """Pruning: before every forward call, parameters are multiplied by masks of zeros and ones.
 
 Pruning replaces a parameter `name` by the parameter `name`_orig and the buffer `name`_mask. A forward pre-hook, the pruning method itself, sets the
-attribute `name` to the product of the two. If a pruned parameter is pruned again, the hook becomes a PruningContainer, whose further methods prune
-the remaining elements.
+attribute `name` to the product of the two. If a pruned parameter is pruned again, a PruningContainer of both pruning methods replaces the hook.
 """
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ __all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", 
 class BasePruningMethod(ABC):
     """Base class of pruning methods. A subclass defines compute_mask and sets PRUNING_TYPE.
 
-    PRUNING_TYPE: "unstructured" if single elements are pruned, "structured" if whole channels are pruned, "global" if compute_mask is to see elements
-    that are pruned already too.
+    PRUNING_TYPE: "unstructured" if single elements are pruned, "structured" if whole channels are pruned, "global" if compute_mask receives all
+    elements. With the other two types compute_mask receives only elements or channels that are not pruned yet.
     """
 
     _tensor_name: str
@@ -47,8 +46,8 @@ class BasePruningMethod(ABC):
         """Prunes parameter `name` of `module` by the method cls(*args, **kwargs). Registers the method, combined with
         earlier ones, as a forward pre-hook and returns it.
 
-        importance_scores: a tensor of the parameter's shape that is compared instead of the parameter's values. Raises AssertionError for another
-        shape.
+        importance_scores: a tensor of the parameter's shape. Elements are chosen by these scores instead of the parameter's values. Raises
+        AssertionError if importance_scores has another shape.
         """
         method = cls._joined(module, name, cls(*args, **kwargs))
         original = getattr(module, name)
@@ -76,7 +75,7 @@ class BasePruningMethod(ABC):
 
     @staticmethod
     def _joined(module, name, method):
-        """Returns `method`. If the parameter is pruned already, removes its hook and returns a container of the earlier methods and `method`."""
+        """Returns `method`. If the parameter is pruned already, removes the old hook and returns a container of that hook and `method`."""
         found = _hooks(module, name)
         if len(found) > 1:
             raise AssertionError(f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a PruningContainer.")
@@ -89,7 +88,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t, default_mask=None, importance_scores=None):
-        """Returns the product of the tensor `t` and the mask computed for it. No module is changed."""
+        """Returns the product of the tensor `t` and the mask computed from importance_scores (from `t` when None). Changes no module."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -110,7 +109,7 @@ class BasePruningMethod(ABC):
 
 
 def _hooks(module, name):
-    """Returns the keys in module._forward_pre_hooks of the hooks that prune parameter `name`."""
+    """Returns the keys of the hooks in module._forward_pre_hooks that prune parameter `name`."""
     return [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
 
 
@@ -125,7 +124,8 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method):
-        """Appends a pruning method. Raises TypeError if `method` is not a BasePruningMethod, ValueError if it prunes another parameter."""
+        """Appends a pruning method. Raises TypeError if `method` is not a BasePruningMethod, ValueError if `method` prunes a
+        parameter of another name than this container."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
@@ -143,7 +143,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t, default_mask):
-        """Returns `default_mask` with additional zeros from the last method, which sees only elements of `t` that are not pruned yet."""
+        """Returns `default_mask` with the additional zeros of the last pruning method. That method chooses among the elements not pruned yet."""
         method = self._pruning_methods[-1]
         left = _part_left(method, t, default_mask)
         mask = default_mask.to(dtype=t.dtype)
@@ -154,7 +154,7 @@ class PruningContainer(BasePruningMethod):
 def _part_left(method, t, mask):
     """Returns an index that selects the elements of `t` among which `method` may choose.
 
-    They are the elements not yet pruned for "unstructured", the channels not completely pruned for "structured", and all elements for "global".
+    PRUNING_TYPE "unstructured": the elements not pruned yet. "structured": the channels not completely pruned yet. "global": all elements.
     """
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
@@ -178,7 +178,7 @@ def _channels(t, dim, which):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, but replaces the parameter `name` by `name`_orig and `name`_mask."""
+    """Prunes nothing, but replaces the parameter `name` by the parameter `name`_orig and the buffer `name`_mask."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -322,13 +322,15 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module, name):
-    """Replaces parameter `name` by the parameter `name`_orig and `name`_mask, a mask of ones. Returns the module."""
+    """Replaces parameter `name` by the parameter `name`_orig and the buffer `name`_mask, which is all ones. Returns the module."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module, name, amount):
-    """Prunes `amount` randomly chosen elements (or that fraction of them) of parameter `name`. Returns the module.
+    """Prunes randomly chosen elements of parameter `name`. Returns the module.
+
+    amount: the number (int) or the fraction (float in [0, 1]) of the elements to prune.
 
     >>> layer = random_unstructured(nn.Linear(3, 4), "weight", amount=5)
     >>> int((layer.weight == 0).sum()), list(layer.state_dict())
@@ -359,8 +361,8 @@ def ln_structured(module, name, amount, n, dim, importance_scores=None):
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
     """Prunes several parameters, given as pairs (module, name), as if they were concatenated to one vector.
 
-    pruning_method: an unstructured method's class, called with kwargs. importance_scores: a dictionary that maps pairs (module, name) to scores.
-    Raises TypeError for other arguments.
+    pruning_method: a class with PRUNING_TYPE "unstructured", which is constructed with kwargs. importance_scores: a dictionary that maps pairs
+    (module, name) to scores. Raises TypeError if an argument has the wrong type.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -406,7 +408,7 @@ def is_pruned(module):
 
 
 def _validate_pruning_amount_init(amount):
-    """Raises TypeError or ValueError unless `amount` is a number of at least 0, and at most 1 if it is not an integer."""
+    """Raises TypeError if `amount` is not a number, ValueError if it is negative, or if it is a float above 1."""
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
@@ -414,7 +416,7 @@ def _validate_pruning_amount_init(amount):
 
 
 def _number_to_prune(amount, size):
-    """Returns the number of elements to prune out of `size`; a float `amount` is a fraction of them. Raises ValueError if an int exceeds `size`."""
+    """Returns how many of `size` elements to prune. A float `amount` is a fraction of `size`. Raises ValueError if an int `amount` exceeds `size`."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if amount > size:

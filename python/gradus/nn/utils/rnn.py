@@ -1,4 +1,4 @@
-"""Sequences of different lengths for recurrent networks: padded to one length, or packed into one tensor step by step."""
+"""Sequences of different lengths for recurrent networks: padded to one length, or packed into one tensor ordered by time step."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -22,8 +22,9 @@ class PackedSequence_(NamedTuple):
 class PackedSequence(PackedSequence_):
     """Sequences packed by pack_padded_sequence or pack_sequence: `data` has the first steps of all sequences, then all second steps, and so on.
 
-    batch_sizes: for each step, the number of sequences that have it; on the CPU. sorted_indices: the permutation that sorts the sequences by
-    decreasing length. unsorted_indices: its inverse. Both are None if the sequences were sorted already.
+    batch_sizes: a tensor on the CPU; batch_sizes[t] is the number of sequences with more than t steps. sorted_indices: the permutation that sorts
+    the sequences by decreasing length. unsorted_indices: the inverse of sorted_indices. Both index tensors are None if the sequences were sorted
+    already.
 
     >>> nn.utils.rnn.pack_sequence([gradus.tensor([1, 2, 3]), gradus.tensor([4, 5])]).data
     tensor([1, 4, 2, 5, 3])
@@ -33,11 +34,11 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, *_fields(data, batch_sizes, sorted_indices, unsorted_indices))
 
     def pin_memory(self):
-        """Returns a copy whose data and indices are in pinned memory, see Tensor.pin_memory."""
+        """Returns a copy whose data and indices are in pinned memory."""
         return type(self)(self.data.pin_memory(), self.batch_sizes, *(_of_both(self, lambda indices: indices.pin_memory())))
 
     def to(self, *args, **kwargs):
-        """Returns a copy with data and indices on another device, and data converted to another dtype. Returns itself if nothing changes."""
+        """Returns a copy with data and indices on the given device. The dtype applies to data only. Returns self if data needs no conversion."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -45,7 +46,7 @@ class PackedSequence(PackedSequence_):
         return type(self)(data, self.batch_sizes, *_of_both(self, lambda indices: indices.to(data.device, **options)))
 
     def cuda(self, *args, **kwargs):
-        """Returns a copy on the device cuda. Raises RuntimeError if there is none."""
+        """Returns a copy on the device cuda. Raises RuntimeError if there is no such device."""
         return self.to(*args, **{"device": "cuda", **kwargs}) if not args else self.to(*args, **kwargs)
 
     def cpu(self, *args, **kwargs):
@@ -99,7 +100,7 @@ def _of_both(sequence, function):
 
 
 def _fields(data, batch_sizes, sorted_indices, unsorted_indices):
-    """Returns the four fields of a PackedSequence, with missing ones computed.
+    """Returns the four fields of a PackedSequence. If unsorted_indices is None, it is computed from sorted_indices.
 
     In the deprecated form `data` is the pair (data, batch_sizes). Raises ValueError if batch_sizes is not on the CPU.
     """
@@ -116,7 +117,7 @@ def _fields(data, batch_sizes, sorted_indices, unsorted_indices):
 
 
 def invert_permutation(permutation):
-    """Returns the inverse of a permutation, or None for None.
+    """Returns the inverse of a permutation, or None if `permutation` is None.
 
     >>> nn.utils.rnn.invert_permutation(gradus.tensor([2, 0, 1]))
     tensor([1, 2, 0])
@@ -130,8 +131,8 @@ def invert_permutation(permutation):
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
     """Returns the PackedSequence of padded sequences (steps, sequences, ...), or (sequences, steps, ...) if batch_first.
 
-    lengths: the number of steps of each sequence, without padding. enforce_sorted: requires that the lengths decrease; otherwise the sequences are
-    first sorted by length.
+    lengths: the number of steps of each sequence, without padding. enforce_sorted: requires sequences in order of decreasing length; if false, they
+    are sorted first.
 
     >>> nn.utils.rnn.pack_padded_sequence(gradus.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data
     tensor([1, 3, 2])
@@ -199,7 +200,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
 def pack_sequence(sequences, enforce_sorted=True):
     """Returns the PackedSequence of a list of sequences (steps, ...).
 
-    enforce_sorted: requires that the lengths decrease; otherwise the sequences are first sorted by length.
+    enforce_sorted: requires sequences in order of decreasing length; if false, they are sorted first.
 
     >>> nn.utils.rnn.pack_sequence([gradus.tensor([1]), gradus.tensor([2, 3])], enforce_sorted=False).sorted_indices
     tensor([1, 0])

@@ -1,8 +1,8 @@
 """Spectral normalization by hooks: a weight is divided by its largest singular value, which power iterations estimate (Miyato et al., 2018).
 
 parametrizations.spectral_norm is the newer implementation. The estimates u and v of the singular vectors are buffers, updated in place so that
-replicas of a module share the estimates. The weight is computed from copies of u and v, because the next forward call would otherwise change tensors
-that autograd saved.
+replicas of a module share them. The weight is computed from copies of u and v. Otherwise the next forward call would change the vectors that
+autograd saved.
 """
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     def _solve_v_and_rescale(self, weight_mat, u, target_sigma):
-        """Returns the v for which u^T W v is `target_sigma`. It is needed for state dicts that PyTorch's spectral_norm of version 0 has saved,
-        because these do not contain v."""
+        """Returns the vector v with u^T weight_mat v = target_sigma. Used for state dicts of version 0 (of old PyTorch), which lack v."""
         transposed = weight_mat.t()
         v = (transposed.mm(weight_mat).pinverse() @ (transposed @ u.unsqueeze(1))).squeeze(1)
         return v.mul_(target_sigma / gradus.dot(u, gradus.mv(weight_mat, v)))
@@ -92,7 +91,7 @@ class SpectralNorm:
             u, v = normalized_noise(weight, rows, eps), normalized_noise(weight, columns, eps)
         delattr(module, name)
         module.register_parameter(f"{name}_orig", weight)
-        setattr(module, name, weight.data)  # a tensor that can be read before the first forward call
+        setattr(module, name, weight.data)  # so that the attribute can be read before the first forward call
         module.register_buffer(f"{name}_u", u)
         module.register_buffer(f"{name}_v", v)
         module.register_forward_pre_hook(hook)
@@ -102,8 +101,8 @@ class SpectralNorm:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """A hook called before loading. It converts a state_dict of version 0 (of old PyTorch), which contains the computed weight but not v, to version
-    1."""
+    """A hook called before loading. It converts a state_dict of version 0 to version 1. Version 0, of old PyTorch, contains the computed weight but
+    not v."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -153,8 +152,8 @@ def _find(hooks, kind, name):
 def spectral_norm(module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None):
     """Divides parameter `name` by its largest singular value before every forward call (Miyato et al., 2018). Returns the module.
 
-    n_power_iterations: the number of power iterations that each forward call in training mode does. dim: the dimension of the layer's outputs; when
-    None it is 1 for transposed convolutions and 0 for other layers.
+    n_power_iterations: the number of power iterations in each forward call in training mode. dim: the dimension of the layer's outputs; when None it
+    is 1 for transposed convolutions and 0 for other layers.
 
     >>> nn.utils.spectral_norm(nn.Linear(3, 4)).weight_u.shape
     torch.Size([4])

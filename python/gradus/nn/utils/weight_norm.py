@@ -27,8 +27,7 @@ class WeightNorm:
 
     @staticmethod
     def apply(module, name, dim) -> WeightNorm:
-        """Replaces parameter `name` by the parameters `name`_g (norms) and `name`_v (directions). Returns the hook that computes the weight from
-        them.
+        """Replaces parameter `name` by the parameters `name`_g (norms) and `name`_v (directions). Returns the hook that computes the weight.
 
         Raises RuntimeError if the parameter has a WeightNorm hook already, ValueError if it is uninitialized.
         """
@@ -65,7 +64,7 @@ def _find(module, name):
 def weight_norm(module, name: str = "weight", dim: int | None = 0):
     """Replaces parameter `name` by norms `name`_g and directions `name`_v, both trained (Salimans and Kingma, 2016). Returns the module.
 
-    dim: the dimension of which each index has a separate norm; None for one norm of the whole weight. This function is deprecated and warns.
+    dim: each index of this dimension has its own norm; None: the whole weight has one norm. This function is deprecated and warns.
 
     >>> layer = nn.Linear(3, 4)
     >>> with warnings.catch_warnings(action="ignore"):

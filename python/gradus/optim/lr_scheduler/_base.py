@@ -35,7 +35,10 @@ def set_group_value(group, key, value):
 
 
 def per_group(name, optimizer, value):
-    """Returns `value` as a list with one value for each group. Raises ValueError if it is a list of another length; `name` is the argument's name."""
+    """Returns a list with one value for each group. value: such a list, or one value for all groups.
+
+    Raises ValueError, with the argument's name `name` in the text, if the list has another length.
+    """
     count = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
         if len(value) != count:
@@ -123,7 +126,7 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def get_last_lr(self):
-        """Returns the list of the learning rates, one for each parameter group, that were set last."""
+        """Returns the learning rates that the schedule set last, one for each parameter group."""
         return self._last_lr
 
     def get_lr(self):
@@ -156,7 +159,7 @@ class LRScheduler:
                           "of the learning rate schedule.", UserWarning, stacklevel=3)
 
     def _update_lr(self, epoch=None):
-        """Advances to the next epoch, or to ``epoch`` by the closed form if there is one, and sets the learning rates."""
+        """Advances to the next epoch, or to ``epoch``, and sets the learning rates. With ``epoch``, calls _get_closed_form_lr if it exists."""
         self._get_lr_called_within_step = True
         try:
             self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

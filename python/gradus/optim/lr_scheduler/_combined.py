@@ -11,7 +11,8 @@ class _Combined(LRScheduler):
     """Base of schedules that combine other schedules of one optimizer. The state_dict contains their states."""
 
     def _hold(self, schedulers, optimizer):
-        """Stores the schedules. Raises TypeError or ValueError if one is not a schedule of `optimizer`, or is a ReduceLROnPlateau."""
+        """Stores the schedules. Raises TypeError for an object that is not a schedule, ValueError for a ReduceLROnPlateau or a schedule of another
+        optimizer."""
         name = type(self).__name__
         for index, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
@@ -42,7 +43,7 @@ class _Combined(LRScheduler):
 class SequentialLR(_Combined):
     """Runs schedules one after another. Schedule i + 1 begins at the epoch ``milestones[i]``.
 
-    Raises ValueError unless there is one schedule more than milestones and all schedules belong to ``optimizer``.
+    Raises ValueError if there are not exactly len(schedulers) - 1 milestones, or if a schedule belongs to another optimizer.
     """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):

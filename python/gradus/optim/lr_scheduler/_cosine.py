@@ -9,9 +9,9 @@ __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Sets the learning rate ``eta_min + (initial - eta_min) * (1 + cos(pi * epoch / T_max)) / 2``.
+    """Sets the learning rate to ``eta_min + (initial - eta_min) * (1 + cos(pi * epoch / T_max)) / 2``.
 
-    Each learning rate is computed from the previous one, so that the schedule can be combined with others.
+    Each step computes the learning rate from the current one, so that other schedules may change it too.
     """
 
     def __init__(self, optimizer, T_max: int, eta_min=0.0, last_epoch=-1):
@@ -25,7 +25,8 @@ class CosineAnnealingLR(LRScheduler):
             return self._current_lrs()
         if self._step_count == 1 and epoch > 0:
             return [low + (base - low) * (1 + math.cos(epoch * math.pi / half)) / 2 for base in self.base_lrs]
-        if (epoch - 1 - half) % (2 * half) == 0:  # At the minimum lr - eta_min is 0, and multiplying it by a factor would keep it 0.
+        # If the previous rate was eta_min, the last formula below would divide by 0.
+        if (epoch - 1 - half) % (2 * half) == 0:
             return [group["lr"] + (base - low) * (1 - math.cos(math.pi / half)) / 2
                     for base, group in zip(self.base_lrs, self.optimizer.param_groups)]
         return [(1 + math.cos(math.pi * epoch / half)) / (1 + math.cos(math.pi * (epoch - 1) / half)) * (group["lr"] - low) + low

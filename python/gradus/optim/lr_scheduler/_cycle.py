@@ -37,23 +37,23 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """Cyclical learning rates (Smith, 2017): the rate goes from ``base_lr`` to ``max_lr`` and back repeatedly. Step it after every batch.
+    """Cyclical learning rates (Smith, 2017): the rate goes from ``base_lr`` to ``max_lr`` and back repeatedly. Call ``step`` after every batch.
 
     Args:
         optimizer (Optimizer): the optimizer whose groups are changed.
         base_lr, max_lr (float or list): the lowest and the highest learning rate, for all groups or for each.
         step_size_up (int): the number of steps from the lowest to the highest rate.
         step_size_down (int, optional): the number of steps back; ``step_size_up`` when None.
-        mode (str): ``"triangular"``: constant amplitude; ``"triangular2"``: the amplitude is halved in each cycle; ``"exp_range"``: the amplitude is
-            ``gamma ** step``.
-        gamma (float): the base of the amplitude ``gamma ** step`` in mode ``"exp_range"``.
-        scale_fn (callable, optional): returns the amplitude for the number of the cycle or step; ``mode`` is then ignored.
+        mode (str): what happens to the amplitude ``max_lr - base_lr``. ``"triangular"``: it is constant; ``"triangular2"``: it is halved in each
+            cycle; ``"exp_range"``: it is multiplied by ``gamma ** step``.
+        gamma (float): the base of the factor ``gamma ** step`` in mode ``"exp_range"``.
+        scale_fn (callable, optional): returns the factor of the amplitude for the number of the cycle or step; ``mode`` is then ignored.
         scale_mode (str): the argument of ``scale_fn``: ``"cycle"`` or ``"iterations"`` (the step).
         cycle_momentum (bool): moves the momentum from ``max_momentum`` to ``base_momentum`` while the rate rises, and back while it falls.
         base_momentum, max_momentum (float or list): the bounds of the momentum, for all groups or for each.
         last_epoch (int): the number of the last step when resuming, otherwise -1.
 
-    Raises ValueError for another mode, for lists of another length than the groups, and for an optimizer without momentum.
+    Raises ValueError for another mode, for lists whose length is not the number of groups, and for an optimizer without momentum.
     """
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma: float = 1.0, scale_fn=None,
@@ -106,27 +106,29 @@ class CyclicLR(_WithMomentum):
         return state
 
     def load_state_dict(self, state_dict):
-        """Restores a state that ``state_dict`` returned. The ``scale_fn`` itself is not replaced; its attributes are."""
+        """Restores a state that ``state_dict`` returned. Keeps the object ``scale_fn`` and restores its attributes."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
 
 
 class OneCycleLR(_WithMomentum):
-    """One-cycle schedule (Smith and Topin, 2018): the rate rises to ``max_lr``, then falls far below its start. Step it after every batch.
+    """One-cycle schedule (Smith and Topin, 2018): the rate rises to ``max_lr``, then falls far below the initial rate.
+
+    Call ``step`` after every batch.
 
     Args:
         optimizer (Optimizer): the optimizer whose groups are changed.
         max_lr (float or list): the highest learning rate, for all groups or for each.
         total_steps (int, optional): the total number of steps; ``epochs * steps_per_epoch`` when None.
-        epochs, steps_per_epoch (int, optional): give the total number of steps as their product if ``total_steps`` is None.
+        epochs, steps_per_epoch (int, optional): their product is the total number of steps if ``total_steps`` is None.
         pct_start (float): the fraction of the steps in which the rate rises.
         anneal_strategy (str): ``"cos"`` or ``"linear"``.
         cycle_momentum (bool): moves the momentum from ``max_momentum`` to ``base_momentum`` while the rate rises, and back while it falls.
         base_momentum, max_momentum (float or list): the bounds of the momentum, for all groups or for each.
         div_factor (float): the initial rate is ``max_lr / div_factor``.
         final_div_factor (float): the final rate is the initial rate divided by this factor.
-        three_phase (bool): the rate first falls to the initial rate, in as many steps as it rose, and then to the final rate.
+        three_phase (bool): the rate rises, falls back to the initial rate in the same number of steps, and then falls to the final rate.
         last_epoch (int): the number of the last step when resuming, otherwise -1.
 
     Raises ValueError for values out of range, for an optimizer without momentum, and for a step beyond the total number of steps.
@@ -163,7 +165,7 @@ class OneCycleLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
 
     def _anneal(self, start, end, part):
-        """Returns the learning rate or momentum at the fraction `part` of a phase in which it goes from `start` to `end`."""
+        """Returns the learning rate or momentum after the fraction `part` of a phase. The phase changes this value from `start` to `end`."""
         if self._anneal_func_type == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
@@ -186,13 +188,15 @@ class OneCycleLR(_WithMomentum):
 
 
 def _phase(end_step, start_lr, end_lr, start_momentum, end_momentum):
-    """Returns the description of a phase, in which the rate only rises or only falls: its last step, and the names of the group options that hold the
-    first and last values of learning rate and momentum."""
+    """Returns a dictionary that describes a phase, in which the rate only rises or only falls.
+
+    end_step: the phase's last step. The other arguments are the names of group options that hold the learning rates and momenta at its start and end.
+    """
     return {"end_step": end_step, "start_lr": start_lr, "end_lr": end_lr, "start_momentum": start_momentum, "end_momentum": end_momentum}
 
 
 def _total_steps(total_steps, epochs, steps_per_epoch):
-    """Returns the total number of steps. Raises ValueError unless total_steps, or epochs and steps_per_epoch, are positive integers."""
+    """Returns total_steps, or epochs * steps_per_epoch if total_steps is None. ValueError: a needed argument is None or not a positive integer."""
     if total_steps is None and (epochs is None or steps_per_epoch is None):
         raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
     given = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}

@@ -18,9 +18,9 @@ class ReduceLROnPlateau(LRScheduler):
         threshold_mode (str): ``"rel"`` if the threshold is a fraction of the best metric, ``"abs"`` if it is an absolute difference.
         cooldown (int): the number of epochs after a reduction in which epochs without improvement are not counted.
         min_lr (float or list): the lowest learning rate, for all groups or for each.
-        eps (float): a reduction by this much or less is not made.
+        eps (float): a learning rate is left unchanged if it would decrease by at most eps.
 
-    Raises ValueError for other modes, for a factor of 1 or more, and for a list of another length than the groups.
+    Raises ValueError for other modes, for a factor of 1 or more, and if the list min_lr does not have one value for each group.
 
     >>> import gradus
     >>> optimizer = gradus.optim.SGD([gradus.zeros(1, requires_grad=True)], lr=1.0)
@@ -55,7 +55,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _init_is_better(self, mode, threshold, threshold_mode):
-        """Stores how metrics are compared. Raises ValueError unless mode is "min" or "max" and threshold_mode is "rel" or "abs"."""
+        """Stores the arguments for _is_better. Raises ValueError unless mode is "min" or "max" and threshold_mode is "rel" or "abs"."""
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
@@ -73,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self):
-        """True while epochs without improvement are not counted after a reduction."""
+        """True during the ``cooldown`` epochs after a reduction, in which epochs without improvement are not counted."""
         return self.cooldown_counter > 0
 
     def step(self, metrics, epoch=None):
@@ -103,7 +103,7 @@ class ReduceLROnPlateau(LRScheduler):
         return value < best - self.threshold if self.mode == "min" else value > best + self.threshold
 
     def _reduce_lr(self):
-        """Multiplies the learning rates by ``factor``, down to ``min_lr``."""
+        """Multiplies the learning rates by ``factor``, but does not set them below ``min_lr``."""
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:

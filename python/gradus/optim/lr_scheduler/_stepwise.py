@@ -1,7 +1,7 @@
 """Schedules that multiply the learning rate by a factor that depends on the epoch.
 
-Most have two formulas. _compute_lr computes the rate from the previous one, so that schedules can be chained and programs can change the rate.
-_get_closed_form_lr computes it from the initial rate, for step(epoch).
+Most have two methods. _compute_lr computes the rate from the current rate, so that other schedules and programs can change the rate too.
+_get_closed_form_lr, which step(epoch) calls, computes the rate from the initial rate.
 """
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR",
 
 
 class _ByFunctions(LRScheduler):
-    """Base of schedules given by a function of the epoch: ``lr_lambda`` is one function for all groups, or a list with one for each.
+    """Base of schedules given by a function of the epoch: ``lr_lambda`` is one function for all groups, or a list with one function for each group.
 
-    Raises ValueError for a list of another length than the groups, TypeError for what is not callable.
+    Raises ValueError if the list's length is not the number of groups, TypeError if a function is not callable.
     """
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
@@ -36,7 +36,7 @@ class _ByFunctions(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict):
-        """Restores a state that ``state_dict`` returned. Functions are not replaced; attributes of callable objects are."""
+        """Restores a state that ``state_dict`` returned. In lr_lambdas, functions stay unchanged, and callable objects get their saved attributes."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, state in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
             if state is not None:
@@ -106,7 +106,10 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Multiplies the learning rate by ``factor`` for the first ``total_iters`` epochs. Raises ValueError for a factor outside [0, 1]."""
+    """Multiplies the learning rate by ``factor`` at epoch 0 and divides it by ``factor`` at epoch ``total_iters``.
+
+    Raises ValueError for a factor outside [0, 1].
+    """
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if factor > 1.0 or factor < 0:

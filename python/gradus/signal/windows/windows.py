@@ -1,5 +1,5 @@
-"""The functions of torch.signal.windows. All are operators of the schema, except general_cosine, which converts its list of coefficients to a
-tensor."""
+"""The functions of torch.signal.windows. All except general_cosine are operators of the C library. general_cosine converts its coefficients to a
+tensor and calls an operator."""
 from collections.abc import Iterable
 
 from gradus import _C

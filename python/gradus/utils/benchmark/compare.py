@@ -10,7 +10,7 @@ _BEST, _GOOD, _BAD, _VERY_BAD, _BOLD, _END = "\033[92m", "\033[34m", "\033[2m\03
 
 
 class Colorize(Enum):
-    """The values of Compare's option for colors: none, or colors relative to the best time of the column or row."""
+    """How Compare colors times: not at all, or by comparison with the best time of the column or of the row."""
 
     NONE, COLUMNWISE, ROWWISE = "none", "columnwise", "rowwise"
 
@@ -18,7 +18,7 @@ class Colorize(Enum):
 def _coloured(text, value, best):
     """Returns `text`, which shows the time `value`, in a color that tells how `value` compares with the shortest time `best`.
 
-    There are colors for times within 1 % or 100 ns of the best, within 10 %, of at least 2 and of at least 5 times the best. Other times get none.
+    The colors mean: within 1 % or 100 ns of `best`; within 10 % of it; at least twice `best`; at least 5 times `best`. Other times have no color.
     """
     if value <= best * 1.01 or value <= best + 100e-9:
         return _BEST + _BOLD + text + _END * 2
@@ -65,16 +65,17 @@ class _Table:
         self._env_width = max(map(len, names)) + 4 if len(names) > 1 else 4
 
     def _at(self, row, column):
-        """Returns the measurement of a row and column, or None."""
+        """Returns the measurement in a row and column of the table, or None if there is none."""
         return self._found.get((row, column))
 
     def _row_name(self, row, before):
-        """Returns the name of a row, with the row's env if its env or number of threads differs from the row before."""
+        """Returns the name of `row`. In a table with several envs, the row's env precedes the name if its env or number of threads differs from
+        that of `before`, the preceding row."""
         shows = self._env_width > 4 and (before is None or row[:2] != before[:2])
         return "  " + (f"({row[1] or 'Unspecified env'})" if shows else "").ljust(self._env_width) + row[2]
 
     def _best(self, row, column):
-        """Returns the smallest time of the row, or of the column among rows with the same number of threads."""
+        """Returns the smallest time of `row` if times are compared by row; otherwise that of `column` among rows with the same number of threads."""
         rows = [row] if self._colorize is Colorize.ROWWISE else [other for other in self._rows if other[0] == row[0]]
         columns = self._columns if self._colorize is Colorize.ROWWISE else [column]
         return min(self._at(r, c).median for r in rows for c in columns if self._at(r, c))
@@ -130,15 +131,15 @@ class Compare:
         self._results.extend(results)
 
     def trim_significant_figures(self):
-        """Shows only the significant digits of the times."""
+        """Makes print() show only the significant digits of the times."""
         self._trims = True
 
     def colorize(self, rowwise=False):
-        """Colors each time by comparison with the best time of its column or, if `rowwise` is true, of its row."""
+        """Makes print() color each time by comparison with the best time of its column or, if `rowwise` is true, of its row."""
         self._colorize = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self):
-        """Marks times with a large interquartile range."""
+        """Makes print() mark times with a large interquartile range."""
         self._warns = True
 
     def print(self):

@@ -11,10 +11,10 @@ import gradus
 
 __all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english"]
 
-# the largest number of significant digits that are shown
+# A time is shown with at most this number of significant digits.
 _MOST_FIGURES = 4
 _LEAST_INTERVAL = 25e-9  # seconds; the assumed resolution of the clock, as in PyTorch
-_SPREAD, _GREAT_SPREAD = 0.1, 0.25  # interquartile ranges, as fractions of the median, above which the first and the second warning are shown
+_SPREAD, _GREAT_SPREAD = 0.1, 0.25  # values of iqr / median from which a warning and a stronger warning are shown
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 _UNIT_NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 
@@ -56,9 +56,9 @@ _TASK_FIELDS = frozenset(field.name for field in dataclasses.fields(TaskSpec))
 
 @dataclasses.dataclass(repr=False)
 class Measurement:
-    """A list of times. Attributes of the task, such as label, are also attributes of the measurement.
+    """The measured times of one task. Attributes of the TaskSpec, such as label, are also attributes of the measurement.
 
-    raw_times: a list of times in seconds, each of number_per_run successive runs of the statement.
+    raw_times: times in seconds. Each one is the total time of number_per_run successive runs of the statement.
     """
 
     number_per_run: int
@@ -117,7 +117,7 @@ class Measurement:
 
     @property
     def has_warnings(self):
-        """True if the interquartile range is large, that is at least 10 % of the median."""
+        """True if the interquartile range is at least 10 % of the median."""
         return bool(self._warnings)
 
     @property

@@ -26,11 +26,11 @@ def _dedented(code):
 
 
 class Timer:
-    """Measures the time of the statement `stmt`, given as text, after running `setup`.
+    """Measures the time of the statement `stmt`, given as text. The statement `setup` runs before it and is not measured.
 
     globals: the names that the statement can use; ``torch`` is gradus unless globals define it. num_threads: the number of threads that operators use
-    during the measurement. label, sub_label, description, env: the names in tables: one table per label, one row per sub-label, one column per
-    description. Raises ValueError for an invalid argument, NotImplementedError for C++.
+    during the measurement. label, sub_label, description, env: names in the tables of Compare. Each label has a table, each sub-label (and each
+    env) a row, each description a column. Raises ValueError for an invalid argument, NotImplementedError for C++.
     """
 
     def __init__(self, stmt="pass", setup="pass", global_setup="", timer=timeit.default_timer, globals=None, label=None, sub_label=None, description=None, env=None,
@@ -56,7 +56,7 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def timeit(self, number=1000000):
-        """Returns a Measurement with a single time, which is the time of `number` runs. Before that number / 100 runs warm up."""
+        """Returns a Measurement with a single time, that of `number` runs. Before them come number / 100 runs (at least 2) that are not measured."""
         with set_torch_threads(self._task_spec.num_threads):
             self._time(max(number // 100, 2))
             return self._measured(number, [self._time(number)])
@@ -70,8 +70,8 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time):
-        """Returns the number of runs that are timed together. It is chosen so that the timer's overhead is at most 1e-4 of the time, unless the runs
-        then take longer than min_run_time. The runs made here also warm up."""
+        """Returns the number of runs to time together, a power of 10. With this number the timer's overhead is at most 1e-4 of the measured time, or
+        the measured time exceeds min_run_time. The runs that this method makes also serve as warm-up."""
         overhead, number = statistics.median_low([self._time(0) for _ in range(5)]), 1
         while True:
             time = self._time(number)
@@ -80,7 +80,7 @@ class Timer:
             number *= 10
 
     def _blocks(self, number, is_enough, min_run_time, max_run_time, callback):
-        """Measures `number` runs again and again, and returns the list of times in seconds.
+        """Measures the time of `number` runs again and again. Returns the list of these times in seconds.
 
         The measurement ends when the times add up to min_run_time and is_enough(times) is true, or when they add up to max_run_time. callback(number,
         time), unless it is None, is called after each time.
@@ -95,7 +95,9 @@ class Timer:
         return times
 
     def blocked_autorange(self, callback=None, min_run_time=0.2):
-        """Returns a Measurement whose times of several runs add up to at least min_run_time seconds. Calls callback(runs, seconds) after each time.
+        """Times blocks of several runs until their times add up to min_run_time seconds. Returns the Measurement of these times.
+
+        callback: a function that is called with (runs, seconds) after each block.
 
         >>> Timer("1 + 1").blocked_autorange(min_run_time=0.001).median > 0
         True

@@ -1,6 +1,7 @@
 """The DataLoader's iterator for num_workers > 0, whose batches are made by worker processes.
 
-Tasks are numbered and assigned to the workers in turn. Every task has exactly one answer. Batches are returned in the order of task numbers.
+Tasks are numbered and assigned to the workers in turn. Every task has exactly one answer. Batches are returned in the order of task numbers, unless
+the loader's option in_order is False.
 """
 import os
 import time
@@ -12,12 +13,12 @@ from gradus.multiprocessing.reductions import receive
 from gradus.utils.data._utils.worker import Failure, StreamEnd, worker_loop
 from gradus.utils.data.dataloader import _BaseDataLoaderIter
 
-_PATIENCE = 5.0  # seconds after which a worker that has not ended is terminated, and then killed
+_PATIENCE = 5.0  # seconds to wait for a worker to end before it is terminated, and again before it is killed
 _NOTHING = object()  # stands for the answer to a task that has no batch, or whose batch was already returned out of order
 
 
 class _Worker:
-    """A worker process and the loader's end of its pipe."""
+    """A worker process, and the loader's end of the pipe to the worker."""
 
     def __init__(self, context, others, arguments):
         self.pipe, end = context.Pipe()
@@ -88,14 +89,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _begin(self):
         """Starts a pass over the data: creates the sampler's iterator and sends the first tasks."""
-        # Creates the sampler's iterator a second time, after the base class did so, because PyTorch does the same. A sampler that draws random
-        # numbers when its iterator is created then draws as many as with PyTorch.
+        # The base class has already created one iterator of the sampler. A second one is created here, as in PyTorch. A sampler that draws random
+        # numbers whenever an iterator is created thus draws as many as in PyTorch.
         self._indices = iter(self._loader._index_sampler)
         self._yielded = 0
         self._next_task = 0  # number of the next task to send
         self._next_given = 0  # number of the next batch to return
         self._next_worker = 0
-        self._answers = {}  # maps task numbers to answers that arrived early
+        self._answers = {}  # maps task numbers to answers that arrived before their turn
         for worker in self._workers:
             worker.tasks = 0
             worker.ended = False
@@ -161,7 +162,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return answer
 
     def _receive(self):
-        """Returns (number, answer) from the first worker that answers. Raises RuntimeError if a worker has died or the timeout has passed."""
+        """Waits for an answer of any worker. Returns (task number, answer). Raises RuntimeError if a worker has died or after the timeout."""
         by_pipe = {worker.pipe: worker for worker in self._workers if worker.tasks}
         by_sentinel = {worker.process.sentinel: worker for worker in by_pipe.values()}
         ready = connection.wait([*by_pipe, *by_sentinel], self._loader.timeout or None)

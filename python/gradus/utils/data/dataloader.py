@@ -1,4 +1,4 @@
-"""DataLoader, which iterates over batches of a dataset. Fetching of samples is in ``_utils``, the iterator with worker processes in ``_workers``."""
+"""The class DataLoader, which iterates over batches of a dataset. ``_utils`` fetches samples. ``_workers`` has the iterator with worker processes."""
 from __future__ import annotations
 
 import functools
@@ -33,7 +33,7 @@ class DataLoader(Generic[T_co]):
         sampler (iterable, optional): the indices in the order to use, instead of ``shuffle``.
         batch_sampler (iterable, optional): lists of indices, instead of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
         num_workers (int): the number of processes that make batches; 0 for this process. The order of batches does not depend on it.
-        collate_fn (callable, optional): makes a batch of a list of samples; ``default_collate`` when None.
+        collate_fn (callable, optional): makes a batch from a list of samples; ``default_collate`` when None.
         pin_memory (bool): only causes a warning, because there is no accelerator to pin memory for.
         drop_last (bool): skips a last batch with fewer samples.
         timeout (float): seconds to wait for a worker's batch; 0 for no limit.
@@ -42,14 +42,14 @@ class DataLoader(Generic[T_co]):
         generator (Generator, optional): the generator for shuffling and the workers' seeds; the default generator when None.
         prefetch_factor (int, optional): the number of batches that each worker makes in advance; 2 when None.
         persistent_workers (bool): does not end the workers between passes.
-        pin_memory_device (str): accepted, without effect.
+        pin_memory_device (str): exists for compatibility with PyTorch and has no effect.
         in_order (bool): returns workers' batches in order; False returns each batch as soon as it is available.
 
     In a worker ``gradus``, ``random`` and, if it was imported before, ``numpy.random`` are seeded from the loader's base seed and the worker's
     number. A worker uses one thread.
 
-    Raises ValueError for arguments that exclude each other. An exception in a worker is raised in the pass, with the same class and the worker's
-    traceback in the text. A pass raises RuntimeError if a worker dies or the timeout passes.
+    Raises ValueError for arguments that exclude each other. An exception in a worker is raised again by the iteration, with the same class and the
+    worker's traceback in the text. The iteration raises RuntimeError if a worker dies or the timeout passes.
 
     >>> loader = DataLoader(range(5), batch_size=2)
     >>> [batch.tolist() for batch in loader], len(loader)
@@ -99,7 +99,7 @@ class DataLoader(Generic[T_co]):
         self.generator = generator
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.persistent_workers = persistent_workers
-        self._reported_length = None  # the last result of len() for an IterableDataset; None before that
+        self._reported_length = None  # the last result of len() if the dataset is an IterableDataset; None before the first call
         self._iterator = None  # the iterator that owns the persistent workers; None if there is none yet
         self._initialized = True
         self._warn_of_many_workers()
@@ -222,7 +222,7 @@ class _BaseDataLoaderIter:
                                                in_batches=loader.batch_sampler is not None, collate_fn=loader.collate_fn,
                                                drop_last=loader.drop_last)
         self._indices = iter(loader._index_sampler)
-        # Drawn even without workers, so that random numbers drawn later by the program do not depend on the number of workers.
+        # Draws the workers' seed even if num_workers is 0. The program's later random numbers then do not depend on num_workers.
         self._base_seed = gradus.empty((), dtype=gradus.int64).random_(generator=loader.generator).item()
         self._yielded = 0
         self._start()

@@ -36,8 +36,8 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """A stream of samples. A subclass defines ``__iter__``.
 
-    Each worker process iterates over its own copy. ``get_worker_info()`` tells the copy in which worker it is, so that it can select the worker's
-    share of the samples.
+    Each worker process iterates over its own copy of the dataset. ``__iter__`` can call ``get_worker_info()`` to yield only this worker's share of
+    the samples.
 
     >>> class Counter(IterableDataset):
     ...     def __iter__(self):
@@ -51,9 +51,9 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset):
-    """A dataset whose sample i is the tuple of tensor[i] for each tensor.
+    """A dataset of tensors t0, t1, ... Its sample i is the tuple (t0[i], t1[i], ...).
 
-    Raises AssertionError if the first dimensions differ.
+    Raises AssertionError if the first dimensions of the tensors have different sizes.
 
     >>> import gradus
     >>> [x.item() for x in TensorDataset(gradus.tensor([1, 2]), gradus.tensor([3, 4]))[1]]
@@ -83,9 +83,10 @@ def _items(dataset, indices):
 
 
 class StackDataset(Dataset):
-    """Combines datasets of equal length: a sample is a tuple, or for keyword arguments a dictionary, of the datasets' samples.
+    """Combines datasets of equal length. Sample i is a tuple with sample i of each dataset, or a dictionary of these samples if the datasets
+    are keyword arguments.
 
-    Raises ValueError if the lengths differ, if there are no datasets, or for both positional and keyword arguments.
+    Raises ValueError if the lengths differ, if there are no datasets, or if there are both positional and keyword arguments.
 
     >>> StackDataset([1, 2], [3, 4])[0]
     (1, 3)
@@ -110,7 +111,7 @@ class StackDataset(Dataset):
         return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
 
     def _sample(self, items):
-        """Returns one sample, a tuple or dictionary, from the samples of the datasets."""
+        """Returns one sample of this dataset: a tuple or dictionary of `items`, which holds one sample of each dataset."""
         return dict(zip(self.datasets, items)) if isinstance(self.datasets, dict) else tuple(items)
 
     def __getitem__(self, index):
@@ -127,7 +128,7 @@ class StackDataset(Dataset):
 class ConcatDataset(Dataset[T_co]):
     """The concatenation of datasets.
 
-    Raises AssertionError if there are no datasets or one is an IterableDataset; indexing raises ValueError for an index less than minus the length.
+    Raises AssertionError if there are no datasets or one is an IterableDataset. Indexing raises ValueError for an index below -len(dataset).
 
     >>> ConcatDataset([[1, 2], [3]])[-1]
     3
@@ -163,13 +164,13 @@ class ConcatDataset(Dataset[T_co]):
 
     @property
     def cummulative_sizes(self):
-        """The attribute cumulative_sizes under a deprecated, misspelled name, which warns."""
+        """The attribute cumulative_sizes under its old, misspelled name. Reading it warns."""
         warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
 
 class ChainDataset(IterableDataset):
-    """The concatenation of IterableDatasets. Iteration raises AssertionError at an element that is not an IterableDataset."""
+    """The concatenation of several IterableDatasets. Iteration raises AssertionError if one of the datasets is not an IterableDataset."""
 
     def __init__(self, datasets):
         self.datasets = datasets
@@ -222,7 +223,7 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(dataset, lengths, generator=None):
-    """Returns a list of disjoint subsets of a dataset, whose samples are chosen at random.
+    """Returns a list of disjoint subsets of a dataset. The samples of each subset are chosen at random.
 
     Args:
         dataset: the dataset, with a length.
@@ -244,7 +245,10 @@ def random_split(dataset, lengths, generator=None):
 
 
 def _lengths_of_fractions(total, fractions):
-    """Returns the subsets' lengths for fractions of `total`. Raises ValueError for a fraction outside [0, 1], and warns of a length of 0."""
+    """Returns one integer length per fraction. The lengths add up to `total`. Warns of a length of 0.
+
+    Raises ValueError for a fraction outside [0, 1].
+    """
     for index, fraction in enumerate(fractions):
         if not 0 <= fraction <= 1:
             raise ValueError(f"Fraction at index {index} is not between 0 and 1")

@@ -13,12 +13,12 @@ class DistributedSampler(Sampler):
 
     Args:
         dataset: a dataset with a length.
-        num_replicas, rank (int): the number of processes and the number of this process; those of the default process group when None.
-        shuffle (bool): permutes all indices first. The permutation depends on ``seed`` and the epoch.
+        num_replicas, rank (int): the number of processes, and the index of this process. When None, the default process group gives them.
+        shuffle (bool): permutes all indices first. The permutation depends on ``seed`` and on the epoch.
         seed (int): the random seed, which must be the same in all processes.
         drop_last (bool): if num_replicas does not divide the length, drops the last indices instead of repeating the first ones.
 
-    Raises ValueError for a rank out of range, and if a number is None and there is no process group.
+    Raises ValueError if ``rank`` is out of range, or if ``rank`` or ``num_replicas`` is None without a process group.
 
     >>> list(DistributedSampler("abcde", num_replicas=2, rank=1, shuffle=False))
     [1, 3, 0]

@@ -10,7 +10,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """Base class of samplers. Iteration yields indices, or lists of indices. ``__len__`` is required only for ``len(loader)``."""
+    """Base class of samplers. Iteration yields indices, or lists of indices. A subclass needs ``__len__`` only for ``len(loader)``."""
 
     def __iter__(self):
         raise NotImplementedError
@@ -45,8 +45,8 @@ class RandomSampler(Sampler):
     Args:
         data_source: a dataset with a length.
         replacement (bool): draws indices with replacement, so that an index may occur several times.
-        num_samples (int, optional): the number of indices; the dataset's length when None. Without replacement, as many random permutations of all
-            indices as necessary follow each other.
+        num_samples (int, optional): the number of indices; the dataset's length when None. If it exceeds the length and ``replacement`` is False,
+            several random permutations are yielded one after the other.
         generator (Generator, optional): the random generator. When None, each pass seeds a new generator from the default one.
 
     Raises ValueError if num_samples or the dataset's length is 0, TypeError if ``replacement`` is not a bool.
@@ -67,7 +67,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self):
-        """The number of indices in one pass, computed anew because the dataset may grow between passes."""
+        """The number of indices in one pass. By default this is the current length of the dataset, which may change between passes."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
@@ -143,7 +143,7 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Yields lists of ``batch_size`` indices of another sampler. The last list may be shorter; with ``drop_last`` it is then skipped.
+    """Yields lists of ``batch_size`` indices of another sampler. A shorter last list is yielded too, unless ``drop_last`` is true.
 
     >>> list(BatchSampler(range(5), batch_size=2, drop_last=False))
     [[0, 1], [2, 3], [4]]

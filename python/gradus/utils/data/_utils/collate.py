@@ -1,4 +1,4 @@
-"""Collation: ``default_collate`` stacks samples to a batch, ``default_convert`` converts the NumPy arrays in one sample to tensors."""
+"""Collation: ``default_collate`` stacks samples into a batch. ``default_convert`` converts the NumPy arrays in one sample to tensors."""
 import collections.abc
 import copy
 import sys
@@ -64,7 +64,7 @@ def _like_sequence(sequence, items):
 
 
 def collate(batch, *, collate_fn_map=None):
-    """Returns a batch of a list of samples, made by functions for the classes of the samples' elements.
+    """Returns the samples in ``batch`` combined into one batch. The class of the samples' elements decides which function combines them.
 
     Args:
         batch (list): samples with the same structure.
@@ -134,7 +134,7 @@ def collate_str_fn(batch, *, collate_fn_map=None):
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
-    """Returns the arrays, converted to tensors and stacked. Raises TypeError if they contain text or objects."""
+    """Returns one tensor, the arrays in `batch` stacked along a new first dimension. Raises TypeError if they contain text or objects."""
     if _is_text_or_object(batch[0]):
         raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([gradus.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
@@ -152,7 +152,7 @@ default_collate_fn_map = {gradus.Tensor: collate_tensor_fn, float: collate_float
 def default_collate(batch):
     """Returns a batch of samples. Tensors and arrays are stacked along a new first dimension, and numbers become one tensor.
 
-    Strings stay a list. Containers are collated element by element. Raises TypeError for elements of other classes.
+    Strings are not converted. Containers are collated element by element. Raises TypeError for elements of other classes.
 
     >>> import gradus
     >>> default_collate([(1, "a"), (2, "b")])

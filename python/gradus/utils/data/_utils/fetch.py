@@ -2,7 +2,7 @@
 
 
 class MapFetcher:
-    """Fetches samples of a dataset by index."""
+    """Fetches samples of a dataset that is read by index (not an IterableDataset)."""
 
     def __init__(self, dataset, in_batches, collate_fn, drop_last):
         self._dataset = dataset
@@ -19,7 +19,7 @@ class MapFetcher:
 
 
 class StreamFetcher:
-    """Fetches the next samples of an IterableDataset. Raises StopIteration at its end."""
+    """Fetches the next samples of an IterableDataset. Raises StopIteration at the end of the dataset."""
 
     def __init__(self, dataset, in_batches, collate_fn, drop_last):
         self._samples = iter(dataset)

@@ -1,8 +1,8 @@
 """The main loop of a worker process, and its protocol with the loader.
 
-Each worker has its own pipe. The loader sends ``(number, index)`` for a task and None to start another pass over the data; it closes the pipe to end
-the worker. Therefore a worker also ends when the loader's process has ended. The worker answers a task by ``(number, batch)``, where batch may be a
-``Failure`` or a ``StreamEnd``. It answers None by None.
+Each worker has its own pipe. For each task the loader sends ``(number, index)``. The worker answers with ``(number, batch)``, where batch may be a
+``Failure`` or a ``StreamEnd``. To start another pass over the data, the loader sends None, and the worker answers with None. A worker ends when its
+pipe is closed, by the loader or because the loader's process has ended.
 """
 import queue
 import random
@@ -40,7 +40,7 @@ def get_worker_info():
 
 
 class _KeyErrorText(str):
-    """A string that repr() returns unquoted, because a KeyError shows repr() of its argument, which would escape line breaks."""
+    """A string whose repr() is the string itself. The text of a KeyError is the repr() of its argument, which would otherwise escape line breaks."""
 
     def __repr__(self):
         return str(self)
@@ -108,7 +108,7 @@ def worker_loop(pipe, inherited, make_fetcher, dataset, base_seed, init_fn, work
 
 
 def _introduce(dataset, base_seed, worker_id, num_workers):
-    """Makes this process a worker: sets one thread, seeds the random generators, and sets the result of ``get_worker_info``."""
+    """Makes this process a worker: limits Gradus to one thread, seeds the random generators, and sets the result of ``get_worker_info``."""
     global _worker_info
     seed = base_seed + worker_id
     gradus.set_num_threads(1)
