@@ -35,8 +35,8 @@ def has_torch(python):
 
 
 def run(command, **environment):
-    """Runs a benchmark program. Returns the tab-separated fields of each line of its output, and its error output, which tells the versions that
-    ran."""
+    """Runs a benchmark program. Returns the tab-separated fields of each line of its output, and its error output, which describes the
+    program, e.g. by the version of the package that it times."""
     result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
     if result.returncode:
         sys.exit(f"{command[0]} failed:\n{result.stderr}")
@@ -44,7 +44,7 @@ def run(command, **environment):
 
 
 def measure(command):
-    """Runs a benchmark program. Returns {name of the case: nanoseconds} and the first line of its error output, which tells the versions that ran."""
+    """Runs a benchmark program. Returns {name of the case: nanoseconds} and the first line of its error output, which names the package's version."""
     lines, about = run(command)
     return {name: float(time) for name, time in lines}, about.strip().splitlines()[0]
 

@@ -1,7 +1,7 @@
 /* The training step of the network in micro.c, written in C loops without a tensor library. It shows how long a step takes if every loop is
- * written by hand. Each layer computes
+ * written by hand. A layer computes h, without the relu in the last layer; the loss is the mean cross entropy; AdamW updates the parameters.
  *
- *     h = relu(x W^T + b), without the relu in the last layer;  loss = mean cross entropy;  AdamW updates the parameters
+ *     h = relu(x W^T + b)
  *
  * Shapes: x is (BATCH, inputs) and W is (outputs, inputs), both row-major. */
 #include "by_hand.h"

@@ -3,8 +3,8 @@
  *     bench_micro [PART]          nanoseconds of one call, a line "name<TAB>nanoseconds" for each name that contains PART
  *     bench_micro --count N NAME  makes N calls of NAME after some calls that warm up, and prints nothing; instructions.sh counts the instructions
  *
- * The time printed is the shortest mean time of a call in many batches of calls, because this is the cost of a call when nothing else runs. A
- * batch has as many calls as take BATCH_SECONDS. Cases with large arrays are named name/threads. */
+ * The calls are timed in many batches of about BATCH_SECONDS. The time printed is the mean time of a call in the fastest batch, because this is
+ * the cost of a call when nothing else runs. Cases with large arrays are named name/threads. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static const double BATCH_SECONDS = 0.004;
 
 struct bench {
     const char *name;
-    void (*call)(int argument); /* makes one call; its caller then drops the call's results, by closing a grd_scope */
+    void (*call)(int argument); /* makes one call; the results belong to a grd_scope that the caller has opened */
     int argument;
 };
 
@@ -436,8 +436,8 @@ int main(int argc, char **argv)
             }
         return finish();
     }
-    /* by_hand_prepare() is not called for --count. There valgrind runs the program, and it may not support the instructions for which by_hand.c is
-     * compiled. */
+    /* This call is not reached with --count. instructions.sh runs the program with --count in valgrind, and valgrind may not support all CPU
+     * instructions in by_hand.c. */
     by_hand_prepare();
     const char *const part = argc > 1 ? argv[1] : "";
     fprintf(stderr, "gradus %s, kernels: %s, products: %s\n", grd_version(), grd_isa(), grd_blas());

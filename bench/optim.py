@@ -1,5 +1,5 @@
-"""Compares with PyTorch an update by each optimizer, of 20 small parameters and of one large parameter, and gradient clipping. PyTorch runs its
-default, foreach and fused implementations; the fastest one counts."""
+"""Compares updates by optimizers, and gradient clipping, with PyTorch. There are cases with 20 small parameters and with one large parameter.
+PyTorch runs its default, foreach and fused implementations; the fastest one counts."""
 from beside import compare
 
 OPTIMIZERS = {"SGD": {"lr": 1e-3}, "SGD momentum": {"lr": 1e-3, "momentum": 0.9}, "Adam": {}, "AdamW": {}, "Adadelta": {}, "Adagrad": {}, "Adamax": {}, "ASGD": {}, "NAdam": {}, "RAdam": {},

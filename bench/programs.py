@@ -1,5 +1,5 @@
-"""Compares training steps of complete programs (forward, backward, optimizer) with PyTorch. The peak of memory shown counts all cases that run; with
-`--only resnet` it is the peak of this program alone."""
+"""Compares training steps of complete programs (forward, backward, optimizer) with PyTorch. The peak memory that it prints covers all cases
+that ran. `--only resnet` shows the peak of that program alone."""
 import functools
 
 from beside import compare
@@ -102,7 +102,7 @@ def lstm(torch, layout):
 
 
 def ppo(torch, layout):
-    """Returns a training step of proximal policy optimization: a minibatch of 64 steps of an environment whose states are 4 numbers, with 2 actions.
+    """Returns a training step of proximal policy optimization on a minibatch of 64 time steps. A state is 4 numbers, and there are 2 actions.
     Gradients are clipped."""
     nn, F = torch.nn, torch.nn.functional
     actor = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2))

@@ -1,6 +1,6 @@
 """Generates the C function that runs an operator on batch tensors (the tensors that vmap passes to a function). The function computes the `batch`
-formula of the operator's entry in schema/*.toml. It takes the physical tensors, whose dimension 0 is the batch, and the other arguments of the
-call."""
+formula of the operator's entry in schema/*.toml. Its arguments are those of the call, with each batch tensor replaced by the underlying tensor,
+whose dimension 0 is the batch."""
 from codegen import ctype
 from codegen.formula import Lowering
 from codegen.schema import BATCH_RULES

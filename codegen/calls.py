@@ -26,7 +26,8 @@ UNBOX = """
     }
 """
 
-# C template of the function that calls an operator without typed kernel. The function is not inlined, so that the code of the usual call stays small.
+# C template of the function that calls an operator whose kernel takes an array of grd_value. The function is not inlined, so that the code of the
+# usual call stays small.
 BOXED = """
     GRD_APART ${result}boxed_$shape($parameters)
     {
@@ -69,8 +70,8 @@ def letter(argument):
 
 
 def counts_writes(operator):
-    """True if the call itself bumps the version of the tensor that the operator writes. False for a composite, because the operators that it calls
-    bump the version."""
+    """True if the call itself increments the version counter of the tensor that the operator writes. False for a composite, because the operators
+    that it calls increment the counter."""
     return operator.has_out and not operator.is_composite and operator.version
 
 
@@ -78,8 +79,9 @@ def counts_writes(operator):
 
 
 def valid(arguments):
-    """Returns a C condition that is false if an argument has a value that its C type allows but its type in the schema does not: a NULL tensor or
-    string, a list with a length but no data, a number that is not a dtype, or a number given for a device."""
+    """Returns a C condition that is true if the value of each argument fits the argument's type in the schema. The condition is false for values that
+    only the C type allows. These are a NULL tensor or string, a list with a length but no data, a number that is not a dtype, and a number in
+    place of a device."""
     tests = []
     for a in arguments:
         if a.list:
@@ -106,16 +108,16 @@ def set_value(place, argument):
 
 
 def parameters(operator, arguments, *more):
-    """Returns the C parameter list of a function that operators with equal C types share. Scalars are passed by pointer, so that only the call of the
-    kernel copies them. `out` comes after the arguments, so that the arguments stay in the same registers in the next call, which takes them in
-    the same order."""
+    """Returns the C parameter list of a function that operators with equal C types share. Scalars are passed by pointer, so that only the call of
+    the kernel copies them. `out` comes after the arguments, so that the arguments stay in the same registers when the function passes them on."""
     words = [f"const grd_scalar *{a.name}" if ctype.is_scalar(a) else ctype.parameter(a) for a in arguments]
     words += ["grd_tensor *out"] * operator.has_out + ["grd_tensor **ret_results"] * (len(operator.results) > 1)
     return ", ".join([*words, *more, "const struct grd_op *op"])
 
 
 def passed(operator, arguments, *more):
-    """Returns the C argument list for a call of a function whose parameter list is that of parameters(), from another such function."""
+    """Returns the C argument list with which one function passes all its arguments on to another. Both have the parameter list that parameters()
+    returns."""
     words = [a.name for a in arguments] + ["out"] * operator.has_out + ["ret_results"] * (len(operator.results) > 1)
     return ", ".join([*words, *more, "op"])
 
@@ -129,7 +131,8 @@ def result(operator):
 
 
 def kernel_type(operator, name, arguments):
-    """Returns the C typedef kernel_NAME, the type of the typed kernels of operators with these C types."""
+    """Returns the C typedef kernel_NAME, the type of a kernel whose C parameters have the types of the operator's arguments. Other kernels take an
+    array of grd_value."""
     words = ["grd_tensor *out"] * operator.has_out + [ctype.parameter(a) for a in arguments] + ["grd_tensor **ret_results"] * (len(operator.results) > 1)
     return wrap(words or ["void"], f"typedef {result(operator)}kernel_{name}(", ");")
 
@@ -220,8 +223,8 @@ def header_path(operator):
 
 
 def files(operators):
-    """Returns {path: text} with a header for each shape, i.e. each combination of C types. A new shape adds a header and changes none, so that only
-    the generated code of the new operator's schema file is recompiled."""
+    """Returns {path: text} with a header for each shape, i.e. each combination of C types. A new shape adds a header and leaves the other headers
+    unchanged, so that only the generated code of the new operator's schema file is recompiled."""
     shapes = {}
     for operator in (o for o in operators.values() if o.is_operator):
         shapes.setdefault(header_path(operator), []).append(operator)

@@ -91,7 +91,8 @@ def typed_default(argument, of_list, of_number):
 
 
 def default(argument):
-    """Returns the argument's default value as a C expression of the type that op_<name>, the function that implements the operator, takes."""
+    """Returns the argument's default value as a C expression. It has the type of the argument in op_<name>, the function that implements the
+    operator."""
     ctype = of(argument)[0]
     if argument.default is None:
         return "NULL" if ctype.endswith("*") else f"({ctype.strip()}){{0}}" if argument.kind != "dtype" else "GRD_DTYPE_NONE"
@@ -126,14 +127,14 @@ def is_scalar(argument):
 
 
 def has_number_default(argument):
-    """True if the argument is a number with a default that an options struct of zero bits does not hold. Zero bits are the number 0, but of a
-    grd_scalar they mean "not given", so every default of a grd_scalar counts."""
+    """True if the argument is a number whose default must be written into the options struct. A member that the caller leaves at zero bits holds
+    the number 0, so a default of 0 need not be written. In a grd_scalar zero bits mean "not given", so every default must be written."""
     return argument.kind in NUMBERS and not argument.list and (argument.default is not None if is_scalar(argument) else bool(argument.default))
 
 
 def from_option(argument):
-    """Returns the C expression that reads an option from the options struct. A grd_scalar that is marked as not given is passed on with its mark,
-    because the functions of calls.py replace it by the default."""
+    """Returns the C expression that reads an option from the options struct. A grd_scalar that is marked as not given is passed on unchanged. The
+    functions that calls.py generates replace it by the default."""
     field = f"options->{argument.name}"
     if is_scalar(argument):
         return f"&{field}"

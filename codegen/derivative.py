@@ -53,7 +53,8 @@ FACTS = {"SHAPE": ("grd_dims ", "dims"), "STRIDES": ("grd_dims ", "dims"), "OFFS
 
 
 def gradients(operator):
-    """Returns {name: type} of the gradients of the results, by the names that formulas use."""
+    """Returns {name: type} of the gradients that a formula may read. These are `grad` and, if there are several results, also grad_<result>. If the
+    result is a list, a formula may read only the list `grads`."""
     if operator.returns_list:
         return {"grads": "Tensor[]"}
     if len(operator.results) > 1:
@@ -88,8 +89,8 @@ def saved_type(operator, save):
 
 
 def save_how(operator, save):
-    """Returns the enumerator of enum grd_save_how for a saved value, without its prefix. Values of the kinds in SIZED are copied into memory that the
-    node owns."""
+    """Returns the enumerator of enum grd_save_how for a saved value, without its prefix. It says how the node saves the value. Lists, strings and
+    shapes (SIZED) are copied into memory that the node owns."""
     if save.how != "WHOLE":
         return save.how
     argument = operator.arg(save.name)
@@ -176,8 +177,9 @@ class Formulas:
         self.used |= gradients(self.operator).keys() & set(re.findall(r"\w+", " ".join(statements)))
 
     def shared_parts(self, formulas):
-        """Declares a C variable for each name in `where` that the formulas of at least two arguments read, so that its value is computed only once.
-        At least one of these formulas must read the name unconditionally. Returns {name: (value, positions of these arguments)}."""
+        """Declares a C variable for each name in `where` that the formulas of at least two arguments read, so that its value is computed only
+        once. If all formulas read a name only in one side of a conditional expression, the name gets no variable. Returns {name: (value, positions
+        of the arguments whose formulas read it)}."""
         of = {in_any_case: {argument: self.lowering(f"{self.key}.{argument}").parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
         shared = {}
         for name in self.operator.where:
@@ -249,8 +251,9 @@ def forward(operator, operators):
 
 
 def of_specification(operator, operators):
-    """Returns the derivative of an operator whose schema entry has grad = "of NAME". It is the derivative of the composite NAME, found by recording
-    the operators that NAME calls. The node saves the arguments of NAME, in order, and then the other values that the fast.grad formulas read."""
+    """Returns the C code of the derivative of an operator with grad = "of NAME", where NAME is a composite operator. The gradient is found by
+    recording the operators that NAME calls. The node saves the arguments of NAME, in order, and then the other values that the fast.grad formulas
+    read."""
     fast, name = Formulas(operator, operators, "fast.grad", operator.fast), operator.c_name
     arguments = [Save("WHOLE", a.name) for a in operators[operator.specification].args]
     saves = {save: list(range(len(operator.grads))) for save in arguments} | {save: places for save, places in fast.saves.items() if save not in arguments}

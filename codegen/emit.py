@@ -171,8 +171,8 @@ def table_file(operators):
 
 
 def function_table(operators):
-    """Returns the C table of the functions of numbers and sizes that derivatives call. A formula that is read at run time looks up its functions in
-    this table."""
+    """Returns the C table of the functions that gradient formulas call. Functions with a tensor argument are left out. A formula that is read at run
+    time looks up its functions in this table."""
     calls, rows = "", []
     for name in sorted(functions_called(f for o in operators.values() for f in [*(o.grads or {}).values(), *o.where.values()]) - set(operators)):
         types, result = FUNCTIONS[name]
@@ -195,6 +195,7 @@ def files(operators):
     result = {"gen/view_calls.h": view_calls(operators)}
     for family, members in families.items():
         result[f"gen/{headers.family_name(family)}.c"] = family_file(family, members, operators)
-    # This file is made last, because function_table parses the formulas. The calls above report errors in formulas with the place in the schema.
+    # function_table parses the formulas again, but its errors name no place in the schema. It runs after the calls above, which report every error in
+    # a formula with its file and line.
     result["gen/table.c"] = table_file(operators) + function_table(operators)
     return result | headers.files(operators, families) | calls.files(operators) | kernels.files(operators)

@@ -24,8 +24,8 @@ NUMBER = """
 
 
 def batch_role(operator, argument):
-    """Returns the enumerator of enum grd_batch_role, without its prefix, that says how an argument changes when the operator runs on a whole batch of
-    vmap. It follows from the argument's name and kind. Returns None if the argument does not change."""
+    """Returns the role of an argument in vmap, i.e. how the argument is adapted when the operator runs on a whole batch. The role is an enumerator of
+    enum grd_batch_role, without its prefix. It follows from the argument's name and kind. Returns None if the argument stays as it is."""
     name, kind = argument.name, argument.kind + "[]" * argument.list
     if operator.batch == "loop":
         return "OFFSET" if name == "storage_offset" else None
@@ -98,8 +98,8 @@ def defaults(operator):
 
 
 def given(operator, argument, number):
-    """Returns the C expression by which a public function of the operator passes on `argument` to the function that makes the call. `number` is
-    the name of the tensor argument for which the public function takes a number, or None."""
+    """Returns the C expression for `argument` in the call that a public function of the operator makes. If the public function takes a number in
+    place of a tensor, `number` is the name of that tensor argument; otherwise it is None."""
     if argument.name == number:
         return f"grd_number_argument(&grd_operator_{operator.c_name}, {argument.name})"
     if argument.has_default:
@@ -109,7 +109,7 @@ def given(operator, argument, number):
 
 def call(operator, suffix, takes_out, number):
     """Returns the C call in the body of a public function of the operator."""
-    if number and not suffix:  # the variant that takes a number calls the one that takes a tensor
+    if number and not suffix:  # the function that takes a number calls the function that takes a tensor
         name = f"grd_{'with_' if options(operator) else ''}{operator.c_name}"
         words = [given(operator, a, number).removeprefix("&" if a.name != number else "") for a in operator.args if not a.has_default]
         return f"{name}({', '.join(words + ['options'] * bool(options(operator)))})"

@@ -11,11 +11,12 @@ import re
 
 from codegen import ctype
 
-# As in Python, min and max return NaN if a is NaN, and return a if b is NaN.
+# As in Python, min(a, b) and max(a, b) return their first argument if either argument is NaN.
 BUILTINS = {"min": "b if b < a else a", "max": "b if b > a else a"}
 SYMBOLS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=", ast.And: "and", ast.Or: "or"}
 BITS = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
-# Python operator -> (C operator, for kernels whose dtypes are all floating; function for all other kernels, see src/kernel/cpu/real.h and complex.h).
+# Python operator -> (C operator, used if all dtypes of a kernel are floating; C function, used in all other kernels). The functions are in
+# src/kernel/cpu/real.h and complex.h.
 ARITHMETIC = {ast.Add: ("+", "sum"), ast.Sub: ("-", "difference"), ast.Mult: ("*", "product"), ast.Div: ("/", "quotient")}
 PARTS = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, ast.Call)
 
@@ -61,8 +62,8 @@ def replaced(node, values):
 
 
 def kernel_of(name, operators):
-    """Returns the operator `name` or, failing that, the operator _<name>, which is not public: the first that has a kernel or an expression. Returns
-    None if neither has."""
+    """Returns the first of the operators `name` and _<name> that has a kernel or an expression, or None if neither has one. _<name> is not
+    public."""
     return next((o for o in (operators.get(name), operators.get("_" + name)) if o and (o.kernel or o.expr)), None)
 
 
@@ -93,8 +94,9 @@ class Elements(ast.NodeTransformer):
 
 def elements(node, operators, is_left=lambda callee, named: "float" in callee.body):
     """Returns the formula as an expression. Each call of an operator is replaced by the operator's own expression, unless is_left(callee, named) is
-    true. By default, operators with a `body` in C for floating dtypes are left as calls. Raises NotAnExpression if the formula contains anything that
-    is not computed element by element."""
+    true. `named` is the operator that the formula names, and `callee` is the operator that kernel_of() returns for this name. By default, operators
+    with a `body` in C for floating dtypes are left as calls. Raises NotAnExpression if the formula contains anything that is not computed element by
+    element."""
     tree = Elements(operators, is_left).visit(replaced(node, {}))
     for n in ast.walk(tree):
         if not isinstance(n, (*PARTS, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)) or isinstance(getattr(n, "value", 0), (str, bool, type(None))):
@@ -186,8 +188,8 @@ class Body:
         raise NotAnExpression
 
     def call(self, callee, args):
-        """Returns the callee's body with x, y and z replaced by the arguments. An argument gets no additional parentheses where the name is already
-        in parentheses."""
+        """Returns the callee's body with x, y and z replaced by the arguments. A name that stands alone in parentheses, as in f(x), is replaced
+        without additional parentheses."""
         if self.category not in callee.body:
             raise NotAnExpression
         given = dict(zip(words(callee).values(), args))
@@ -202,8 +204,8 @@ def printed(operator, category, operators):
 
 
 def body(operator, category, operators):
-    """Returns the C statements that compute one element in a kernel, called its scalar body. They are the schema entry's `body` for the category of
-    dtypes, or its `expr` translated to C. Returns None if the body is written by hand."""
+    """Returns the C statements that compute one element in a kernel, for the dtypes of `category`. They are the schema entry's `body` for that
+    category, or its `expr` translated to C. Returns None if the entry has neither, because the function is then written by hand."""
     if category in operator.body:
         return f"return {operator.body[category]};"
     try:

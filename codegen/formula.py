@@ -4,9 +4,9 @@ A formula reads arguments, results, gradients, and the names that the entry defi
 operators of the schema. One of several results is selected by its name, as in max(x, dim).values. Where a formula reads only shape(x), strides(x),
 offset(x), dtype(x), device(x) or sizes_along(xs, dim), the autograd node saves this value and not the tensor.
 
-The formulas under the keys `formula` and `through` may have several lines. A call in `through` becomes a call of op_<name>, the C function that
-implements the called operator, without dispatch. Both formulas may also call the functions that functions.py finds, and in-place operators such as
-mul_(x, y). Every line but the last assigns a value to a name or is a check such as
+The formulas under the keys `formula` and `through` may have several lines. A call in `through` becomes a direct call, without dispatch, of
+op_<name>, the C function that implements the operator. Both formulas may also call the functions that functions.py finds, and in-place operators
+such as mul_(x, y). Every line but the last assigns a value to a name or is a check such as
     assert p >= 0, f"RuntimeError: p is {p}"
 A check without a text has a condition that raises the error itself. A list is made by [f(t) for t in tensors]; len(tensors) and tensors[0] read
 lists. A line of `through` may also return early:
@@ -22,9 +22,10 @@ from codegen import ctype
 from codegen.functions import FUNCTIONS
 from codegen.template import fill
 
-# Python operator -> the key `symbol` of the schema entry whose operator a formula then calls.
+# Python operator in a formula -> the operator's `symbol` in the schema. The formula calls the operator with this symbol.
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
-INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # C and Python agree on these operators, because sizes are not negative
+# Python operator on integers -> C operator. Their results are equal in C and in Python, because the operands are sizes, which are not negative.
+INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
          "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "(grd_dtype){0}->dtype",
@@ -43,8 +44,8 @@ LOOP = """
         $made[i] = $value;
     }
 """
-# Line of generated C code after an early return. emit.apart moves the statements after it into a second function, which keeps the early return
-# fast.
+# Marks the place after an early return in the generated C code. emit.apart moves the statements that follow into a second function, because the early
+# return is faster in a short function.
 APART = "/* the rest */\n"
 C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_dims ", "Scalar": "grd_scalar ", "int": "int64_t ", "float": "double ", "bool": "bool ",
            "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
@@ -66,14 +67,16 @@ class Value:
     c: str
     type: str
     literal: object = None
-    # 1 if `c` is a call that makes a tensor. 2 if also operands of that call are temporary tensors, which are released after the call. Otherwise 0.
+    # 1 if `c` is a call that makes a tensor. 2 if some operands of this call are also temporary tensors, which can be released after the call.
+    # Otherwise 0.
     makes: int = 0
 
 
 @dataclass(frozen=True)
 class Save:
-    """A value that the autograd node saves for the derivative: an argument or result (how = "WHOLE"), or only a property of it such as its shape (a
-    value of FACTS). `extra` is the argument dim of sizes_along."""
+    """A value that the autograd node saves for the derivative. If `how` is "WHOLE", the value is the argument or result called `name`. Otherwise the
+    value is a property of that argument or result, e.g. its shape if `how` is "SHAPE". `extra` is only set for the property sizes_along(xs, dim),
+    where it is the name of the argument dim."""
     how: str
     name: str
     extra: str = ""
@@ -107,22 +110,25 @@ class Lowering:
     def __init__(self, operator, operators, key, gradients=(), through=False, tangent=None):
         self.operator, self.operators, self.key = operator, operators, key
         self.names = {a.name: argument_type(a) for a in operator.args}
-        self.gradients = dict(gradients)  # name of a gradient -> its type; the node does not save gradients, because backward gets them
+        self.gradients = dict(gradients)  # name of a result's gradient -> its type; the node does not save it, because backward receives it
         self.results = operator.results if gradients else []
-        # If True, the formula's calls are compiled to calls of the C functions that implement the called operators (op_<name>), without dispatch.
-        # These functions write to `out`.
+        # If True, each call of an operator in the formula becomes a direct call, without dispatch, of op_<name>. This is the C function that
+        # implements the operator, and it writes to `out`.
         self.through = through
-        self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}  # `out` is NULL in a call without out=
-        # A formula of forward mode may read the tangent of one argument, under the name <argument>_t, and the results.
+        # A formula under `through` may read `out`. So may a formula under `formula` of an operator with an out= form. In a call without out=, `out`
+        # is NULL.
+        self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}
+        # A formula of forward mode may also read the results, and the tangent of one argument under the name <argument>_t.
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}
         self.saves = []
         self.called = set()  # names of operators that the formulas call
         self.places = {}  # maps the name of an argument without a C variable to its C expression
-        self.parts_named = {}  # maps a name in `where` that already has a C variable to its Value
-        self.loops = []  # C loops that compute the lists of the current line; they are written before that line
-        self.in_place = None  # the formula's value as C calls of in-place operators (value_in_place); None if it has no such value
-        # `statements` are the C statements before the expression. `lazy` is above 0 inside one side of ?:, where no statement may be added because it
-        # would always run.
+        self.parts_named = {}  # {name in `where`: its Value}, for the names that already have a C variable
+        # C loops for the lists [f(t) for t in tensors] in the formula line being translated; written before that line's C code
+        self.loops = []
+        self.in_place = None  # C calls of in-place operators that compute the formula (value_in_place), or None
+        # `statements` are the C statements that must run before the current expression. `lazy` is above 0 while one side of ?: is translated. No
+        # statement may be added there, because it would run whichever side is chosen.
         self.statements, self.lazy = [], 0
 
     def fail(self, message):
@@ -141,7 +147,7 @@ class Lowering:
 
     def assigned(self, tree, assign):
         """Returns the C statements that compute a formula. assign(value) returns the statement that stores the value. A conditional expression
-        becomes if and else if one of its sides needs more than one statement."""
+        becomes an if-else statement when one of its sides needs more than one statement."""
         self.name_parts(tree)
         if not isinstance(tree, ast.IfExp):
             value = self.expression(tree)
@@ -166,14 +172,14 @@ class Lowering:
         return "{\n" + textwrap.indent("\n".join(statements), "    ") + "\n}"
 
     def parts_of(self, text, in_any_case):
-        """Returns the names under `where` in the schema entry that a formula reads, directly or through the formulas of such names. If
+        """Returns the names that a formula reads, directly or through other such names, and that the schema entry defines under `where`. If
         `in_any_case` is true, names that only one side of a conditional expression reads are left out."""
         found = {name for name in names_read(self.parse(text), in_any_case) if name in self.operator.where}
         return found.union(*(self.parts_of(self.operator.where[name], in_any_case) for name in found))
 
     def name_parts(self, tree):
-        """Declares a C variable for each name under `where` in the schema entry that a formula reads unconditionally. A name that only one side of a
-        conditional expression reads is computed in that side."""
+        """Declares a C variable for each name that a formula reads unconditionally and that the schema entry defines under `where`. A name that only
+        one side of a conditional expression reads is computed in that side."""
         for name in names_read(tree):
             if name in self.operator.where and name not in self.parts_named:
                 part = self.parse(self.operator.where[name])
@@ -181,7 +187,7 @@ class Lowering:
                 value = self.operand(part)
                 declared = C_TYPES.get(value.type, f"const {value.type} ")
                 made = f"{declared}{value.c} = "
-                # operand() may already have declared a variable for the value. This variable is then renamed.
+                # If operand() has already declared a variable for the value, this variable is renamed.
                 if self.statements and self.statements[-1].startswith(made):
                     self.statements[-1] = f"{declared}{name} = {self.statements[-1].removeprefix(made)}"
                 else:
@@ -213,13 +219,15 @@ class Lowering:
         return "".join(statements), values
 
     def value_in_place(self, node):
-        """Returns the formula's value in C as calls that write the first argument in place, or None if one of the operators has no in-place form."""
+        """Returns C calls of in-place operators that compute the formula in the operator's first argument. Returns None if a called operator has
+        no in-place form or `through` is set."""
         tree = None if self.through or isinstance(node, ast.Name) else self.tree_in_place(node)
         return self.expression(tree).c if tree else None
 
     def tree_in_place(self, node):
-        """Returns the tree with each call replaced by its in-place form, e.g. mul(self, noise) by mul_(self, noise), in both sides of a conditional
-        expression. Returns None if that is impossible. A tree that is only the name of the first argument stays unchanged."""
+        """Returns the expression tree `node` with each call replaced by its in-place form, e.g. mul(self, noise) by mul_(self, noise). In a
+        conditional expression both sides are replaced. Returns None if a called operator has no in-place form. Also returns None if the innermost
+        first argument is not the first argument of the operator that has this formula."""
         if isinstance(node, ast.Name):
             return node if node.id == self.operator.args[0].name else None
         if isinstance(node, ast.IfExp):
@@ -253,8 +261,8 @@ class Lowering:
         return f"{C_TYPES.get(value.type, f'const {value.type} ')}{name} = {value.c};\n"
 
     def failure(self, node):
-        """Returns the C call that raises the error of a check. The text begins with the name of the exception and may be an f-string. A check without
-        a text raises nothing, because its condition has already raised the error."""
+        """Returns the C call that raises the error of a failed check. `node` is the text of the check, which begins with the name of the exception
+        and may be an f-string. If `node` is None, returns grd_failed, because the condition of the check has already raised the error."""
         if node is None:
             return "grd_failed"
         words = node.values if isinstance(node, ast.JoinedStr) else [node]
@@ -313,8 +321,8 @@ class Lowering:
 
     @staticmethod
     def made(c, operands):
-        """Returns the Value for a call `c` that computes a tensor from the operands. If an operand is a list, temporaries are not released after the
-        call."""
+        """Returns the Value for the C call `c`, which computes a tensor from the operands. If an operand is a list of tensors, temporary tensors
+        among the operands are not released right after the call."""
         return Value(c, "Tensor", makes=2 if any(o.makes for o in operands) and all(o.type != "Tensor[]" for o in operands) else 1)
 
     def expression(self, node):
@@ -545,7 +553,7 @@ class Lowering:
         return f"grd_scalar_{'int64' if wanted == 'int' else 'double'}({value.c})"
 
     def scalar(self, value):
-        """Returns a number, or None, as a C expression of type grd_scalar."""
+        """Returns the C expression of type grd_scalar for `value`, which is a number or the constant None (an absent grd_scalar)."""
         if value.type == "None":
             return "(grd_scalar){0}"
         if value.type == "Scalar":

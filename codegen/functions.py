@@ -19,7 +19,7 @@ def type_of(declared):
 
 
 def read():
-    """Returns {name: (argument types, result type)} of all C functions whose types are all formula types."""
+    """Returns {name: (argument types, result type)} for the C functions in HEADERS. Leaves out functions with a type that formulas do not have."""
     found = {}
     for header in HEADERS:
         for result, name, parameters in PROTOTYPE.findall((ROOT / header).read_text()):

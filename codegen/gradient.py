@@ -3,9 +3,9 @@
 The gradient of a holomorphic expression is grad times the conjugate of its derivative. If the expression calls an operator, the derivative of that
 operator is its gradient formula with grad = 1.
 
-fuse() adds a kernel that computes a gradient in one loop, for a derived as well as a written formula, if the operator has one tensor argument and the
-formula is elementwise in grad, the saved tensors and numbers. The backward pass uses this kernel unless the pass itself is recorded
-(create_graph=True).
+fuse() adds a kernel that computes a gradient in one loop, for derived formulas as well as for formulas in the schema. The operator must have one
+tensor argument, and the formula must be elementwise in grad, the saved tensors and numbers. The backward pass uses this kernel unless the pass itself
+is recorded (create_graph=True).
 """
 import ast
 
@@ -92,8 +92,8 @@ class Simplified(ast.NodeTransformer):
 
 
 def read(node, operators):
-    """Returns a formula as a simplified expression that can be differentiated. Calls of operators with gradient formulas remain calls, unless the
-    operator has a symbol such as +."""
+    """Returns a formula as a simplified expression that can be differentiated. A call of an operator remains a call if the operator has gradient
+    formulas and no symbol such as +. Other calls are replaced by the expression of the called operator."""
     return Simplified().visit(elements(node, operators, lambda callee, named: named.grads and not named.symbol))
 
 
@@ -202,8 +202,8 @@ def name_calls(node, taken):
 
 
 def gradients(operator, operators):
-    """Returns {argument: gradient formula}. The formulas are those of the schema entry, or they are derived from `expr` or the last line of
-    `through`."""
+    """Returns {argument: gradient formula} of the operator. The schema entry contains the formulas, or they are derived from `expr` or the last
+    line of `through`."""
     if operator.grads == DERIVED:
         node, operator.grads = parse(operator.expr or operator.through.strip().splitlines()[-1]), {}
         for name in [a.name for a in operator.args if a.is_tensor]:
@@ -228,9 +228,9 @@ def whole_formula(operator, argument, operators):
 
 
 def kernel(node, operator, operators):
-    """Adds a kernel that computes the gradient formula `node` to `operators`, and returns the call of that kernel. Returns the constant None if a
-    kernel would not be faster: if the formula is not elementwise, is a single operation, or consists of two operations of which one is a function
-    call."""
+    """Adds to `operators` a kernel that computes the gradient formula `node`. Returns the call of that kernel, or the constant None if no kernel is
+    added. A formula that is not elementwise gets no kernel. A formula with a single operation gets no kernel either, because the kernel would not be
+    faster. The same holds for a formula with two operations if one of them is a function call."""
     try:
         whole = elements(node, operators)
     except NotAnExpression:
@@ -257,8 +257,8 @@ def kernel(node, operator, operators):
 
 
 def fuse(operator, operators):
-    """For an operator with one tensor argument, sets `fused` to the call of the kernel that computes the gradient, or to a conditional expression
-    of such calls."""
+    """For an operator with one tensor argument, sets operator.fused to the call of a kernel that computes the gradient in one loop. A gradient
+    formula that is a conditional expression gives a conditional expression of such calls. Does nothing if no such kernel is faster."""
     tensors = [a.name for a in operator.args if a.is_tensor]
     if not operator.grads or len(tensors) > 1:
         return
@@ -271,7 +271,7 @@ def fuse(operator, operators):
 
 
 def derive(operators):
-    """Derives the missing gradients of all operators, then adds the kernels that compute gradients in one loop."""
+    """Derives the gradients of the operators whose schema entry has no `grad`, then adds kernels that compute a gradient in one loop."""
     for operator in list(operators.values()):
         gradients(operator, operators)
     for operator in list(operators.values()):

@@ -40,7 +40,7 @@ def second_tensor(operator):
 
 
 def form_names(operator):
-    """Returns [(name suffix, True if it has a parameter `out`)] for the public function of each form."""
+    """Returns [(name suffix, takes_out)] of the public C functions, one for each form. takes_out is True if the function has a parameter `out`."""
     names = {"functional": ("", False), "inplace": ("_", False), "out": ("_out", True)}
     return [names[form] for form in operator.forms]
 
@@ -60,8 +60,8 @@ def public_parameters(operator, takes_out, scalar=False):
 
 
 def public_functions(operator):
-    """Returns [(name, parameters)] of the operator's public functions, one for each form. If the schema entry has `scalar`, each form but out= also
-    has a variant that takes a number for the second tensor."""
+    """Returns [(name, parameters)] of the operator's public functions, one for each form. If the schema entry has `scalar`, each form except out=
+    also has a function that takes a number in place of the second tensor."""
     functions = []
     for suffix, takes_out in form_names(operator):
         functions.append((operator.c_name + suffix, public_parameters(operator, takes_out)))
@@ -74,8 +74,8 @@ def public_functions(operator):
 
 
 def option_marks(operator):
-    """Returns the C initialisers that mark all options as not given. The last member always gets an initialiser, so that an option given by position
-    does not compile: the option would follow this initialiser, after which there is no member left."""
+    """Returns the C initialisers that mark all options as not given. They always initialise the last member of the options struct. An option that
+    the caller passes by position, without its name, would follow the last member and so does not compile."""
     marks = {a.name: ctype.option_mark(a) for a in options(operator)}
     last = options(operator)[-1]
     marks[last.name] = marks[last.name] or ("false" if last.kind == "bool" else "0" if last.kind in ("int", "float") else ctype.option_default(last))
@@ -126,8 +126,8 @@ def header(operator):
 
 
 def parts(operator):
-    """Returns the names under `where` in the schema entry that the gradient formulas read, directly or through other such names, in the order of the
-    entry."""
+    """Returns the names that the schema entry defines under `where` and that the gradient formulas read, directly or through other such names. The
+    names are in the order of the entry."""
     read, text = [], " ".join((operator.grads or {}).values())
     for name, formula in reversed(operator.where.items()):
         if re.search(rf"\b{name}\b", text):
@@ -136,8 +136,8 @@ def parts(operator):
 
 
 def document(operator):
-    """Returns the text about an operator in ops.h: a comment with its documentation, and the include of its header with the names of the functions
-    that the header declares."""
+    """Returns the text for an operator in ops.h: its documentation as a comment, and the #include of its header. A second comment lists the
+    functions that this header declares."""
     lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
              *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items()),
              *(f"  {name} = {operator.where[name]}" for name in parts(operator))] + [f"Formula: {operator.formula}"] * bool(operator.formula and "\n" not in operator.formula)
@@ -242,8 +242,8 @@ IMPLEMENTATIONS = """
 
 
 def words_header(operators):
-    """Returns a header with macros for error texts. Each macro lists the values that a string argument accepts. GRD_WORDS_REDUCTION is for all
-    arguments of that name; if an operator accepts other values there is a macro such as GRD_WORDS_KL_DIV_REDUCTION."""
+    """Returns a header with macros for error texts. Each macro lists the values that a string argument accepts. GRD_WORDS_REDUCTION is for
+    arguments called `reduction`. An operator whose `reduction` accepts other values has its own macro, such as GRD_WORDS_KL_DIV_REDUCTION."""
     found = {f"GRD_WORDS_{argument.upper()}": text for argument, text in WORDS.items()}
     for operator in operators.values():
         found |= {f"GRD_WORDS_{operator.c_name.upper()}_{name.upper()}": text for name, text in operator.words.items() if text != WORDS.get(name)}

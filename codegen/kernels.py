@@ -1,5 +1,5 @@
-"""Generates the tables of elementwise kernels. For each operator these files contain the C function that computes one element (the scalar body, if
-the schema entry has one), the loop over contiguous elements, and the row in the table of each dtype."""
+"""Generates the C files of the elementwise kernels. For each operator they contain the C function that computes one element, the loop over
+contiguous elements, and the row in the kernel table of each dtype."""
 import re
 
 from codegen import ctype, expression
@@ -81,8 +81,8 @@ def where(categories, text):
 
 
 def bodies(operator, operators):
-    """Returns the C functions that compute one element (the scalar bodies of the schema entry), each inside an #if for its categories of dtypes. The
-    functions take the elements of the tensors as x, y and z."""
+    """Returns the C functions that compute one element, each inside an #if for its categories of dtypes. The functions take the elements of the
+    tensors as x, y and z."""
     rest = operator.dtypes - operator.block
     text = bodies_of(operator, rest, operators)
     return where(rest, text) if operator.block and text else text
@@ -121,8 +121,8 @@ def map_block(operator, body):
 
 
 def half_block(operator, operators):
-    """Returns the C loop of a kernel for 16-bit floats. If the schema entry has `bits`, the loop is for bfloat16 and float16, otherwise only for
-    bfloat16. For float16 it is faster to convert with CPU instructions before and after the float32 kernel."""
+    """Returns the C loop of a kernel for 16-bit floats. If the schema entry has `bits`, the loop is for bfloat16 and float16. Otherwise it is for
+    bfloat16 only, because float16 is faster with CPU instructions that convert it to and from float32 around the float32 kernel."""
     if operator.bits:
         letters = {word: f"{name}_data[i]" for name, word in expression.words(operator).items()}
         return fill(BITS, operator=operator.c_name, inputs=declared(operator, "T"), bits=re.sub(r"\b[xyz]\b", lambda word: letters[word[0]], operator.bits))
@@ -130,7 +130,7 @@ def half_block(operator, operators):
 
 
 def block(operator, operators):
-    """Returns the C code of a kernel: the scalar bodies and a loop over contiguous elements, which the compiler can vectorise."""
+    """Returns the C code of a kernel: the functions that compute one element, and a loop over contiguous elements that the compiler can vectorise."""
     body = f"{operator.kernel}_{operator.c_name}"
     own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body, inputs=", ".join(f"(const C *)data[{i}]" for i in range(1, operator.inputs + 1)))) if operator.block else ""
     rest = operator.dtypes - operator.block
@@ -151,7 +151,7 @@ def sizes(operator):
 
 
 def sizes_enum(operators):
-    """Returns the C enum with the constants that sizes() returns for the given operators."""
+    """Returns the C enum of the constants SIZES_..., one for each combination of element sizes (result, inputs) that the given operators have."""
     rows = ""
     for name in sorted(set(map(sizes, operators))):
         letters = name.removeprefix("SIZES_").replace("_", "").ljust(4, "0")
@@ -168,8 +168,8 @@ def condition(categories):
 
 
 def rows_file(kind, members, operators):
-    """Returns the kernels of one kind and their table, for a file that is compiled once for each dtype. Operators with equal sets of dtypes share
-    an #if."""
+    """Returns the text of a C file with the kernels of one kind and their table. The file is compiled once for each dtype. Operators with equal
+    sets of dtypes share an #if."""
     groups = {}
     for operator in (o for o in members if o.kernel == kind):
         groups.setdefault(condition(operator.dtypes), []).append(operator)
@@ -189,9 +189,9 @@ def rows_file(kind, members, operators):
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
 
 
-# Target dtype -> (C type of its elements, C expression that converts the element x of the source dtype). The functions are in src/kernel/cpu/cast.c.
-# int8 and int16 use the loops of uint8 and uint16, because the bits are equal. complex32 has no expression, because `convert_parts` computes it from
-# complex64.
+# Target dtype -> (C type of its elements, C expression that converts the element x of the source dtype). The functions called in the expressions are
+# in src/kernel/cpu/cast.c. int8 and int16 use the loops of uint8 and uint16, because the bits are equal. complex32 has no expression, because
+# `convert_parts` computes it from complex64.
 CASTS = {
     "bool": ("uint8_t", "to_bool(x)"),
     "uint8": ("uint8_t", "(uint8_t)to_int32(source(x))"),
@@ -234,7 +234,7 @@ CAST_ROWS = """
 
 
 def cast_rows():
-    """Returns the kernels that convert one dtype to every dtype, for a file that is compiled once for each source dtype."""
+    """Returns the C kernels that convert a source dtype to each target dtype, for a file that is compiled once for each source dtype."""
     text, rows = BANNER.format("a list of dtypes"), ""
     for dtype, (type, number) in CASTS.items():
         text += fill(CAST_BLOCK, dtype=dtype, type=type, number=number) if number is not None else ""

@@ -1,5 +1,5 @@
 """Generates the C function op_<name> of operators that are implemented by two functions: plan_<name> checks a call and determines the shapes and
-dtypes of the results, and run_<name> computes the results. src/op/plan.h declares what happens between the two."""
+dtypes of the results, and run_<name> computes the results. op_<name> also calls functions of src/op/plan.h, e.g. to allocate the results."""
 import ast
 import json
 import re
@@ -49,9 +49,10 @@ def arguments(operator):
 
 
 def call_of(operator, operators):
-    """Returns (<name>, [(C parameter, C argument)]) for the operator's function plan_<name>, which checks a call. By default these are the name
-    and the arguments of the operator. The entry may instead name the plan function of another operator, as in plan = "full(size, 0.0, dtype,
-    device, requires_grad)", or one that several operators share, as in plan = "triangular(self, diagonal, upper=False)"."""
+    """Returns (<name>, [(C parameter, C argument)]) of the function plan_<name> that checks calls of the operator. By default these are the name
+    and the arguments of the operator. The key `plan` of the schema entry may instead be a call of another plan function. For example,
+    plan = "full(size, 0.0, dtype, device, requires_grad)" calls the plan function of the operator full, and plan = "triangular(self, diagonal,
+    upper=False)" calls a plan function that several operators share."""
     if not isinstance(operator.plan, str):
         return operator.c_name, [(ctype.parameter(a), a.name) for a in operator.args]
     lowering, tree = Lowering(operator, operators, "plan"), ast.parse(operator.plan, mode="eval").body
@@ -149,8 +150,8 @@ def view_call(operator, operators, prototype):
 
 
 def written_plan(operator):
-    """Returns the C function that checks a call of _<view>_backward, the gradient of a view. That operator creates zeros of the given sizes and
-    writes the gradient into the view of these zeros."""
+    """Returns the C function that checks a call of _<view>_backward, the operator that computes the gradient of a view. That operator creates
+    zeros of the given sizes, takes the same view of the zeros, and writes the gradient into this view."""
     grad, sizes, *rest = arguments(operator)
     view = call(f"plan_{operator.name.removeprefix('_').removesuffix('_backward')}", "written_view(plan)", "&zeros", *rest)
     return WRITTEN.substitute(name=operator.c_name, parameters=", ".join(parameters(operator)), grad=grad, sizes=sizes, view=view)
@@ -176,8 +177,8 @@ def implementation(operator, operators, prototype):
 
 
 def declarations(members, operators):
-    """Returns the C prototypes of the hand-written functions plan_<name> (checks and shapes of a call), check_<name>, run_<name> (its computation)
-    and shortcut_<name> of the given operators."""
+    """Returns the C prototypes of the hand-written functions of the given operators: plan_<name> (checks and shapes), check_<name>, run_<name> (the
+    computation) and shortcut_<name>."""
     lines = []
     for o in members:
         if not o.planned:

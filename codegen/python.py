@@ -14,7 +14,7 @@ may change that by the following keys:
 - `example` is a doctest that uses no name but torch. It becomes part of the docstring of the function that it calls, and the tests run it.
 
 Functions of linalg, special and fft have the __name__ that they have in PyTorch: torch.linalg.solve.__name__ is "linalg_solve".
-`python.named.special` lists names of torch.special whose function also exists in torch as a different function object.
+`python.named.special` lists names under which torch.special offers the operator as well. The functions with these names are objects of their own.
 
 gradus.nn.functional consists of the entries with `python.in = "nn"`, and of Python functions in its own files, which do more than call an operator.
 The following keys are for nn:
@@ -40,8 +40,8 @@ from codegen.template import function as c_function
 KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL", "dtype": "DTYPE", "device": "DEVICE",
          "str": "STRING", "Generator": "GENERATOR"}
 LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
-# Parameters that exist only for compatibility with PyTorch -> (kind, default, "position" or "keyword" for how a call gives them). They are checked
-# but have no effect, except `inplace`.
+# Parameters that exist only for compatibility with PyTorch -> (kind, default, how a call gives them: "position" or "keyword"). Their values are
+# checked but have no effect, except for `inplace`.
 EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
           "inplace": ("PY_KIND_INPLACE", "False", "position"), "sparse": ("PY_KIND_SPARSE_GRAD", "False", "position")}
 NAMED_AFTER_HOME = {"linalg", "special", "fft"}
@@ -70,8 +70,8 @@ class Signature:
     parameters: list
     positional: int
     loose: bool
-    # order[i] is the index of the operator's argument for parameter i. A parameter of EXTRAS has an index after the last argument. None means 0, 1,
-    # 2, ...
+    # Entry i is the index of the operator's argument that parameter i stands for. A parameter of EXTRAS, which stands for no argument, has an index
+    # after the last argument. None means that the parameters are the arguments in order.
     order: tuple = None
 
 
@@ -196,7 +196,7 @@ def signature(operator, form, home):
 
 
 def other_signature(operator, form, home, way):
-    """Returns the Signature for `way`, one item of the key `python.also`, which lists the parameters of a further signature in Python. For a
+    """Returns the Signature for `way`, one item of the key `python.also`. `way` lists the parameters of a further signature in Python. For a
     method, the operator's argument self is moved to the front."""
     words = [word.rpartition(":")[::2] for word in way.split()]
     indices = [next(i for i, a in enumerate(operator.args) if a.name == name) for _, name in words]
@@ -215,8 +215,8 @@ def other_signature(operator, form, home, way):
 
 
 def places(operator, form):
-    """Returns [(module or class, name)] under which Python offers a form of the operator. Names of the in-place form are still without their
-    underscore."""
+    """Returns the places where Python offers a form of the operator, as [(module or class, name)]. The names of an in-place form do not have
+    their trailing underscore yet."""
     found = [(home, name) for home in homes(operator) if form != "inplace" or home != "nn" or "function" in operator.python.get("inplace", "")
              for name in names(operator)]
     return found + [(home, name) for home, text in operator.python.get("named", {}).items() for name in text.split() if form != "inplace"]
@@ -281,7 +281,7 @@ FORMS = {"functional": "GRD_FUNCTIONAL", "inplace": "GRD_INPLACE", "out": "GRD_O
 
 
 def literal(text):
-    """Returns `text` as C string literals, one for each line. No line is longer than WIDTH."""
+    """Returns a list of C string literals that together hold `text`. Each literal fits in a line of WIDTH columns."""
     pieces = re.findall(r"[^ \n]*[ \n]*", text)
     escaped = [json.dumps(piece, ensure_ascii=False)[1:-1] for piece in pieces if piece]
     lines, line = [], ""
@@ -321,8 +321,8 @@ def source(function):
 
 
 def docstring(function):
-    """Returns the docstring as C string literals, with the signature and text of each overload and the schema files. A single signature is written
-    in the form that inspect.signature can read."""
+    """Returns the docstring of a Python function as C string literals: the signature and text of each overload, and the names of the schema files.
+    A single signature is written in the form that inspect.signature can read."""
     if len(function.signatures) == 1:
         one = function.signatures[0]
         text = python_signature(function, one)
@@ -334,8 +334,8 @@ def docstring(function):
 
 
 def docs_file(found):
-    """Returns the header of macros with operators' descriptions, for functions that have one signature. A function and the method of the same name
-    share a macro."""
+    """Returns the text of a C header with a macro for the description of each function that has a single signature. A function and the method of
+    the same name share a macro."""
     macros = {}
     for function in found.values():
         operator = function.signatures[0].operator
@@ -357,7 +357,7 @@ def result(operator, name):
 
 
 def required_tensors(operator):
-    """Returns the number of required arguments if these are all tensors, come first and the operator has one result; otherwise 0."""
+    """Returns the number of required arguments. Returns 0 unless all of them are tensors and come first, and the operator has one result."""
     needed = [a for a in operator.args if not a.has_default]
     tensors_first = all(a.is_tensor and not a.list for a in needed) and operator.args[:len(needed)] == needed
     return len(needed) if tensors_first and len(operator.results) == 1 and not operator.returns_list else 0
@@ -392,8 +392,8 @@ def device_place(function, one):
 
 
 class Tables:
-    """The C tables of parameters and of argument orders. Functions with equal tables share a table, which is named after the first of these
-    functions."""
+    """The C tables of Python parameters, and the C tables that give for each parameter the index of the operator's argument (Signature.order).
+    Functions with equal tables share one, which is named after the first of these functions."""
 
     def __init__(self):
         self.params, self.orders = {}, {}
@@ -409,7 +409,8 @@ class Tables:
         return [json.dumps(p.name), p.kind, *([flags or "0"] if p.flags or default else []), *default]
 
     def order(self, name, places):
-        """Returns the name of the C table that holds `places`, a Signature.order."""
+        """Returns the name of the C table that holds `places`, which gives for each Python parameter the index of the operator's argument
+        (Signature.order)."""
         return self.orders.setdefault(places, f"{name}_order")
 
     def params_text(self):

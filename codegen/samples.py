@@ -115,8 +115,8 @@ def arguments(operator, text):
 
 
 def reference(operator):
-    """Returns a C function with the expression `test.ref`, which computes an element of an elementwise operator in float64; "" if the schema entry
-    has no such expression."""
+    """Returns a C function that computes one element of an elementwise operator in float64, from the expression `test.ref` of the schema entry.
+    Returns "" if the entry has no such expression."""
     if "ref" not in operator.test:
         return ""
     count = KERNELS[operator.kernel] if operator.kernel else sum(a.is_tensor for a in operator.args)
@@ -132,8 +132,9 @@ def differentiable(operator):
 
 
 def accuracy_samples(operator):
-    """Returns the samples that test/accuracy runs on all floats. These are the samples of elementwise operators of one tensor, one for each set of
-    other arguments. The error bound is test.ulps, which defaults to 1 for operators with a unary kernel."""
+    """Returns the samples that test/accuracy.c compares with exact results, for an elementwise operator with one tensor. There is one sample for each
+    set of its other arguments. The error bound is test.ulps, by default 1 for a unary kernel. Returns [] for an operator that has neither a unary
+    kernel nor test.ulps."""
     unary = operator.kernel == "unary" and "float" in operator.dtypes and not operator.gives_bool
     if not unary and "ulps" not in operator.test:
         return []
@@ -154,7 +155,8 @@ def case(operator, text):
     facts |= {"batch": json.dumps(operator.test["batch"])} if "batch" in operator.test else {}
     flags = {"no_gradient": not differentiable(operator) or text[0] == "~", "complex_only": operator.test.get("complex"), "contiguous_only": operator.test.get("contiguous")}
     facts |= {name: "true" for name, on in flags.items() if on}
-    while rows and rows[-1] == ABSENT:  # C initialises missing members to TEST_ABSENT
+    # C sets array members without an initialiser to 0, i.e. to TEST_ABSENT, so absent arguments at the end are left out.
+    while rows and rows[-1] == ABSENT:
         rows.pop()
     args = f"(const struct test_arg[{len(operator.args)}]){{{', '.join(rows) or ABSENT}}}" if operator.args else "NULL"
     row = [json.dumps(operator.name), json.dumps(text), str(len(operator.args)), args, *(f".{name} = {value}" for name, value in facts.items())]

@@ -19,8 +19,8 @@ KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "
 KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 OVERLAPS = ("any", "element", "none")  # memory that out= may share with the inputs (enum grd_overlap in src/op/plan.h)
-# A law is a pair of C functions, for the checks and for the computation, that many operators share. Name of the law -> values that the key `type`
-# may have with it.
+# A law is a pair of C functions, one for the checks and one for the computation, that many operators share. Maps the name of each law to the values
+# that the key `type` of a schema entry may have with it.
 LAWS = {"lines": {"keep", "sum"}, "reduce": {"keep", "sum", "mean", "float", "bool", "int64"}}
 REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # keys below `reduce` (struct grd_reduce_rule in src/op/reduce.h)
 REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "nonzero", "max", "min", "find"}
@@ -31,9 +31,10 @@ CATEGORIES = {"bool", "integer", "float", "complex"}
 BODIES = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-# Value of `grad` -> C function that is called in place of a backward and raises PyTorch's error.
+# Value of `grad` -> C function that runs instead of a backward function and raises PyTorch's error.
 UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}
-# Values of `jvp` that name a rule of forward mode (enum grd_forward in src/autograd/derivative.h). "refuse" has no enumerator in that enum.
+# Values of `jvp` that name a rule of forward mode (enum grd_forward in src/autograd/derivative.h). "refuse" stands for GRD_FORWARD_ABSENT: a call
+# with a tangent raises an error.
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")
 KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "light", "bits", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "autocast", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
 # Keys of a schema entry that are copied to the field of Operator with that name.
@@ -58,8 +59,8 @@ OUT_TEXTS = {
     "expected": "Expected out tensor to have dtype {c result}, but got {c out} instead",
     "found": "Found dtype {out} but expected {result}",
 }
-# Values of `batch` that name a rule for calls under vmap (enum grd_batch_rule in src/dispatch/op.h). Any other value is a formula over the physical
-# tensors, whose dimension 0 is the batch. A composite without a rule runs unchanged, because the operators that it calls have rules.
+# Values of `batch` that name a rule for calls under vmap (enum grd_batch_rule in src/dispatch/op.h). Any other value is a formula over the underlying
+# tensors, which have the batch as dimension 0. A composite without a rule runs unchanged, because the operators that it calls have rules.
 BATCH_RULES = ("align", "shift", "trailing", "random", "loop", "refuse")
 AUTOCAST = ("lower", "float32", "promote")  # rules by which autocast casts arguments (enum grd_autocast_rule in src/dispatch/op.h)
 BATCH_REFUSALS = {"dynamic": "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an issue at "
@@ -106,8 +107,9 @@ class Operator:
     rule: str = None
     mask: bool = False
     divides: bool = False  # True if integer division by zero is an error
-    commutes: bool = False  # True if the kernel `number` also runs when the first input, not the last, is a number
-    # Category of dtypes that the operator refuses -> (error code, text), where PyTorch's error text differs from the usual one.
+    # True if the kernel of the entry `number` also runs if the first input is a number. False if it only runs if the last input is a number.
+    commutes: bool = False
+    # {category: (error code, text)} for a category of dtypes that the operator refuses with PyTorch's error text instead of the usual one.
     refuse: dict = field(default_factory=dict)
     # Name of the schema entry whose kernel runs instead if the last input is a number and the tensors are of a 16-bit float dtype. That kernel does
     # not round the number to the tensors' dtype.
@@ -121,12 +123,12 @@ class Operator:
     bits: str = None
     expr: str = None  # expression for an element of the result (expression.py)
     body: dict = field(default_factory=dict)  # category -> C expression that computes one element in the kernel
-    # "self" or "result": the value from which a derived gradient formula computes, and which the node therefore saves.
+    # The value that a derived gradient formula reads, and that the node therefore saves: "self" (the argument) or "result".
     save: str = "self"
     dtypes: frozenset = frozenset()
     formula: str = None
     # True if the operator is a C function that only calls operators. If the entry has `grad` formulas, autograd records a call as one node;
-    # otherwise it records the calls of those operators.
+    # otherwise it records the operators that this function calls.
     composite: bool = False
     # Argument name -> gradient formula. None for a composite without `grad`, because autograd records the operators that it calls.
     grads: dict = None
@@ -149,27 +151,28 @@ class Operator:
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key of the schema entry -> line number in the file
     autocast: str = None  # one of AUTOCAST, the rule by which autocast casts floating-point tensor arguments; None if they are not cast
-    # True if each call increments the version counter of the tensor that it writes. False if the kernel does so itself, because it may write
-    # nothing.
+    # True if each call increments the version counter of the tensor that it writes. False if the kernel itself increments the
+    # counter when it writes, because some calls write nothing.
     version: bool = True
     # True if the in-place form changes the sizes or the address of the memory of its tensor. No other thread may use the tensor during such a call.
     alone: bool = False
     out: dict = field(default_factory=dict)  # {"dtype": rule of OUT_DTYPES, "texts": error text for each result}
     symbol: str = ""  # the operator's symbol in formulas, such as "+" or "unary -"
     inlined: str = ""  # C function in autograd/formula.h that derivatives call instead of the operator
-    # One of LAWS: functions for the checks and the computation that many operators share. None if the operator uses no law.
+    # A key of LAWS if the operator uses a law, i.e. the two C functions, for checks and computation, that many operators share. Otherwise None.
     law: str = None
     # {key of REDUCE_KEYS: its value in the entry} for an operator with the law "reduce", i.e. a reduction. Otherwise empty.
     reduce: dict = field(default_factory=dict)
-    # True if the function plan_<name>, which checks a call and finds the shapes, is written in C. A text is a call of the plan function of another
-    # operator or of one that several operators share.
+    # True if the C function plan_<name>, which checks a call and determines the result's shape, is written by hand. A string is instead the call of a
+    # plan function that the operator shares with others, in the syntax of formulas.
     plan: object = False
     # The reason why op_<name> is written in C as one function, instead of plan_<name> for the checks and run_<name> for the computation.
     whole: str = None
-    # Name without run_ of a C function that computes the results and that several operators share. It reads only the struct grd_plan of the call.
+    # Name, without the prefix run_, of a C function that computes the results and that several operators share. Its only argument is the call's
+    # struct grd_plan.
     run: str = None
-    # True if check_<name> reads elements after plan_<name> and before run_<name>, e.g. to check indices. A text names a function check_<text> that
-    # several operators share and that reads only the struct grd_plan of the call.
+    # True if there is a C function check_<name>, which reads elements, e.g. to check indices. It runs after plan_<name> and before run_<name>. A
+    # string <text> instead names the function check_<text>, which several operators share and whose only argument is the call's struct grd_plan.
     check: object = False
     # True if there is a C function shortcut_<name>, which op_<name> tries before plan_<name> and which returns NULL if it does not handle the call.
     shortcut: bool = False
@@ -177,25 +180,25 @@ class Operator:
     providers: str = None
     # One of OVERLAPS: which memory out= may share with the input tensors.
     overlap: str = "any"
-    # Names of autograd nodes that differ from the usual one, e.g. AddBackward0. The keys are "" for all calls, an argument for calls in which it is
-    # given, and "inplace" for in-place calls.
+    # Kind of call -> name of the autograd node, for nodes that do not have the usual name (for add it would be AddBackward0). The key "" stands for
+    # all calls, the name of an argument for calls that give this argument, and "inplace" for in-place calls.
     nodes: dict = field(default_factory=dict)
     is_operator: bool = True  # False for a schema entry that only defines a kernel for other operators
-    # For a one-dimensional result that may be written to out= of any sizes with as many elements: "given" if an argument is the result's length,
-    # "computed" otherwise (enum grd_fills).
+    # None if out= always gets the sizes of the result. Otherwise the result is one-dimensional, and out= keeps its own sizes if it has as many
+    # elements as the result (enum grd_fills). "given" means that an argument is this number of elements, "computed" that the operator computes it.
     fills: str = None
     # The reason why gradient formulas call hidden operators, i.e. operators whose names begin with "_" and that are not public.
     reason: str = None
-    underived: str = None  # one of UNDERIVED, the error that backward raises
+    underived: str = None  # a key of UNDERIVED if the operator has no gradient and backward raises an error; otherwise None
     # NAME if the entry has grad = "of NAME". The operator's gradient is then the gradient of the composite operator NAME, found by recording the
     # operators that NAME calls. The first arguments and results of both operators are the same.
     specification: str = None
-    # How the operator runs under vmap: one of BATCH_RULES, or a formula over the physical tensors, whose dimension 0 is the batch. None for a
+    # How the operator runs under vmap: one of BATCH_RULES, or a formula over the underlying tensors, which have the batch as dimension 0. None for a
     # composite, because the operators that it calls have rules.
     batch: str = None
     batch_reason: str = ""  # the reason for the rule "loop", or the error text for the rule "refuse"
-    # Formula whose calls are compiled to calls of the C functions that implement the called operators (op_<name>), without dispatch. These
-    # functions write to `out`.
+    # A formula in which each call of an operator becomes a direct call, without dispatch, of op_<name>. This is the C function that implements the
+    # operator, and it writes to `out`.
     through: str = None
 
     @property
@@ -436,7 +439,7 @@ def read_operator(name, entry, file, lines):
 
 def read_batch(name, entry, args, is_operator, fail):
     """Returns (batch rule, text). The text is the reason in "loop: <reason>", or the error text in "refuse: <text>", where <text> may be a key of
-    BATCH_REFUSALS. Without `batch` the rule follows from the implementation: align, shift, None for a composite, otherwise loop."""
+    BATCH_REFUSALS. Without `batch` the rule follows from the implementation. It is align, shift or loop, or None for a composite."""
     composite = {"formula", "composite"} & set(entry)
     derived = "align" if {"kernel", "through"} & set(entry) or not (composite or any(a.is_tensor for a in args)) else "shift" if {"law", "view"} & set(entry) else None
     rule, colon, reason = entry.get("batch", derived or "").partition(": ")
@@ -573,7 +576,8 @@ def specification_of(grad):
 
 
 def read_fast(entry, grads, fail):
-    """Returns {argument: formula} for fast.grad.<argument>. Fails if there is no grad.<argument>."""
+    """Returns {argument: faster gradient formula} from the keys fast.grad.<argument>. Each of these arguments must also have a formula
+    grad.<argument>; otherwise raises SchemaError."""
     fast = entry.get("fast", {}).get("grad", {})
     for name in fast:
         if name not in (grads or {}):
@@ -611,7 +615,8 @@ def read_jvp(entry, args, grads, fail):
 
 
 def check_numbers(operators):
-    """Raises SchemaError unless each `number` names a kernel that takes a number instead of the last tensor."""
+    """Checks the key `number` of all schema entries. The value of the key is the name of another entry. The kernel of that entry must
+    take one tensor less and a number as its last argument; otherwise raises SchemaError."""
     for operator in operators.values():
         other = operators.get(operator.number)
         if operator.number and (other is None or other.kernel is None or operator.kernel is None or KERNELS[other.kernel] + 1 != KERNELS[operator.kernel]
@@ -628,13 +633,14 @@ def hidden_calls(operator, formulas):
 
 
 def accelerations(operators):
-    """Returns the names of hidden operators that are called by fast.grad formulas but by no grad formula."""
+    """Returns the names of the operators that are not public and that only the faster gradient formulas (fast.grad) call, not the formulas under
+    `grad`."""
     return {name for o in operators.values() for name in hidden_calls(o, o.fast.values())} - {name for o in operators.values() for name in hidden_calls(o, (o.grads or {}).values())}
 
 
 def check_specifications(operators):
-    """Checks operators with grad = "of NAME". Raises SchemaError unless their first arguments and results are those of NAME and each gradient has
-    a fast.grad."""
+    """Checks the operators with grad = "of NAME". Raises SchemaError unless the first arguments and the results equal those of the composite
+    operator NAME, and each gradient has a faster formula under fast.grad."""
     for operator in operators.values():
         if operator.specification is None:
             continue
@@ -648,8 +654,9 @@ def check_specifications(operators):
 
 
 def check_hidden(operators):
-    """Checks the key `hidden`, the reason why a gradient formula calls operators that are not public (their names begin with "_"). Raises
-    SchemaError if the reason is missing or not needed, or if an operator that only fast.grad formulas call has a gradient itself."""
+    """Checks the key `hidden`, which gives the reason why a gradient formula calls operators that are not public (their names begin with "_").
+    Raises SchemaError if the reason is missing or not needed. Also raises SchemaError if an operator has a gradient of its own although only the
+    faster gradient formulas (fast.grad) call this operator."""
     for operator in operators.values():
         if bool(operator.reason) != bool(hidden_calls(operator, (operator.grads or {}).values())):
             raise operator.error("hidden = \"…\" says why a formula of the derivative calls hidden operators, and stands where one does", "hidden")
@@ -659,8 +666,8 @@ def check_hidden(operators):
 
 
 def derivative_of_another(entry, entries):
-    """Returns the keys that a schema entry with grad = "as norm" copies from the entry of norm, which has the same arguments. The name of the node is
-    not copied."""
+    """For a schema entry with grad = "as NAME", returns {key: value} with the derivative keys that it copies from the entry NAME. Both operators have
+    the same arguments. The name of the autograd node is not copied."""
     grad = entry.get("grad")
     other = entries.get(grad.removeprefix("as "), {}) if isinstance(grad, str) else {}
     return {key: other[key] for key in ("grad", "where", "fast", "jvp") if key in other}

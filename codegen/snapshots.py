@@ -1,5 +1,5 @@
-"""Compares the C code that codegen generates for the small schema in test/golden with the golden files, byte for byte. With --write replaces the
-golden files."""
+"""Compares the C code that codegen generates for the small schema in test/golden with the golden files, byte for byte. With --write it replaces
+the golden files."""
 import difflib
 import shutil
 import sys

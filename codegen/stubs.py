@@ -45,8 +45,8 @@ def argument(parameter):
 
 
 def arguments(signature, home, loose):
-    """Returns the parameter list of a Python def. If `loose` is true, the last positional parameter, a list of sizes, is written as *size for
-    separate arguments."""
+    """Returns the parameter list of a Python def. If `loose` is true, the last positional parameter, a list of sizes, gets a star, as in
+    *size. The caller can then pass the sizes as separate arguments."""
     words, star = [], False
     for index, parameter in enumerate(signature.parameters):
         if home == "method" and index == 0:

@@ -28,8 +28,8 @@ def wanted(text, operators):
 
 
 def implementations(code, operators):
-    """Returns the gen/impl headers for the C code `code`. Each header belongs to a family, i.e. the operators of one schema file. It is included
-    if the code implements one of them or calls its function op_<name> without dispatch."""
+    """Returns the gen/impl headers that the C code `code` needs. There is one such header for each schema file. It is needed if `code`
+    implements an operator of that file, or calls such an operator without dispatch, through op_<name>."""
     words = set(re.findall(r"\b(?:op|plan|run|check|shortcut)_\w+(?=\()|\belementwise_\w+", code))
     return {f"gen/impl/{family_name(o.file)}.h" for o in operators.values() if not words.isdisjoint(parts(o))}
 

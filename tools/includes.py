@@ -1,8 +1,9 @@
 """Writes the #include lines for operators in the C files of the Python extension. Each file then includes exactly the headers of the operators that
 it calls, so that a new operator recompiles few files.
 
-`python tools/includes.py` writes these lines at the position of the first one in the file, or after the other includes. `make lint` checks
-them. A file of the library does not need these lines, because it includes one generated header for all its operators (codegen/uses.py).
+If a file already has such lines, `python tools/includes.py` replaces them at the position of the first one. Otherwise it writes them after the
+other includes. `make lint` checks them. A file of the library does not need these lines, because it includes one generated header for all its
+operators (codegen/uses.py).
 """
 import re
 import sys

@@ -1,5 +1,6 @@
-"""Checks rules that a compiler does not check: which headers the files in each folder of src may include, cross-references between notes, exported
-symbols, forbidden calls, functions of the Python package that compose operators, formatting, golden files, and the edits of make mutate."""
+"""Checks rules that a compiler does not check: which headers each folder of src may include, references to notes, exported symbols, forbidden calls,
+formatting, golden files, and the edits of make mutate. Also checks that no function of the Python package passes the result of one operator to
+another."""
 import ast
 import graphlib
 import re
@@ -49,7 +50,7 @@ def strip_comments(text):
 
 
 def check_extension():
-    """Checks that the extension includes only public headers of the library. So the extension proves that the public C API is complete."""
+    """Checks that the extension includes only public headers of the library. This proves that the public C API suffices to write the extension."""
     own = {p.name for p in (ROOT / "python" / "_C").glob("*.h")}
     for path in sources("python/_C"):
         for number, line in enumerate(path.read_text().splitlines(), 1):

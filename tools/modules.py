@@ -30,8 +30,8 @@ SEED = 7
 
 
 def database():
-    """Returns PyTorch's list of ModuleInfo. The module that defines it imports the package expecttest but does not use it here, so an empty module
-    is substituted."""
+    """Returns PyTorch's list of ModuleInfo. PyTorch's module imports the package expecttest, but nothing of that package is used here.
+    Therefore a stub stands in for expecttest unless it is already loaded."""
     if "expecttest" not in sys.modules:
         stand_in = types.ModuleType("expecttest")
         stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
@@ -71,8 +71,8 @@ def to_gradus(value, memo=None):
 
 
 def module_to_gradus(module, memo):
-    """Converts a module of PyTorch to one of Gradus with equal attributes, in the way that unpickling does. The class is found by its module and
-    name."""
+    """Converts a module of PyTorch to an object of the Gradus class with the same name and equal attributes. As in unpickling, __setstate__ sets the
+    attributes and the constructor is not called."""
     home = importlib.import_module(type(module).__module__.replace("torch", "gradus", 1))
     kind = getattr(home, type(module).__name__)
     result = kind.__new__(kind)
@@ -108,8 +108,8 @@ def tensors_in(value):
 
 
 def expect_equal(what, got, wanted):
-    """Raises Difference unless the tensors in `got` (Gradus) are close to those in `wanted` (PyTorch), by TOLERANCES or else by the tolerances of
-    torch.testing. `what` names the tensors in the error."""
+    """Raises Difference unless the tensors in `got` (Gradus) are close to those in `wanted` (PyTorch). Dtypes that are not in TOLERANCES are compared
+    with the tolerances of torch.testing. `what` names the tensors in the error."""
     got, wanted = tensors_in(got), tensors_in(wanted)
     if len(got) != len(wanted):
         raise Difference(f"{what}: {len(got)} tensors, not {len(wanted)}")
@@ -163,7 +163,7 @@ def compare(info, sample, dtype, training):
         for tensor in tensors_in((forward.args, forward.kwargs)):
             if tensor.requires_grad:
                 tensor.retain_grad()
-                tensor.grad = None  # an earlier sample may share the tensor and have left its gradient
+                tensor.grad = None  # an earlier sample with the same tensor may have left a gradient
         results = both("forward", lambda: ours(*inputs[0], **inputs[1]), lambda: theirs(*forward.args, **forward.kwargs))
         if results is None:
             return
@@ -215,7 +215,7 @@ def samples(info, dtype, training, limit):
 
 
 def run(info, limit=None):
-    """Compares a module on its samples. Returns the number of samples and a list of the reasons why samples are not equal."""
+    """Compares a module on its samples. Returns the number of samples and a list with one text for each sample that differs."""
     count, reasons = 0, []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

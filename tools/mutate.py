@@ -45,8 +45,8 @@ def read_mutants():
 
 
 def copy_tree():
-    """Copies all files that git tracks or would add to TREE, and deletes other files there. Equal files are not rewritten, so that little is
-    rebuilt."""
+    """Copies the files that git does not ignore to the folder TREE, and deletes all other files there except builds. Equal files are not rewritten,
+    so that little is rebuilt."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = {name for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
     for name in names:

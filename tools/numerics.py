@@ -31,9 +31,9 @@ HANDING_ON = {"autograd/function.py": {"InplaceFunction", "_Once"}, "func/functi
 # with them.
 PLACING_FAMILIES = {"arrange", "combine", "copy", "creation", "index", "pad", "random", "view"}
 PLACING = {"conj", "masked_fill", "real", "imag", "resolve_conj", "resolve_neg", "where"}
-# Names of arguments that are tensors in the whole package.
+# An argument with one of these names is a tensor in every function of the package.
 TENSORS = {"bias", "grad", "input", "key", "mask", "query", "score", "target", "tensor", "weight", "x1", "x2", "y"}
-# Attributes and functions whose values are not elements of tensors.
+# Attributes and functions whose values are not tensors.
 FACTS = {"device", "dim", "dtype", "element_size", "getattr", "hasattr", "id", "is_complex", "is_floating_point", "isinstance", "item", "itemsize", "layout", "len", "ndim",
          "numel", "requires_grad", "shape", "size", "str", "stride", "tolist", "type"}
 
@@ -48,8 +48,8 @@ def operators(root):
 
 
 class Function:
-    """Finds the compositions in one function: operators and arithmetic whose operands are themselves computed elements of tensors. `found` maps a
-    line number to the source text of the composition there."""
+    """Finds the compositions in one function. A composition is a call of an operator, or arithmetic, whose operands include elements that the same
+    function has computed. `found` maps a line number to the source text of the composition there."""
 
     def __init__(self, node, names, modules, imported):
         self.names, self.modules, self.imported = names, modules, imported

@@ -34,8 +34,8 @@ def is_public(owner, name):
     return not name.startswith("_") and not isinstance(value, types.ModuleType)
 
 
-# Prefixes of names, and types, that `torch` exports although PyTorch's documentation does not mention them. They belong to PyTorch's compiler or to
-# other libraries. PUBLIC_TYPES are the exceptions.
+# `torch` exports names of PyTorch's compiler and of other libraries, which PyTorch's documentation does not mention. Such a name begins with a prefix
+# in INTERNAL or belongs to a type of torch._C that is not in PUBLIC_TYPES.
 INTERNAL = ("cudnn_", "miopen_", "mkldnn_", "fbgemm_", "quantized_", "parse_", "unify_", "import_ir")
 PUBLIC_TYPES = {"Generator", "Size", "Stream", "Event", "Tensor", "device", "dtype", "layout", "memory_format", "finfo", "iinfo", "qscheme"}
 

@@ -31,7 +31,7 @@ def installed():
 
 
 def primitive_polynomials(degree):
-    """Returns the number of primitive polynomials over GF(2) of a degree, which is phi(2^degree - 1) / degree with Euler's totient phi."""
+    """Returns the number of primitive polynomials over GF(2) that have this degree. It equals phi(2^degree - 1) / degree with Euler's totient phi."""
     totient = rest = (1 << degree) - 1
     for prime in range(2, rest + 1):
         if rest % prime == 0:

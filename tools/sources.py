@@ -145,8 +145,8 @@ class Sources:
 
     @cached_property
     def members(self):
-        """Returns {struct of kernels: [(member, Definition of its function)]}, e.g. for grd_order_row the members rank, sort and so on. If a macro
-        generates the function, the definition is the line of the member."""
+        """Returns {name of a struct of kernels: [(member, Definition of its function)]}, e.g. for grd_order_row the members rank, sort and so on. If
+        a macro generates the function, the Definition is the line that initializes the member."""
         found = {}
         for one in (d for ds in self.defined.values() for d in ds if d.path.startswith("src/kernel/cpu/") and d.body.startswith(" {")):
             for match in re.finditer(r"\.(\w+) =([^.]*)", one.body):
@@ -157,8 +157,8 @@ class Sources:
         return found
 
     def kernels_of(self, functions):
-        """Returns the kernels that the given functions read from the kernel table, found by the names of the table's members, and the functions of
-        src/kernel that they call by name."""
+        """Returns the Places of the kernels that `functions` use. Kernels in the table grd_kernels are found by the names of the table's members. The
+        other functions of src/kernel are found by their own names."""
         text, found = "\n".join(one.body for one in functions), []
         read = set(re.findall(r"(?:->|\.)(\w+)", text))
         for table in dict.fromkeys(re.findall(r"grd_kernels->(\w+)", text)):
@@ -188,8 +188,8 @@ class Sources:
         return found
 
     def reduction(self, word):
-        """Yields the kernels for an enumerator of a reduction: a kind (what is accumulated) or a finish (what is done with the accumulated number).
-        For example, for GRD_REDUCE_SUM these are the row [GRD_REDUCE_SUM] = {sum_lines, ...} of grd_reduce_row and the functions in that row."""
+        """Yields the Places of the kernels that belong to the enumerator `word` of a reduction. For example, for GRD_REDUCE_SUM these are the row
+        [GRD_REDUCE_SUM] = {sum_lines, ...} of grd_reduce_row and the functions in that row."""
         for row in self.defined.get("grd_reduce_row", []):
             for match in re.finditer(rf"\[{word}\] = (.*?)(?=,\n|\n *\}})", row.body, re.S):
                 yield Place(row.path, row.line + row.body.count("\n", 0, match.start()), word, match[1])

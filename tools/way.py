@@ -24,7 +24,7 @@ def environment_of(build):
 
 
 def preloaded(build):
-    """Returns the path of the sanitizer's library, which must be loaded before all others, if the extension is linked with one; otherwise ""."""
+    """Returns the path of the sanitizer's library if the extension is linked with one, otherwise "". The library must be loaded before all others."""
     extension = next((build / "python/gradus").glob("_C.*.so"))
     wanted = subprocess.run(["ldd", extension], capture_output=True, text=True, check=True, env=environment_of(build)).stdout
     return " ".join(re.findall(r"=> (\S*lib[at]san\S*)", wanted))

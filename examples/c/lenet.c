@@ -44,8 +44,8 @@ struct network {
     grd_optimizer *optimizer;
 };
 
-/* The names of the weight and the bias of each layer in the Sequential above, and the number of outputs and inputs (channels or features) of the
- * layer. `kernel` is the height and width of a convolution's kernel, or 0 for a linear layer. */
+/* The names of each layer's weight and bias in the Sequential at the top of this file, and the layer's numbers of outputs and inputs (channels or
+ * features). `kernel` is the height and width of a convolution's kernel, or 0 for a linear layer. */
 static const struct {
     const char *weight, *bias;
     int64_t outputs, inputs, kernel;
@@ -122,7 +122,7 @@ static double train_step(struct network *net, const struct data *data, grd_tenso
     return value;
 }
 
-/* Returns the fraction of images that are read correctly. `chosen` holds the indices of these images. */
+/* Reads the images with the indices in `chosen`. Returns the fraction that is read correctly. */
 static double accuracy(const struct network *net, const struct data *data, grd_tensor *chosen)
 {
     const grd_scope scope = grd_scope_open();

@@ -1,5 +1,5 @@
-/* Prints the pictures of strides in the talk "PyTorch internals". A 2x2 tensor, its rows and its columns share one storage and differ only in
- * sizes, strides and offset. */
+/* Prints as text what the talk "PyTorch internals" shows in its pictures of strides. A 2x2 tensor, its rows and its columns share one storage and
+ * differ only in sizes, strides and offset. */
 #include <stdio.h>
 
 #include <gradus/gradus.h>
@@ -12,8 +12,9 @@ static void print_dims(const char *name, grd_dims dims)
     printf("]\n");
 }
 
-/* Sets touched[c] to true for each element c of the storage that the tensor reads. The function calls itself for each index of dimension `dim`.
- * `cell` is the position in the storage that the indices of the dimensions before `dim` lead to. */
+/* Sets touched[c] to true for each cell c of the storage that holds an element of the tensor. The function calls itself for each index of
+ * dimension `dim`. The indices of the dimensions before `dim` are already chosen. `cell` is the cell of the element with these indices and with index
+ * 0 in the other dimensions. */
 static void mark_cells(grd_tensor *t, int64_t dim, int64_t cell, bool *touched)
 {
     if (dim == grd_ndim(t)) {

@@ -29,7 +29,7 @@ class Digits(Dataset):
 
 
 def show_progress(epoch, epochs, loss, rate):
-    """Prints a progress line on standard error, which replaces the previous one."""
+    """Overwrites the progress line on standard error."""
     filled = 30 * epoch // epochs
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}/{epochs}  loss {loss:.4f}  {rate:7.0f} images/s", end="", file=sys.stderr,
           flush=True)

@@ -85,8 +85,8 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def write(self, characters, count, temperature=1.0, top_k=None):
-        """Appends `count` characters to `characters`, a tensor of shape (batch, length), and returns it. Each new character is drawn from the
-        predicted distribution, restricted to the `top_k` most likely characters if that is given."""
+        """Returns `characters`, a tensor of shape (batch, length), with `count` characters appended. Each new character is drawn from the predicted
+        distribution. If `top_k` is given, only the `top_k` most likely characters can be drawn."""
         self.eval()
         pasts = None
         for _ in range(count):
@@ -110,7 +110,7 @@ class GPT(nn.Module):
 
 
 def show_progress(step, steps, loss, start, begun):
-    """Prints a progress line on standard error, which replaces the previous one."""
+    """Overwrites the progress line on standard error."""
     filled = 30 * step // steps
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] step {step}/{steps}  loss {loss:.4f}  {(step - begun) / (time.perf_counter() - start):6.1f} steps/s",
           end="", file=sys.stderr, flush=True)

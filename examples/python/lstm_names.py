@@ -1,4 +1,4 @@
-"""Reads given names letter by letter and predicts which language they are from. The program is written as for PyTorch. With `import torch` instead
+"""Reads first names letter by letter and predicts which language they are from. The program is written as for PyTorch. With `import torch` instead
 of gradus it prints the same losses.
 
     python examples/python/lstm_names.py [names.txt] [--epochs 20] [--seed 0] [--read NAME ...]
@@ -40,7 +40,7 @@ def read_names(path):
 
 
 def show_progress(epoch, epochs, loss, start):
-    """Prints a progress line on standard error, which replaces the previous one."""
+    """Overwrites the progress line on standard error."""
     filled = 30 * epoch // epochs
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}/{epochs}  loss {loss:.4f}  {epoch / (time.perf_counter() - start):5.1f} epochs/s",
           end="" if epoch < epochs else "\n", file=sys.stderr, flush=True)

@@ -46,7 +46,7 @@ def load(path):
 
 
 def show_progress(epoch, batch, batches, loss, start):
-    """Prints a progress line on standard error, which replaces the previous one."""
+    """Overwrites the progress line on standard error."""
     filled = 30 * (batch + 1) // batches
     rate = 32 * (batch + 1) / (time.perf_counter() - start)
     print(f"\r[{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}  loss {loss:.4f}  {rate:7.0f} images/s", end="", file=sys.stderr, flush=True)

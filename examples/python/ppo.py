@@ -3,8 +3,8 @@ numbers.
 
     python examples/python/ppo.py [--updates 60] [--seed 0]
 
-Prints the mean number of steps in the last finished episodes after every ten updates, and at the end a bar chart of all updates. An episode has
-at most 500 steps.
+After every ten updates the program prints the mean number of steps in the episodes that ended last. At the end it prints a bar chart of all updates.
+An episode has at most 500 steps.
 """
 import argparse
 import sys

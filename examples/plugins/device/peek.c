@@ -2,8 +2,8 @@
  *
  *     peek vault.so copy|raw
  *
- * With "copy" the program asks the library for an element, which copies it with the device's function. With "raw" it dereferences the address and
- * is ended by SIGSEGV. */
+ * With "copy" the program asks the library for an element, and the library copies the element with the device's function. With "raw" the program
+ * dereferences the address and is ended by SIGSEGV. */
 #include <stdio.h>
 #include <string.h>
 

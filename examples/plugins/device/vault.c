@@ -1,8 +1,8 @@
 /* A device whose memory the CPU cannot access.
  *
  * All tensors of the device are in one arena of pages without access rights. A kernel or a copy gives itself access to the arena while it works. At
- * any other time dereferencing an address in the arena, in the library or in a program, ends the program with SIGSEGV. A program that runs on this
- * device therefore shows that nothing reads device memory except through the device.
+ * any other time the program ends with SIGSEGV if it, or the library, dereferences an address in the arena. A program that runs on this device
+ * therefore shows that nothing reads device memory except through the device.
  *
  * The device has kernels for add, sub, mul, relu and neg of contiguous float32 tensors of one shape. Other operands and all other operators use
  * the library's fallback to the CPU. The device's name is VAULT_NAME, so the file can be built into several devices that one program uses
@@ -20,12 +20,12 @@
 #endif
 
 enum { DEVICES = 2, ALIGNMENT = 64 };
-/* the size of the reserved range of addresses; a page of it takes memory when it is first written */
+/* The size of the reserved address range. A page in this range takes memory only once it is written. */
 #define ARENA_BYTES ((int64_t)1 << 30)
 
 /* ---- The arena --------------------------------------------------------------------------------------------------------------- */
 
-/* A part of the arena, in use or free. The parts form a list ordered by address, which itself is stored outside of the arena. */
+/* A part of the arena, in use or free. The parts form a list ordered by address. The list is stored outside the arena. */
 struct piece {
     char *start;
     int64_t bytes;
@@ -40,8 +40,8 @@ static pthread_mutex_t pieces_lock = PTHREAD_MUTEX_INITIALIZER;
 static int open_count;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Makes the arena, i.e. the device's memory, readable and writable. It stays so until as many calls of close_arena have followed, so several threads
- * may work at the same time. Returns false, with an error set, if the system refuses. */
+/* Makes the arena, i.e. the device's memory, readable and writable until close_arena is called. If several threads have opened the arena, it stays
+ * accessible until the last of them closes it. Returns false, with an error set, if the system refuses. */
 static bool open_arena(void)
 {
     pthread_mutex_lock(&open_lock);
@@ -69,8 +69,8 @@ static struct piece *new_piece(char *start, int64_t bytes, struct piece *next)
     return piece;
 }
 
-/* Marks the first free part of the arena that has at least `bytes` bytes as used, cuts it to this size and returns it. Returns NULL if there is
- * none. */
+/* Finds the first free part of the arena that has at least `bytes` bytes, cuts it to this size, marks it as used and returns it. Returns NULL if
+ * there is no such part. */
 static struct piece *take_piece(int64_t bytes)
 {
     struct piece *piece = pieces;

@@ -49,7 +49,7 @@ static const struct secret *secret_of(const grd_tensor *t)
 
 /* The way in which an operator treats an unencrypted tensor among its arguments. */
 enum rule {
-    LINEAR, /* the operator takes no unencrypted tensor */
+    LINEAR, /* an unencrypted tensor is refused */
     SUM,    /* the unencrypted tensor is added to the masked words only, not to the mask */
     PRODUCT /* the unencrypted tensor is multiplied with the masked words and with the mask; two encrypted tensors cannot be multiplied */
 };

@@ -1,8 +1,8 @@
 /* Encrypted tensors: int64 numbers that are encrypted with a one-time pad. They are implemented outside of the library.
  *
  * An encrypted tensor holds two tensors: the mask, and the masked words, which are the numbers plus the mask modulo 2^64. Each of these two
- * tensors alone is noise. Linear operators are applied to both without decrypting anything. They are sums, differences, multiples, products with
- * unencrypted matrices, and views. */
+ * tensors alone is noise. Linear operators (sums, differences, multiples, products with unencrypted matrices, and views) are applied to both tensors
+ * without decrypting anything. */
 #ifndef ENCRYPTED_H
 #define ENCRYPTED_H
 

@@ -48,8 +48,7 @@ static void distances_double(int64_t n, int64_t d, const double *x, double *resu
         }
 }
 
-/* Checks the argument of square_distances. Returns the result without its elements, an uninitialised [n, n] tensor, or grd_failed with an error
- * set. */
+/* Checks the argument of square_distances. Returns an uninitialised [n, n] tensor for the result, or grd_failed with an error set. */
 static grd_tensor *new_distances(grd_tensor *points)
 {
     const grd_dtype dtype = grd_tensor_dtype(points);
@@ -83,8 +82,8 @@ static void distances_meta(const grd_op *op, grd_keyset keys, grd_tensor *out, c
     ret_results[0] = tensor_value(new_distances(args[0].v.tensor));
 }
 
-/* Computes the gradient of square_distances, dx[i] = 2 * sum over j of s[i, j] * (x[i] - x[j]), where s = grad + grad^T. It consists of calls of
- * operators, so it can be differentiated again. */
+/* Computes the gradient of square_distances, dx[i] = 2 * sum over j of s[i, j] * (x[i] - x[j]), where s = grad + grad^T. The function only calls
+ * operators, so the gradient can itself be differentiated. */
 static void distances_gradient(const grd_gradient *gradient, grd_value *ret_grads)
 {
     grd_tensor *x = gradient->args[0].v.tensor, *grad = gradient->grads.data[0];
