@@ -1,5 +1,5 @@
-/* A device for tests whose memory the cpu cannot access, because its pages have no access rights. Only the device's copy function makes them
- * accessible for the time of a copy. Code that dereferences an address of the device ends the test with SIGSEGV. */
+/* A simulated device for tests. Its memory consists of pages without access rights, so code that dereferences a device address ends the test with
+ * SIGSEGV. Only the device's copy function makes the pages accessible, for the time of a copy. */
 #ifndef TEST_PROTECTED_H
 #define TEST_PROTECTED_H
 
@@ -12,8 +12,8 @@
 
 static pthread_mutex_t protected_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t protected_blocks;  /* number of allocated blocks of device memory */
-static int64_t protected_copies;  /* number of copies so far */
-static int64_t protected_fail_at; /* the n-th copy from now on fails; 0 if none fails */
+static int64_t protected_copies;  /* number of copies to and from the device so far */
+static int64_t protected_fail_at; /* number of copies until one fails (1: the next copy); 0 if none fails */
 
 static size_t protected_page(void)
 {

@@ -60,7 +60,7 @@ def clipped(norm_type):
 
 
 def main():
-    lines = ["/* Written by test/record_optim.py: parameters after PyTorch's steps; the total norm and the gradients after its clipping. */",
+    lines = ["/* Written by test/record_optim.py: parameters after steps of PyTorch; total norms, and gradients after PyTorch has clipped them. */",
              "#ifndef GRD_TEST_RECORDED_OPTIM_H", "#define GRD_TEST_RECORDED_OPTIM_H", "", "/* clang-format off */"]
     lines += [line(name, optimized(kind, options)) for name, kind, options in OPTIMIZERS]
     lines += [line(name, clipped(order)) for name, order in CLIPS]

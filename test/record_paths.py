@@ -2,8 +2,8 @@
 
     build/venv/bin/python test/record_paths.py
 
-Modules with an underscore are left out, and parts of PyTorch that compile, distribute, quantize or profile, or are for devices that Gradus does not
-know.
+Modules whose names begin with an underscore are left out. So are the parts of PyTorch that compile, distribute, quantize or profile, and those for
+devices that Gradus does not know.
 """
 import collections
 import importlib

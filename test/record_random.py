@@ -23,7 +23,7 @@ PLAIN = [{"size": [n]} for n in (0, 1, 5, 15, 16, 17, 32, 100, 1000)]
 LAID_OUT = [{"size": []}, {"size": [5, 4], "layout": "10"}, {"size": [4, 5], "layout": "strided"}, {"size": [3, 9], "layout": "inner"},
             {"size": [2, 3, 4], "layout": "120"}, {"size": [2, 1, 3, 4], "layout": "2031"}]
 
-# Sorting these in ascending order makes every pivot of introselect and then of introsort a bad one (found with McIlroy's adversary).
+# An ascending sort of these numbers, by introselect and then introsort, chooses a bad pivot at every step. McIlroy's adversary generated the numbers.
 BAD_PIVOTS = [
     81, 0, 62, 1, 90, 2, 61, 3, 80, 4, 60, 5, 97, 6, 59, 7, 79, 8, 58, 9, 89, 10, 57, 11, 78, 12, 14, 13, 99, 98, 97, 96, 95, 94, 93, 92,
     91, 90, 89, 88, 87, 86, 85, 84, 83, 82, 81, 80, 79, 78, 77, 76, 75, 74, 73, 72, 71, 70, 69, 68, 67, 66, 65, 64, 63, 62, 61, 60, 59, 58,
@@ -91,8 +91,8 @@ def record():
 
 
 def header():
-    """Returns the text of a C header with the arrays that test_op_random.c compares. `arrays` has (name, C type, function that draws the values) of
-    each; the seed is 7."""
+    """Returns the text of unit/recorded_random.h. `arrays` lists (name, C type, function that draws the values) of each C array in that header.
+    PyTorch is seeded with 7 before it draws an array."""
     weights = torch.tensor([0.1, 0.2, 0.3, 0.4])
     falling, equal = -torch.tensor(BAD_PIVOTS, dtype=torch.float64), torch.arange(300, dtype=torch.float64) * 7 % 11
     arrays = [
@@ -137,7 +137,7 @@ def header():
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # PyTorch warns about integers that a floating dtype rounds
+    warnings.simplefilter("ignore")  # PyTorch warns of integer bounds that a floating dtype cannot represent exactly
     (TEST / "data").mkdir(exist_ok=True)
     (TEST / "data" / "random.json").write_text(record())
     (TEST / "unit" / "recorded_random.h").write_text(header())

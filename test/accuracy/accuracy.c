@@ -3,10 +3,10 @@
  *   test_accuracy [NAME...]            tests every 4099th float, and the floats around multiples of 1/2 and around powers of 2; takes seconds
  *   test_accuracy --every N [NAME...]  tests every Nth float; with N = 1 all 2^32 floats
  *
- * The operators and their bounds are the test cases of the operator matrix whose `accuracy` is set (test.ulps in the schema). The reference is
- * libm's function in float64 if there is one, else the operator itself in float64, which test_special_accuracy.py compares with mpmath. A bound is
- * a number of floats between a result and the correctly rounded one. A NaN instead of a number, an infinity instead of a finite number, the reverse
- * of both, and a zero of the wrong sign exceed every bound. */
+ * The reference is libm's function in float64 if there is one. Otherwise it is the operator itself in float64, which test_special_accuracy.py
+ * compares with mpmath. Each operator has a bound for the distance, counted in floats, between a result and the correctly rounded result. The bound
+ * is test.ulps in the schema, by default 1. A result exceeds every bound if it is a NaN and the exact value is not, or the reverse. The same is true
+ * of a result that differs from an infinite exact value, and of a zero with the wrong sign. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ struct worst {
     double ulps;    /* the largest error |y - f(x)| of a result y, in ulps of f(x) */
     int64_t floats; /* the largest number of floats between y and the correctly rounded result */
     uint64_t wrong; /* number of results that are not correctly rounded */
-    float x, y;     /* the argument and the result with the largest `floats`, and among these with the largest `ulps` */
+    float x, y;     /* the argument and the result with the largest `floats`; if `floats` is equal, the pair with the larger `ulps` */
     double exact;
 };
 
@@ -44,7 +44,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Returns the number of x in the increasing order of all floats. Neighbouring floats have consecutive numbers, and both zeros have number 0. */
+/* Returns the position of x among all floats in increasing order. Adjacent floats have consecutive positions, and both zeros have position 0. */
 static int64_t place_of(float x)
 {
     int32_t bits;
@@ -86,7 +86,7 @@ struct inputs {
     uint64_t count, step;
 };
 
-/* Adds the bit patterns of the floats around x and around -x to `list`, which has n entries. Returns its new length. */
+/* Adds the bit patterns of the floats around x and around -x to `list`, which has n entries. Returns the new length of `list`. */
 static uint64_t add_around(uint32_t *list, uint64_t n, float x)
 {
     uint32_t bits;
@@ -121,7 +121,7 @@ struct job {
     const struct test_case *test;
     double (*reference)(double x); /* NULL if the reference is the operator in float64 */
     struct inputs inputs;
-    atomic_uint_fast64_t next; /* number of the first input of the next block that a thread takes */
+    atomic_uint_fast64_t next; /* index of the first input that no thread has taken yet */
     atomic_bool failed;
 };
 
@@ -133,8 +133,8 @@ struct worker {
     double wide[BLOCK];
 };
 
-/* Calls the operator of the sample with x instead of the sample's tensor. Stores the address of the result's elements in *ret_data. Returns false if
- * the call failed. */
+/* Calls the operator of `test` with x as its tensor argument. Stores the address of the result's elements in *ret_data. Returns false if the call
+ * failed. */
 static bool call(const struct test_case *test, grd_tensor *x, const void **ret_data)
 {
     const grd_op *op = grd_op_find(test->op);

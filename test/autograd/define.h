@@ -1,5 +1,5 @@
-/* Provides the tests of operators defined at run time with example definitions and kernels, and with functions that compare derivatives with
- * finite differences and that check that a definition is refused. */
+/* Helpers for tests of operators that are defined at run time: example definitions and kernels, functions that compare derivatives with finite
+ * differences, and a function that checks that a definition is refused. */
 #ifndef GRD_TEST_AUTOGRAD_DEFINE_H
 #define GRD_TEST_AUTOGRAD_DEFINE_H
 
@@ -138,8 +138,8 @@ static inline void refused(const grd_definition *definition, grd_error_code code
     grd_error_clear();
 }
 
-/* An entry for a test that defines operators. Operators are never freed, so the test is not checked for leaks. A test of memory compares the
- * memory statistics itself. */
+/* The cmocka entry of a test that defines operators. Operators are never freed, so the test is not checked for leaks. A test that is about memory
+ * compares the memory statistics itself. */
 #define DEFINES(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
 
 #endif

@@ -50,7 +50,7 @@ static void test_custom_functions_can_be_differentiated_twice(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *g, *gg;
-    grd_tensor *y = grd_sum(apply1(&square, apply1(&square, x))); /* 27 x^4 */
+    grd_tensor *y = grd_sum(apply1(&square, apply1(&square, x))); /* `square` computes 3 x^2, so y is the sum of 27 x^4 */
     assert_true(grd_grad(grd_tensors(y), grd_tensors(x), &(grd_backward_options){.create_graph = true}, &g));
     EXPECT_VALUES(g, 108, 864, 2916);
     assert_true(grd_grad(grd_tensors(grd_sum(g)), grd_tensors(x), NULL, &gg));
@@ -276,7 +276,7 @@ static void test_a_custom_function_may_have_130_inputs(void **state)
 }
 
 static int
-    too_late; /* selects the forbidden call that late_backward makes: one that only forward may make, or one with an index out of range */
+    too_late; /* selects which invalid call late_backward makes: 0 to 2 are allowed only in forward, and 3 and 4 use an index out of range */
 
 static void late_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
 {
@@ -511,7 +511,8 @@ static void see_release(void *context)
     count_release(context);
 }
 
-/* When the last tensor that refers to a node is freed, the context may take over the reference to the node and drop it later. */
+/* When the last tensor that refers to the node of a custom function is freed, the function's context may take over the reference to the node and drop
+ * it later. */
 static void test_a_context_may_take_over_its_node(void **state)
 {
     (void)state;

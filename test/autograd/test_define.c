@@ -1,5 +1,5 @@
-/* Tests operators defined at run time: calls, kernels for dispatch keys, gradient functions, whose first and second derivatives are compared with
- * finite differences, error texts, allocation failures and threads. Gradient formulas are tested in test_define_formula.c. */
+/* Tests operators defined at run time: calls, kernels for dispatch keys, gradient functions, error texts, allocation failures and threads. First and
+ * second derivatives are compared with finite differences. Gradient formulas are tested in test_define_formula.c. */
 #include <pthread.h>
 
 #include "define.h"
@@ -124,8 +124,8 @@ static void write_view_of_own(const grd_op *op, grd_keyset keys, grd_tensor *out
     give(ret_results, grd_t(grd_mul(args[0].v.tensor, args[0].v.tensor)));
 }
 
-/* Kernel that returns a list with one tensor, which must be refused. The tensor is the first one of the argument, or if `context` is not NULL, a
- * transposed view of a copy. */
+/* Kernel that returns a list of one tensor. The library must refuse this tensor. If `context` is NULL, the tensor is the first one of the list
+ * argument; otherwise it is a transposed view of a copy of that one. */
 static void write_list(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out;
@@ -173,8 +173,8 @@ static void test_invalid_kernel_results_are_refused(void **state)
     call1(view, double_leaf());
     expect_error("t5::view: result 0 of the kernel shares memory with argument 'self'; return a copy");
 
-    /* The kernel returns the transpose of a temporary. The operator's result must not be a view of the temporary, because a write in place would then
-     * lose the result's history. */
+    /* The kernel returns the transpose of a temporary. The operator's result must not be a view. If it were a view of the temporary, a write in place
+     * would lose the result's history. */
     const grd_op *own = define("t5::own(Tensor self) -> Tensor", "self", "t(grad) * 2 * self", write_view_of_own);
     grd_tensor *x = double_leaf(), *y = call1(own, x);
     assert_null(grd_view_base(y));
@@ -326,7 +326,8 @@ static void test_lists_strings_and_generators_are_saved_for_backward(void **stat
     grd_backward(once);
     grd_backward(once);
     expect_error("backward through the graph a second time");
-    /* x is overwritten with a result whose node has saved x. See Note [Saved and overwritten]. */
+    /* The in-place addition gives x a grad_fn, through which x owns the node that has saved x. This must not make a reference cycle. Backward must
+     * raise an error, because x was overwritten after it was saved. See Note [Saved and overwritten]. */
     grd_add_(x, call_weighted(op, weight, grd_tensors(y, x)));
     grd_backward(grd_sum(x));
     expect_error("has been modified by an inplace operation");
@@ -464,9 +465,9 @@ static void test_backward_survives_failed_allocations(void **state)
 
 enum { THREADS = 8, EACH = 12 };
 
-/* Thread function: defines operators with names of this thread, and tries to define operators with names that all threads share, of which only one
- * thread's definition succeeds. Then calls operators of both kinds. Returns 1 plus the number of shared names that this thread defined, or NULL if
- * a check failed. */
+/* Thread function: defines operators with names of its own, and tries to define operators with names that all threads use. Only one thread can define
+ * such a shared name. Afterwards this thread calls operators of both kinds. Returns 1 plus the number of shared names that this thread defined, or
+ * NULL if a check failed. */
 static void *define_and_call(void *number)
 {
     const int thread = (int)(intptr_t)number % THREADS;

@@ -185,7 +185,7 @@ static void test_formulas_for_operators_with_several_results(void **state)
     const grd_value args[] = {tensor_value(a), tensor_value(b)};
     grd_value results[2];
     grd_call(op, GRD_FUNCTIONAL, args, 2, NULL, results);
-    grd_backward(grd_sum(results[1].v.tensor)); /* the gradient of result 0 is zeros */
+    grd_backward(grd_sum(results[1].v.tensor)); /* results[0] is not used, so its gradient is zeros */
     EXPECT_VALUES(grd_grad_of(a), 1, 1, 1, 1, 1, 1);
 }
 

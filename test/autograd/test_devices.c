@@ -70,7 +70,7 @@ static void test_backward_on_a_device_runs_on_the_device_s_thread(void **state)
     assert_true(elsewhere >= 4);
 }
 
-/* Node hook that stores the thread on which the node ran in `context`. */
+/* Node hook that writes the id of the thread that runs the node to *context. */
 static void note_thread(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node, (void)grad_outputs, (void)grads, (void)n;

@@ -301,7 +301,7 @@ static void test_temporaries_of_a_gradient_formula_are_freed_early(void **state)
     assert_true(more >= 2 * BYTES && more < 2 * BYTES + BYTES / 2);
 }
 
-/* Each allocation of a backward pass fails once. The pass then ends with MemoryError and without a leak, which the teardown checks. */
+/* Each allocation of a backward pass fails in turn. Each failure must end the pass with MemoryError. The teardown checks that nothing is leaked. */
 static void test_backward_survives_failed_allocations(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ static void test_complex_outputs_need_a_complex_grad_output(void **state)
                        "grad_output[0] has a dtype of float32 and output[0] has a dtype of complex64.");
 }
 
-/* With the option `inputs`, only these tensors get gradients, and those that are not leaves retain their gradients. */
+/* With the option `inputs`, only the tensors in `inputs` get gradients. A non-leaf tensor in `inputs` retains its gradient. */
 static void test_backward_with_inputs_accumulates_only_into_them(void **state)
 {
     (void)state;

@@ -245,7 +245,7 @@ static void test_calls_do_nothing_while_an_error_is_pending(void **state)
     assert_int_equal(grd_hook_tensor(x, same, &context, count_release), 0);
     assert_int_equal(grd_hook_node(node, true, look, &context, count_release), 0);
     assert_int_equal(grd_hook_accumulated(x, after, &context, count_release), 0);
-    assert_int_equal(released, 0); /* a refused call that adds a hook does not take over its context, so the context is not released */
+    assert_int_equal(released, 0); /* a call that adds no hook does not take ownership of `context`, so `context` is not released */
     assert_null(grd_custom_begin(&function, &x));
     assert_int_equal(released, 1);
     grd_custom_save(call, x);

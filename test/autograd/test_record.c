@@ -1,4 +1,4 @@
-/* Tests leaves, grad modes, which calls are recorded in the graph, and the version checks of saved tensors. */
+/* Tests leaves, grad modes, the recording of calls in the graph, and the version checks of saved tensors. */
 #include "support.h"
 
 static void test_requires_grad_can_be_changed_only_on_float_leaves(void **state)

@@ -244,8 +244,8 @@ static void test_an_overwritten_tensor_with_new_data_leaks_no_cycle(void **state
     expect_overwritten(x);
 }
 
-/* u is overwritten with a result computed from t, and t with one computed from u. The graph of each tensor has saved the other one, which must not
- * make a reference cycle. */
+/* A result computed from t is added to u in place, and a result computed from u is added to t in place. So the graph of u has saved t, and the graph
+ * of t has saved u. This must not make a reference cycle. */
 static void test_two_tensors_overwritten_from_each_other_leak_no_cycle(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@ enum { MAX_LIST = 8, WANTED = 70000, LIMIT = 1 << 30 };
 
 /* ---- Larger samples ------------------------------------------------------------------------------------------------------------------ */
 
-/* Selects which sizes of each tensor are multiplied: all sizes, the last one, or the first one. Sizes of 1 are never multiplied. */
+/* Selects which sizes of each tensor are multiplied by a factor: all sizes, the last one, or the first one. Sizes of 1 are never multiplied. */
 enum scaling { ALL, LAST, FIRST, SCALINGS };
 
 static int64_t elements_of(const struct test_arg *arg)
@@ -64,8 +64,8 @@ static int64_t scale_sample(struct sample *sample, const struct test_case *test,
     return largest;
 }
 
-/* Returns a factor for scale_sample with which the largest tensor has at most about `wanted` elements, or 1 if no size can be multiplied. The steps
- * between the factors that are tried grow with the factor. */
+/* Returns a factor for scale_sample. Tries factors in ascending order, each about 1/8 larger than the one before. The result is the last factor with
+ * which the largest tensor has at most `wanted` elements, or 1 if there is none. Also returns 1 if no size can be multiplied. */
 static int64_t best_factor(struct sample *sample, const struct test_case *test, enum scaling scaling, int64_t wanted)
 {
     if (scale_sample(sample, test, scaling, 2) == scale_sample(sample, test, scaling, 1))
@@ -124,8 +124,8 @@ static bool run_backward(struct call *call, uint64_t *ret_hash)
 
 static int split_calls; /* number of samples whose tensors are large enough to be split */
 
-/* Compares the results, or with `backward` the gradients, for all numbers of threads. Returns false if the operator refuses the sample with these
- * sizes. */
+/* Checks that the results, or with `backward` the gradients, are the same bit for bit with 1, 2, 3 and 8 threads. Returns false if the operator
+ * refuses the sample with these sizes. */
 static bool check_sample(const struct sample *sample, int64_t largest, grd_dtype dtype, bool backward)
 {
     static const int threads[] = {1, 2, 3, 8};

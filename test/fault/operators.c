@@ -96,8 +96,8 @@ static bool has_way(const struct call *call, enum way way)
     }
 }
 
-/* Returns a new tensor for the call to write, in place or as out=, or NULL if the call makes its results itself. `model` holds the results of the
- * functional form. */
+/* Returns a new tensor to which the call writes its result, in place or as out=. Returns NULL if the call makes its results itself. `model` holds
+ * the results of the functional form. */
 static grd_tensor *make_written(const struct call *call, enum way way, const struct results *model)
 {
     if (way == INPLACE)
@@ -126,7 +126,7 @@ static bool differentiate(struct call *call, struct results *ret_results)
     return true;
 }
 
-/* Computes the tangents of the results for inputs whose tangents are ones. Returns false if the pending error is set. */
+/* Computes the tangents of the results for inputs whose tangents are all ones. Returns false, with the error pending, on failure. */
 static bool run_dual(struct call *call, struct results *ret_results)
 {
     grd_tensor *duals[MAX_TENSORS];
@@ -150,8 +150,8 @@ static grd_tensor *batch_of(grd_tensor *t)
     return grd_batch(grd_stack(grd_tensors(t, t)), 0);
 }
 
-/* Runs the operator under vmap, with a batch for each tensor argument that consists of the same tensor twice. Returns the results with the batch
- * dimension first, or false if the call fails. */
+/* Runs the operator under vmap with a batch of size 2. Both elements of the batch have the same arguments. Writes the results, with the batch
+ * dimension first, to *ret_results. Returns false if the call fails. */
 static bool run_batched(const struct call *given, struct results *ret_results)
 {
     struct call call = *given;
@@ -286,8 +286,8 @@ static bool is_recorded(const struct results *results)
     return false;
 }
 
-/* Each of the first EACH allocations of a call fails in turn, and after these every STRIDE-th one, because a call with many more allocations makes
- * the same ones repeatedly, as a recurrent network does in each step. */
+/* Each of the first EACH allocations of a call fails in turn. Of the later ones only every STRIDE-th fails, because they repeat earlier
+ * allocations, e.g. in each step of a recurrent network. */
 enum { EACH = 100, STRIDE = 7 };
 
 static void check_way(const struct test_case *test, const struct setting *s, enum way way)

@@ -97,7 +97,7 @@ static void keep_views(void)
     grd_drop(view);
 }
 
-/* Thread function: creates more tensors in a scope than the thread's list of temporary tensors first has room for, so that the list must grow. */
+/* Thread function: creates 400 tensors in one scope. The thread's list of temporary tensors is shorter at first, so it must grow. */
 static void fill_the_pool(void *unused)
 {
     (void)unused;
@@ -276,7 +276,7 @@ static void call_hooks(void)
         result = total(grd_grad_of(x)) + total(grd_grad_of(y));
     grd_hook_remove(handles[0]);
     grd_scope_close(scope);
-    assert_true(hooks_released >= hooks); /* if a hook cannot be added, its context may be released immediately */
+    assert_true(hooks_released >= hooks); /* more than `hooks` if a hook could not be added and its context was released, too */
 }
 
 static void cube_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
@@ -420,7 +420,7 @@ static void test_scenario(void **state)
     const struct scenario *scenario = *state;
     grd_manual_seed(1);
     const grd_scope scope = grd_scope_open();
-    scenario->run(); /* makes the thread allocate memory that it keeps, so that it does not count as a leak */
+    scenario->run(); /* the first run allocates memory that the thread keeps for reuse, which would count as a leak later */
     grd_scope_close(scope);
     assert_string_equal(grd_error_message(), "");
     assert_true(run_once(scenario, 0, false));

@@ -1,5 +1,5 @@
-/* Trains the network of examples/c/digits.c, with dropout added, with 1, 2, 3 and 8 threads. The weights must be the same bit for bit. In a training
- * with small batches, as in the example, few loops are split among threads, and in a training with one large batch almost all are. */
+/* Trains the network of examples/c/digits.c, to which dropout is added, with 1, 2, 3 and 8 threads. The weights must be the same bit for bit. With
+ * small batches, as in the example, few loops are split among threads. With one large batch almost all loops are split. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ static void check_threads(const struct size *size)
         assert_memory_equal(grd_data(many), grd_data(one), nbytes);
         grd_scope_close(scope);
     }
-    /* The sum of the absolute weights is of moderate size, so the comparison was not one of zeros or NaN. */
+    /* The compared weights must not all be zero or NaN, so the sum of their absolute values must be of moderate size. */
     const double size_of_weights = grd_item_double(grd_sum(grd_abs(one)));
     assert_true(size_of_weights > 1 && size_of_weights < 1e5);
 }

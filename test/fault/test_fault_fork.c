@@ -14,8 +14,8 @@
 #include "base/transaction.h"
 #include "dispatch/define.h"
 
-/* ThreadSanitizer does not allow threads in the child of a program with threads. GCC 12's AddressSanitizer does not lock its allocator during a
- * fork, so a child may wait forever for a lock that a thread of the parent held. */
+/* Some tests are skipped under sanitizers. ThreadSanitizer does not allow threads in the child of a program with threads. GCC 12's AddressSanitizer
+ * does not lock its allocator during a fork, so a child may wait forever for a lock that a thread of the parent held. */
 #if defined(__SANITIZE_THREAD__)
 enum { UNDER_TSAN = 1, UNDER_ASAN = 0 };
 #elif defined(__SANITIZE_ADDRESS__)
@@ -31,7 +31,7 @@ static atomic_int busy_threads, wrong;
 
 /* ---- Work whose result is known ----------------------------------------------------------------------------------------------------- */
 
-/* Computes with small and large tensors, which uses the free lists and large blocks of the allocator, and the thread pool. Returns true if the
+/* Computes with small and large tensors, so that the allocator's free lists, its large blocks and the thread pool are used. Returns true if the
  * results are right. */
 static bool compute(void)
 {
@@ -97,8 +97,8 @@ static bool define_fails(struct grd_transaction *transaction, const char *schema
     return defined;
 }
 
-/* Defines operator number i permanently, if i < FORKS. Then defines another operator in a transaction that fails, so that the definition is
- * undone. Only one thread may call this function, because the names of operators are unique. Returns true on success. */
+/* Defines operator number i permanently, if i < FORKS. Then defines another operator in a transaction that fails. The failure undoes this
+ * second definition. Only one thread may call this function, because the names of operators are unique. Returns true on success. */
 static bool define(int i)
 {
     char schema[64];
@@ -127,7 +127,8 @@ static void *keep_busy(void *number)
     return NULL;
 }
 
-/* Calls fork. Under AddressSanitizer it first waits until the pool's workers are idle, because they allocate when they start. */
+/* Calls fork. Under AddressSanitizer it first waits until the pool's workers are idle. Workers allocate when they start, and a fork during an
+ * allocation could leave the allocator locked in the child. */
 static pid_t fork_when_idle(void)
 {
     if (UNDER_ASAN)
@@ -150,11 +151,12 @@ static int live_as_child(int generation)
     for (int i = 0; i < 3; i++)
         if (!compute() || !differentiate() || !draw() || !fail_once())
             return 1;
-    register_kernel(GRD_KEY_WRAPPER); /* not GRD_KEY_BATCH, for which a thread of the parent may have had a kernel registered at the fork */
+    /* The key is not GRD_KEY_BATCH, because at the fork a thread of the parent may have had a kernel registered for GRD_KEY_BATCH. */
+    register_kernel(GRD_KEY_WRAPPER);
     if (!grd_ok())
         return 2;
     struct grd_transaction transaction;
-    /* The child can define this operator even if a thread of the parent was defining one with this name at the fork. */
+    /* Defines an operator in the child. This must work even if at the fork a thread of the parent was defining one with this name. */
     if (!define_fails(&transaction, "fork::taken_back(Tensor self) -> Tensor"))
         return 6;
     pthread_t thread;
@@ -228,8 +230,9 @@ static void test_a_forked_child_keeps_error_scope_and_graph(void **state)
     assert_int_equal(status_of(child), 0);
 }
 
-/* Thread function: holds a transaction open, as the loading of a plug-in does, between two waits at the barrier `point`. Meanwhile the main thread
- * forks, with a transaction of its own open. In the child the transaction of the main thread continues, and that of this thread is rolled back. */
+/* Thread function: begins a transaction, as the loading of a plug-in does, and waits twice at the barrier `point`. Between the two waits the main
+ * thread forks while it also has an open transaction. In the child the transaction of the main thread continues, and the transaction of this thread
+ * is rolled back. */
 static void *hold_open(void *point)
 {
     struct grd_transaction transaction;

@@ -1,5 +1,5 @@
-/* Tests saving under SIGKILL. A process saves repeatedly and is killed at a random moment. Afterwards the file must be a complete one of one of the
- * saves, and the directory must have no other file. The environment variable GRADUS_KILLS sets the number of rounds (default 40). */
+/* Tests saving under SIGKILL. A process saves repeatedly and is killed at a random moment. Afterwards the file must be complete, i.e. be what one of
+ * the saves wrote, and the directory must have no other file. The environment variable GRADUS_KILLS sets the number of rounds (default 40). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

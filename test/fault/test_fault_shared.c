@@ -12,7 +12,7 @@
 
 #include "../unit/support.h"
 
-/* Several threads may write the same elements here, so this tells ThreadSanitizer to ignore races inside kernels. */
+/* Tells ThreadSanitizer to ignore races inside kernels, because in this test several threads may write the same elements. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -311,7 +311,7 @@ static void test_threads_do_random_actions_on_shared_tensors(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < LEAVES; i++)
-        /* a gradient made with create_graph is part of a reference cycle with its leaf; this breaks the cycle */
+        /* A gradient made with create_graph is part of a reference cycle with its leaf. Removing the gradient breaks the cycle. */
         grd_set_grad(leaves[i], NULL);
     for (int i = 0; i < CELLS; i++) {
         put(&cells[i], NULL);
@@ -356,8 +356,8 @@ static void test_concurrent_accumulations_are_not_lost(void **state)
 }
 
 /* ---- No reference cycles -------------------------------------------------------------------------------------------------------------- */
-/* One thread multiplies pair[0] in place by pair[1], and at the same time another multiplies pair[1] by pair[0]. Each node saves the other tensor,
- * which must not make a reference cycle. */
+/* One thread multiplies pair[0] in place by pair[1]. At the same time another thread multiplies pair[1] in place by pair[0]. The node of each product
+ * saves the tensor that the other thread writes, which must not make a reference cycle. */
 static grd_tensor *pair[2];
 static pthread_barrier_t start;
 

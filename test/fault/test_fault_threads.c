@@ -39,7 +39,7 @@ static void run_threads(void *(*work)(void *number))
 
 /* ---- Random operators on shared tensors -------------------------------------------------------------------------------------------------- */
 
-/* Returns the result of operator number `choice` modulo 12 for x and y. */
+/* Applies one of 12 operators to x and y and returns the result. `choice` selects the operator. */
 static grd_tensor *any_operator(uint32_t choice, grd_tensor *x, grd_tensor *y)
 {
     switch (choice % 12) {
@@ -75,7 +75,8 @@ static double digest(grd_tensor *t)
     return grd_item_double(grd_sum(grd_to(t, .dtype = GRD_FLOAT64)));
 }
 
-static double alone[12][SHARED][SHARED]; /* results of operator `op` for shared tensors a and b, by a single thread */
+/* alone[op][a][b] is the digest of the result of operator `op` for shared tensors a and b, computed before other threads start. */
+static double alone[12][SHARED][SHARED];
 
 static void *random_operators(void *number)
 {
@@ -161,7 +162,7 @@ static void test_threads_run_backward_to_a_shared_leaf(void **state)
     (void)state;
     leaf = grd_set_requires_grad(grd_ones(grd_dims(5)), true);
     run_threads(backward_to_shared_leaf);
-    /* The expected value is ROUNDS times the sum over all threads of 2 * (number + 1). */
+    /* Each of the 5 elements of the gradient is ROUNDS times the sum of 2 * (number + 1) over all threads. */
     assert_true(grd_item_double(grd_sum(grd_grad_of(leaf))) == 5.0 * ROUNDS * THREADS * (THREADS + 1));
 }
 
@@ -187,7 +188,8 @@ static void test_threads_run_backward_through_a_shared_graph(void **state)
     run_threads(backward_through_shared_graph);
 }
 
-/* Outputs of a custom function. In each round one thread runs backward, which frees the tensor that the function saved, while the others read it. */
+/* Outputs of a custom function, one for each round. In a round one thread runs backward, which frees the saved tensor of the function. Meanwhile the
+ * other threads read the saved tensor. */
 static grd_tensor *curves[ROUNDS];
 static pthread_barrier_t round_begins;
 
@@ -299,7 +301,8 @@ static void pass_on(const grd_op *op, grd_keyset keys, grd_tensor *out, const gr
     grd_redispatch(op, keys & ~(1u << GRD_KEY_BATCH | 1u << GRD_KEY_WRAPPER), out, args, ret_results);
 }
 
-/* Thread function: tries to register kernels that other threads try to register, too, removes those that it has registered, and runs operators. */
+/* Thread function: registers and removes kernels, and runs operators. Other threads register the same kernels at the same time, so a registration may
+ * fail. */
 static void *change_registration(void *number)
 {
     static const char *const names[] = {"exp", "sin", "add", "sum"};

@@ -33,7 +33,7 @@ static void name_the_run(int signal_number)
     raise(signal_number);
 }
 
-/* Executes the target on the bytes of run number `run`. Half of the runs use random bytes, and the other half mostly bytes below 8. */
+/* Executes the target on the bytes of run number `run`. Half of the runs use random bytes. The other half use mostly bytes below 8. */
 static void execute(uint64_t run)
 {
     uint8_t data[MAX_SIZE];

@@ -1,7 +1,7 @@
 /* Provides the fuzz targets with functions that make numbers out of the input bytes, that report a failure, and that check that no memory is leaked.
  *
  * A target is a file fuzz_<name>.c that defines LLVMFuzzerTestOneInput. It is linked with libFuzzer (`make fuzz`) or with driver.c, which feeds it
-  * the same bytes in every run. Every string of bytes is a valid input, because missing bytes read as zero. */
+ * the same bytes in every run. Every string of bytes is a valid input, because missing bytes read as zero. */
 #ifndef GRD_TEST_FUZZ_H
 #define GRD_TEST_FUZZ_H
 
@@ -101,7 +101,7 @@ static inline void fuzz_expect(bool holds, const char *what)
 static inline void fuzz_run(const uint8_t *data, size_t size, void (*target)(struct bytes *bytes))
 {
     static bool warm;
-    if (!warm) { /* makes the process allocate memory that it keeps, so that it does not count as a leak */
+    if (!warm) { /* allocates the memory that the process keeps for reuse, which would count as a leak if the first input allocated it */
         warm = true;
         const grd_scope scope = grd_scope_open();
         for (int i = 0; i < 5000; i++)

@@ -61,8 +61,8 @@ static bool is_known_dtype(grd_dtype dtype)
     return dtype >= GRD_BOOL && dtype <= GRD_COMPLEX128 && dtype != GRD_UINT16 && dtype != GRD_UINT32 && dtype != GRD_UINT64;
 }
 
-/* Stores the result t, whose values the reference cannot predict, in the slot `into` of the program's tensors, if t is small and shares no memory
- * with another slot. The reference takes over the values from the library, and its derivatives are unknown from then on. */
+/* Stores t, a result that the reference cannot predict, in the slot `into` of the program's tensors. The slot gets a reference tensor with the
+ * elements of t and unknown derivatives. Does nothing if t is large or shares memory with another slot. */
 static void believe(struct slot *into, grd_tensor *t)
 {
     const grd_dims sizes = grd_sizes(t);
@@ -101,7 +101,7 @@ static void note_call(const char *name, const grd_value *args, int n, const stru
         fprintf(stderr, "%s of%s\n", name, last_call);
 }
 
-/* Prints all tensors, `what`, which is the name of the operator, and `how`, which says what is wrong, and aborts. */
+/* Prints all tensors and a message, and aborts. In the message, `what` is the name of the operator, and `how` says what is wrong. */
 _Noreturn static void complain(const char *what, const char *how)
 {
     for (int i = 0; i < SLOTS; i++) {
@@ -151,8 +151,8 @@ static bool can_hold(grd_dtype to, grd_dtype from)
     return grd_can_cast(from, to);
 }
 
-/* Updates the references of all tensors of the program that share memory with `written`, after a call whose result the reference cannot predict,
- * by reading the elements from the library. A tensor whose shape changed is replaced by zeros. */
+/* Updates the reference tensors after a call whose result the reference cannot predict. Each tensor that shares memory with `written` is copied to
+ * its reference tensor. If the shape of such a tensor changed, the tensor and its reference tensor are replaced by zeros. */
 static void refresh(const struct slot *written)
 {
     const struct memory *memory = written->p.memory;
@@ -172,8 +172,8 @@ static void refresh(const struct slot *written)
     }
 }
 
-/* True for the text of the error with which an operator refuses the dtype of its out= tensor, although the result could be cast to the dtype.
- * test_out_dtypes.py compares these errors with PyTorch's. */
+/* True if `message` says that the operator does not accept the dtype of its out= tensor. Some operators refuse even a dtype to which the result could
+ * be cast. test_out_dtypes.py compares these errors with PyTorch's. */
 static bool is_rule_of_out(const char *message)
 {
     return strstr(message, "dtype") != NULL || strstr(message, "scalar type") != NULL || strstr(message, "Expected out type") != NULL ||
@@ -204,7 +204,7 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
     struct slot *target = form == GRD_INPLACE ? self : take_slot(b);
     struct reference *p = &target->p;
     bool overlap = false,
-         shared = false; /* the written tensor shares memory with an input; operators that are not elementwise may then refuse the call */
+         shared = false; /* true if the written tensor shares memory with an input; in this case the operator may refuse the call */
     if (verdict == VALID) {
         const bool same = wanted->ndim == p->ndim && memcmp(wanted->sizes, p->sizes, (size_t)p->ndim * sizeof *p->sizes) == 0;
         const bool elementwise = grd_op_forms(op) >> GRD_INPLACE & 1;
@@ -273,8 +273,8 @@ static double take_value(struct bytes *b)
                          : (double)take_between(b, -12, 12) / 4 + (double)take_below(b, 7) / 64;
 }
 
-/* Stores a new random tensor of up to three dimensions and its reference in `s`, one of the tensors of the program. A float64 tensor may be a leaf
- * that requires a gradient. */
+/* Makes a random tensor of up to three dimensions and its reference tensor, and stores both in `s`. A float64 tensor may be a leaf that requires a
+ * gradient. */
 static void make_slot(struct bytes *b, struct slot *s)
 {
     int64_t sizes[REFERENCE_DIMS];
@@ -471,8 +471,8 @@ static void step_index(struct bytes *b)
     default: {
         const bool add = take_chance(b, 2);
         verdict = place < 0 ? REFUSED : reference_scatter(&x->p, place, &at->p, &source->p, add, &wanted);
-        /* Only the functional form is compared with the reference, because for overlapping operands each operator has its own rule in place.
-         * step_anything also calls the in-place form, without checking the result. */
+        /* Only the functional form is compared with the reference, because in place each operator has its own rule for overlapping operands.
+         * step_anything() also calls the in-place form, without checking the result. */
         grd_value result = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
         if (verdict == TOO_LARGE)
             break;
@@ -525,7 +525,7 @@ static void step_copy(struct bytes *b)
         if (verdict != TOO_LARGE)
             settle(into, "clone", verdict, &wanted, grd_clone(x->t), 0);
         break;
-    default: { /* copy_; if source and destination overlap, it may refuse, or read the source completely before it writes */
+    default: { /* copy_; if source and destination overlap, the library may raise an error, or read the whole source before it writes */
         struct reference source, shape;
         verdict = reference_overlaps_itself(&x->p) ? REFUSED : VALID;
         if (reference_convert(&y->p, x->p.dtype, &source) != VALID)
@@ -754,7 +754,7 @@ static void step_anything(struct bytes *b)
     grd_error_clear();
     if (ok && written != NULL)
         refresh(written);
-    refresh_arguments(name, args, n); /* a refused call with a list may have written the tensors before the one that is refused */
+    refresh_arguments(name, args, n); /* an operator on a list of tensors may write the first ones before it refuses a later one */
     check_slots(name);
     if (ok && form == GRD_FUNCTIONAL && results[0].kind == GRD_KIND_TENSOR)
         believe(take_slot(b), results[0].v.tensor);

@@ -6,8 +6,8 @@
 
 enum category { BOOLEAN, INTEGRAL, FLOATING, COMPLEX };
 
-/* A dtype as a set of numbers. For integers, `first` and `second` are the numbers of bits of the largest and of the smallest value. For floats and
- * complex numbers they are the numbers of bits of the exponent and of the mantissa. */
+/* Describes the range and the precision of a dtype. For integers, `first` and `second` are the numbers of bits of the largest and of the smallest
+ * value. For floats and complex numbers they are the numbers of bits of the exponent and of the mantissa. */
 static const struct model {
     grd_dtype dtype;
     enum category category;
@@ -74,7 +74,7 @@ static void check_pairs(grd_dtype a, grd_dtype b, grd_dtype c)
         const grd_dtype left = promote(ab, c), right = promote(a, bc);
         fuzz_expect(left == GRD_DTYPE_NONE || right == GRD_DTYPE_NONE || left == right, "promotion associates");
     }
-    /* Dtype a can be cast to b unless the category of a (bool, integer, float, complex) is higher than that of b. */
+    /* Dtype a can be cast to b if the category of a is at most the category of b (bool < integer < float < complex). */
     const struct model *x = model_of(a), *y = model_of(b);
     if (x != NULL && y != NULL) {
         const bool fits = x->category <= y->category;
@@ -102,8 +102,8 @@ static grd_dtype to_complex(grd_dtype dtype)
     return dtype == GRD_FLOAT64 ? GRD_COMPLEX128 : dtype == GRD_FLOAT16 ? GRD_COMPLEX32 : GRD_COMPLEX64;
 }
 
-/* Returns the dtype for an operand of higher precedence `high` and one of lower precedence `low`. It is `high` unless `low` is of a higher category.
- * Then the result has the category of `low`, and if `high` is a float dtype, its precision. */
+/* Returns the result dtype of an operand with dtype `high` and an operand of lower precedence with dtype `low`. The result dtype is `high`, unless
+ * the category of `low` is higher. In that case it has the category of `low` and, if `high` is a float dtype, the precision of `high`. */
 static grd_dtype expected_join(grd_dtype high, grd_dtype low)
 {
     if (high == GRD_DTYPE_NONE || low == GRD_DTYPE_NONE)
@@ -169,7 +169,7 @@ static void expect_dtype(grd_tensor *result, grd_dtype wanted, const char *what,
                   describe(inputs, 2), grd_error_message());
 }
 
-/* Checks the result dtypes of operators on the two tensors, and whether in-place and out= forms are refused exactly when they must be. */
+/* Checks the result dtypes of operators on the two tensors. Also checks that in-place and out= forms raise an error exactly when they must. */
 static void check_operators(struct bytes *b, grd_tensor **tensors, const struct input *inputs)
 {
     grd_dtype wanted;

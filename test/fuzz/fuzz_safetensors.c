@@ -1,6 +1,6 @@
-/* Fuzzes the reader of safetensors files. Any bytes are either read as a file or refused with RuntimeError. A file that is read, written, read and
- * written again must be the same bit for bit. The headers are random bytes, random sequences of words of the format, valid headers, or valid headers
- * with some bytes changed. */
+/* Fuzzes the reader of safetensors files. Any bytes are either read as a file or refused with RuntimeError. A file that was read is written, read and
+ * written again; both written files must be the same bit for bit. The headers are random bytes, random sequences of words of the format, valid
+ * headers, or valid headers with some bytes changed. */
 #include "fuzz.h"
 
 enum { TEXT = 1 << 12 };
@@ -95,8 +95,8 @@ static size_t take_proper(struct bytes *b, char *text, int64_t *ret_data)
     return n + (size_t)snprintf(text + n, TEXT - n, "}");
 }
 
-/* Returns a file in a heap block of exactly its size, so that AddressSanitizer reports reads past its end. `length` is the length of the header that
- * the file claims, and `data` the number of bytes after the header. */
+/* Returns a file in a heap block of exactly its size, so that AddressSanitizer reports reads past its end. `length` is the header length that is
+ * written into the file; it may be wrong. `data` is the number of bytes after the header. */
 static uint8_t *make_file(const char *header, size_t header_size, uint64_t length, int64_t data, size_t *ret_size)
 {
     *ret_size = 8 + header_size + (size_t)data;
@@ -130,7 +130,8 @@ static grd_tensor *rewritten(const grd_tensor_file *file)
     return bytes;
 }
 
-/* Writes the contents of `file` to a second file, reads it and writes its contents to a third. The second and the third must have the same bytes. */
+/* Writes the contents of `file` to a second file, reads the second file, and writes its contents to a third file. The second and the third file must
+ * have the same bytes. */
 static void check_file(const grd_tensor_file *file)
 {
     grd_tensor *first = rewritten(file);

@@ -1,5 +1,6 @@
-/* Fuzzes views and computations on sizes and strides. Some inputs are extreme sizes and strides, whose results are compared with 128-bit
- * arithmetic. The others make views of views of a small storage, which are compared with a list of the storage position of each element. */
+/* Fuzzes views and computations on sizes and strides. Some inputs are extreme sizes and strides. The results computed from them are compared with
+ * 128-bit arithmetic. The other inputs make views of views of a small storage. The elements of these views are compared with a list of their storage
+ * positions. */
 #include "core/iter.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -33,7 +34,7 @@ static struct extreme take_geometry(struct bytes *b)
     return g;
 }
 
-/* Returns the product of sizes[first] to sizes[n - 1], in which sizes below 1 count as 1, or -1 if it does not fit into 64 bits. */
+/* Returns the product of sizes[first] to sizes[n - 1], or -1 if it does not fit into 64 bits. Sizes below 1 count as 1. */
 static wide product_of(const int64_t *sizes, int64_t n, int64_t first)
 {
     wide product = 1;
@@ -158,7 +159,8 @@ static void check_broadcast(struct bytes *b)
     fuzz_expect(!valid || (ndim == longer && memcmp(got, expected, (size_t)longer * sizeof *got) == 0), "broadcast");
 }
 
-/* Checks that as_strided and empty_strided are refused if the offsets, computed with 128 bits, leave the storage or overflow, and only then. */
+/* Checks that as_strided and empty_strided raise an error exactly if their arguments are invalid. For example,
+ * as_strided must refuse elements outside of the storage. The offsets are computed here with 128 bits. */
 static void check_strided(struct bytes *b, const struct extreme *g)
 {
     const int64_t storage = take_below(b, 40), offset = take_chance(b, 3) ? take_extreme(b) : take_below(b, 40);
@@ -186,7 +188,8 @@ static void check_strided(struct bytes *b, const struct extreme *g)
         fuzz_expect(grd_storage_bytes(meta) == (int64_t)(highest - lowest + !g->empty) * 8, "bytes of empty_strided");
 }
 
-/* Dimensions of size 1 and tensors without elements may have any strides. Checks that operators on such tensors do not overflow. */
+/* Checks that operators do not overflow on tensors with extreme strides. A stride may have any value if the dimension has size 1 or if the tensor has
+ * no elements. */
 static void check_odd_strides(struct bytes *b)
 {
     int64_t sizes[5], strides[5], n = take_between(b, 1, 4);
@@ -264,8 +267,8 @@ static int64_t join_index(const struct list *l, const int64_t *index)
     return place;
 }
 
-/* Sets the elements of `to`, whose sizes are given: the element at each index is the element of `from` at the index that `map` returns. Returns false
- * if `to` is too large for this test. */
+/* Fills `to`, whose sizes are given, with elements of `from`. For each index in `to`, `map` computes the index in `from` of the element to copy.
+ * Returns false if `to` is too large for this test. */
 static bool map_list(struct list *to, const struct list *from, void (*map)(const int64_t *index, int64_t *ret_index, const int64_t *with),
                      const int64_t *with)
 {
@@ -281,8 +284,8 @@ static bool map_list(struct list *to, const struct list *from, void (*map)(const
     return true;
 }
 
-/* Each function map_... computes the index in the source of the element at `index` in a view. with[0] is the number of dimensions of the source, and
- * the other entries are parameters of the map. In map_permuted they are the permutation. */
+/* Each function map_... gets the index of an element in a view, and computes the index of this element in the source of the view. with[0] is the
+ * number of dimensions of the source. The other entries of `with` are parameters of the function; in map_permuted they are the permutation. */
 static void map_permuted(const int64_t *index, int64_t *ret_index, const int64_t *with)
 {
     for (int64_t i = 0; i < with[0]; i++)
@@ -301,7 +304,8 @@ static void map_sliced(const int64_t *index, int64_t *ret_index, const int64_t *
         ret_index[i] = i == with[1] ? with[2] + index[i] * with[3] : index[i];
 }
 
-/* with[1] is the number of new dimensions. with[2 + i] is true if dimension i of the source has size 1 and is repeated. */
+/* Parameters of expand: with[1] is the number of new leading dimensions. with[2 + i] is true if dimension i of the source has size 1, so that its
+ * index is always 0. */
 static void map_expanded(const int64_t *index, int64_t *ret_index, const int64_t *with)
 {
     for (int64_t i = 0; i < with[0]; i++)
@@ -321,8 +325,8 @@ static void map_windows(const int64_t *index, int64_t *ret_index, const int64_t 
         ret_index[i] = i == with[1] ? index[i] * with[2] + index[with[0]] : index[i];
 }
 
-/* Returns the number of elements of Python's slice start:end:step of `size` elements. *ret_first gets the position of the first one.
- * `start` and `end` may be NULL. */
+/* Returns the number of elements that Python's slice start:end:step selects from a sequence of `size` elements. Writes the position of the first
+ * selected element to *ret_first. `start` and `end` may be NULL. */
 static int64_t python_slice(int64_t size, const int64_t *start, const int64_t *end, int64_t step, int64_t *ret_first)
 {
     int64_t count = 0;
@@ -340,8 +344,8 @@ static int64_t python_slice(int64_t size, const int64_t *start, const int64_t *e
     return count;
 }
 
-/* One step in making views of views. The library makes `result` as a view of `view`. The reference computes from the list `from` of the storage
- * positions of the elements of `view` the list `to`, which those of `result` must equal. */
+/* One step in making views of views. The library makes `result`, a view of `view`. `from` lists the storage positions of the elements of `view`. `to`
+ * lists the positions that the elements of `result` must have; the test computes `to` from `from`. */
 struct move {
     struct bytes *b;
     grd_tensor *view, *result;
@@ -508,8 +512,8 @@ static void move_unfold(struct move *m)
     follow(m, map_windows);
 }
 
-/* True if some strides place every element of the list at its storage position, i.e. if a view with these sizes exists. The only candidate for
- * each dimension is the difference between the positions of the first two elements along it. */
+/* True if some strides place every element of the list at its storage position, i.e. if a view with these sizes exists. The stride of a
+ * dimension can only be the difference between the storage positions of the first two elements along this dimension. */
 static bool strides_exist(const struct list *l)
 {
     int64_t strides[MAX_NDIM + 1] = {0}, step = 1;
@@ -573,8 +577,9 @@ static void move_split(struct move *m)
     follow(m, map_sliced);
 }
 
-/* Replaces *view with a view of it that a random view operator makes, and the list *l of its storage positions with the expected one. If the
- * operator must refuse, both stay as they are. Returns false if the expected list is too large to be represented. */
+/* Applies a random view operator to *view and replaces *view by the result. *l lists the storage positions of the elements of *view, and is replaced
+ * by the list expected for the result. If the operator must raise an error, *view and *l stay unchanged. Returns false if the expected list is too
+ * large to be represented. */
 static bool next_view(struct bytes *b, grd_tensor **view, struct list *l)
 {
     static void (*const moves[])(struct move *) = {move_transpose, move_permute,  move_select, move_slice, move_expand, move_unsqueeze,
@@ -620,8 +625,8 @@ static void check_view(grd_tensor *view, const struct list *l, grd_tensor *base)
     grd_error_clear();
 }
 
-/* Checks grd_check_no_partial_overlap for a view and a view with the same sizes and strides but another offset. It must refuse the two if they share
- * elements, unless they are the same view. */
+/* Checks grd_check_no_partial_overlap for two views that differ only in the offset. The function must raise an error if the views share elements and
+ * their offsets differ. */
 static void check_overlap(struct bytes *b, grd_tensor *base, grd_tensor *view, const struct list *l)
 {
     const int64_t shift = take_between(b, -3, 3);

@@ -43,7 +43,7 @@ void reference_reset(void);
 /* Makes `p` a reference tensor of zeros in memory of its own. Returns false if it is too large or there is no memory left. */
 bool reference_new(struct reference *p, grd_dtype dtype, int ndim, const int64_t *sizes);
 struct number *reference_at(const struct reference *p, int i);
-/* Replaces the elements of `p` with those of `t`, which has the same shape. The derivatives stay. */
+/* Replaces the elements of `p` with those of `t`, which has the same shape. The derivatives of `p` do not change. */
 void reference_read(struct reference *p, grd_tensor *t);
 /* True if `t` has the shape, dtype and elements of `p`, bit for bit except that all NaNs are equal. */
 bool reference_equals(const struct reference *p, grd_tensor *t);
@@ -53,11 +53,11 @@ bool reference_near(const struct reference *p, grd_tensor *t, double ulps, grd_d
 bool reference_overlaps_itself(const struct reference *p);
 /* True if an element of p and an element of q lie in the same memory cell. */
 bool reference_shares(const struct reference *p, const struct reference *q);
-/* True if writing p elementwise while q, broadcast to p, is read would overwrite elements of q too early: p and q share cells, and some element of
- * p is not in the cell of the element of q with the same index. */
+/* True if an elementwise operator that reads q (broadcast to p) and writes p could overwrite elements of q before it reads them. This is so if p and
+ * q share cells, unless each element of p lies in the same cell as the element of q with the same index. */
 bool reference_overlaps(const struct reference *p, const struct reference *q);
 
-/* The operators that reference tensors have. The enumerators of the operators are numbered in the order of these lists. */
+/* The operators that the reference implements. The enumerators of the operators are numbered in the order of these lists. */
 /* clang-format off */
 #define REFERENCE_UNARY(X) \
     X(neg) X(abs) X(square) X(sign) X(relu) X(floor) X(ceil) X(round) X(trunc) X(exp) X(log) X(sin) X(cos) X(tanh) X(sqrt) X(sigmoid) \
@@ -88,12 +88,12 @@ enum verdict reference_along(enum reference_along op, const struct reference *x,
 /* Computes x @ y as matmul does and stores it in *ret. Returns REFUSED if x and y have different dtypes or shapes that do not fit. */
 enum verdict reference_matmul(const struct reference *x, const struct reference *y, struct reference *ret);
 enum verdict reference_convert(const struct reference *x, grd_dtype dtype, struct reference *ret);
-/* Copy the elements of x that the integer tensor `at` selects along `dim`, as gather and index_select do, to the new tensor *ret. For gather, the
- * element at an index is the element of x at this index with index[dim] replaced by the element of `at`. For index_select, `at` is a vector.
- * Invalid indices return REFUSED. */
+/* Compute gather and index_select along `dim`, and store the result in *ret. `at` is the integer tensor of indices; for index_select it is a vector.
+ * Return REFUSED if an index is invalid. */
 enum verdict reference_gather(const struct reference *x, int dim, const struct reference *at, struct reference *ret);
 enum verdict reference_index_select(const struct reference *x, int dim, const struct reference *at, struct reference *ret);
-/* Makes *ret a copy of x in which `source` is added to the elements that gather would read, or written over them if `add` is false. */
+/* Computes scatter_add (or scatter, if `add` is false) along `dim`, and stores the result in *ret: a copy of x, to which the elements of `source` are
+ * added or written. `at` is the integer tensor of indices. */
 enum verdict reference_scatter(const struct reference *x, int dim, const struct reference *at, const struct reference *source, bool add,
                                struct reference *ret);
 enum verdict reference_cat(const struct reference *const *parts, int n, int dim, grd_dtype common, struct reference *ret);
@@ -101,8 +101,8 @@ enum verdict reference_cat(const struct reference *const *parts, int n, int dim,
 /* Writes x, broadcast to the shape of p and converted to its dtype, to p. Returns false if x does not broadcast to the shape of p. */
 bool reference_write(struct reference *p, const struct reference *x);
 
-/* These functions make *ret a view, which shares the memory of x and has its own list of the memory cells of its elements. Only flip makes a copy.
- * They return REFUSED for invalid arguments. */
+/* All these functions but reference_flip make *ret a view. A view shares the memory of x, but has its own list of the memory cells of its elements.
+ * reference_flip makes a copy. The functions return REFUSED for invalid arguments. */
 enum verdict reference_transpose(const struct reference *x, int a, int b, struct reference *ret);
 enum verdict reference_select(const struct reference *x, int dim, int64_t index, struct reference *ret);
 enum verdict reference_slice(const struct reference *x, int dim, int64_t start, int64_t end, int64_t step, struct reference *ret);

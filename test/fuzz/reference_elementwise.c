@@ -1,4 +1,4 @@
-/* Computes elementwise operators of reference tensors, converts reference tensors to other dtypes, and writes one to another. */
+/* Computes elementwise operators of reference tensors, converts reference tensors to other dtypes, and writes one reference tensor to another. */
 #include "reference_parts.h"
 
 static bool unary_integer(enum reference_unary op, const struct number *x, grd_dtype dtype, struct number *y)

@@ -1,4 +1,4 @@
-/* Computes the operators of reference tensors that read or write elements selected by an index tensor, and concatenation. */
+/* Implements gather, scatter, other operators with an index tensor, and concatenation for reference tensors. */
 #include "reference_parts.h"
 
 static int64_t size_along(const struct reference *x, int dim)
@@ -19,8 +19,8 @@ static bool is_index(const struct reference *at)
     return at->dtype == GRD_INT64 || at->dtype == GRD_INT32;
 }
 
-/* Returns the row-major position in x of the element that gather reads for element i of `at`: the element at the index of i, with the index along
- * `dim` replaced by the value of element i. */
+/* Returns the row-major position of the element of x that gather reads for element i of `at`. The two elements have the same index, except that along
+ * `dim` the index in x is the value of element i. */
 static int named_place(const struct reference *x, int dim, const struct reference *at, int i)
 {
     int64_t index[REFERENCE_DIMS];
@@ -115,8 +115,8 @@ enum verdict reference_scatter(const struct reference *x, int dim, const struct 
         y->im += s->im;
         number_add_slope(y, s, 1);
     }
-    /* If several elements of `source` are written to the same element, it keeps the last one. The gradients of the overwritten elements are then
-     * undefined, which `lost` records. With `add` nothing is overwritten. */
+    /* If several elements of `source` are written to one element of the result, the last one remains. The derivatives of the overwritten elements are
+     * undefined, so `lost` is set. With `add`, nothing is overwritten. */
     ret->memory->lost |= twice && !add;
     return VALID;
 }

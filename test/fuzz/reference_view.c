@@ -2,7 +2,8 @@
  * Only flip copies elements, as in PyTorch. */
 #include "reference_parts.h"
 
-/* Makes `ret` a view of x with the sizes of `shape`. The caller sets its cells. Returns TOO_LARGE if there are too many elements or dimensions. */
+/* Makes `ret` a view of x with the sizes of `shape`. The caller then sets the cell numbers of `ret`. Returns TOO_LARGE if `shape` has too many
+ * elements or dimensions. */
 static enum verdict view_of(const struct reference *x, struct reference *ret, const struct reference *shape)
 {
     const int64_t n = reference_count(shape->ndim, shape->sizes);

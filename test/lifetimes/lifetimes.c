@@ -1,5 +1,5 @@
-/* Makes mistakes with tensors that were freed. test/python/test_lifetimes.py runs one case at a time with GRADUS_DEBUG=lifetimes, under valgrind,
- * and built with AddressSanitizer. The program prints one line for each mistake, with the error that the library reports. */
+/* Makes mistakes with tensors that were freed. A run executes the case named by its argument, and prints the library's error for each mistake.
+ * test/python/test_lifetimes.py checks these errors with GRADUS_DEBUG=lifetimes, and runs other cases under valgrind or AddressSanitizer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static void report(void)
     grd_error_clear();
 }
 
-/* Returns a tensor of n elements, made by mul, that is already freed, because its scope is closed. */
+/* Returns a pointer to a freed tensor: the product of two tensors of n ones, freed by closing the scope in which it was made. */
 __attribute__((noinline)) grd_tensor *dead_product(int n);
 grd_tensor *dead_product(int n)
 {
@@ -140,7 +140,7 @@ static void named_tensors(void)
     grd_scope_close(scope);
 }
 
-/* Trains correctly, so the library must report no mistake and leak nothing. */
+/* Trains without any mistake, so the library must report nothing and leak no memory. */
 static void training(void)
 {
     grd_tensor *w = grd_keep(grd_set_requires_grad(grd_ones(grd_dims(40, 40)), true));

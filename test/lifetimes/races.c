@@ -17,8 +17,8 @@ static void report(const char *call)
     grd_error_clear();
 }
 
-/* Fallback for the dispatch key WRAPPER, which only the other thread includes. It waits until the main thread has made its calls, and then runs the
- * operator. */
+/* Waits inside an operator until the main thread has made its calls, then runs the operator. This function is the fallback for the dispatch key
+ * WRAPPER. Only the second thread has this key in its key set. */
 static void wait_inside(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
@@ -61,8 +61,8 @@ static void change(grd_tensor *t)
     report("grd_detach_");
 }
 
-/* Reads and writes x, and changes another tensor. This is allowed while the other thread is inside mul. While it is inside resize_, the calls with x
- * are refused. */
+/* Reads and writes x, then changes a new tensor. All calls are allowed while the other thread is inside mul with x. While the other thread is
+ * inside resize_ of x, the calls with x are refused. */
 static void use(void)
 {
     grd_add(x, x);

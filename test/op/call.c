@@ -1,4 +1,4 @@
-/* Makes the arguments of calls for the operator matrix and runs the calls. The functions are described in call.h. */
+/* Makes the arguments of calls for the tests of all operators (matrix.c), and runs the calls. call.h describes the functions. */
 #include "call.h"
 
 static const char *const layout_names[] = {"contiguous", "transposed", "with gaps", "negative strides"};
@@ -28,8 +28,8 @@ bool is_unsigned(grd_dtype dtype)
     return dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
 }
 
-/* Returns a value of the dtype made from x, a number between lo and hi: the integer nearest to 2 x for integers (its absolute value for unsigned
- * ones), 1 for bool if x is above the middle of the range, and x itself for floats. */
+/* Converts x, a random number between lo and hi, to a value of `dtype`. A float is x itself. An integer is 2 * x rounded, without its sign if the
+ * dtype is unsigned. A bool is true if x lies above the middle of the range. */
 static double quantise(double x, double lo, double hi, grd_dtype dtype)
 {
     if (dtype == GRD_BOOL)

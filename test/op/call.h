@@ -42,8 +42,7 @@ struct results {
     int n;
 };
 
-/* Returns a text for failure messages, in a static buffer, that names the sample and the setting and contains the command that reproduces the
- * failure. */
+/* Returns a text for failure messages: the sample, the setting and the command that reproduces the failure. The text lies in a static buffer. */
 const char *place(const struct test_case *test, const struct setting *s);
 
 bool is_unsigned(grd_dtype dtype);
@@ -53,14 +52,14 @@ bool is_differentiable(grd_tensor *t);
 grd_tensor *with_layout(grd_tensor *t, enum layout layout);
 /* Stores the operator and new arguments in *call. With the same `test` and `s` the arguments always have the same elements. */
 void make_call(struct call *call, const struct test_case *test, const struct setting *s);
-/* Runs the operator's functional form, or its in-place form on a copy if it has no other. If a result is a list, only its first MAX_RESULTS
- * tensors are returned. Returns false if the call failed. */
+/* Runs the operator's functional form. An operator without a functional form runs in place on a copy of its first argument. If a result is a list,
+ * only its first MAX_RESULTS tensors are returned. Returns false if the call failed. */
 bool run(const struct call *call, struct results *ret_results);
 /* Function for grd_gradcheck: runs the call in `context` (a struct call) with its differentiable tensors replaced by the n `inputs`. Returns the
  * results that require gradients. */
 grd_tensors as_function(grd_tensor *const *inputs, int n, void *context);
 
-/* Runs one test for each operator of the matrix, for the operators named in argv, or after --without for all others. Returns the exit status for
+/* Runs one test for each operator, or only for those named in argv, or for all except those named after --without. Returns the exit status for
  * main. */
 int run_matrix(void (*test_operator)(void **state), int argc, char **argv);
 

@@ -46,8 +46,8 @@ static void check_shape(grd_tensor *got, grd_tensor *wanted, const char *what, c
         fail_msg("%s: shape differs (%lld and %lld dimensions) in %s", what, (long long)a.n, (long long)b.n, place(test, s));
 }
 
-/* Checks that the elements of two tensors differ by at most `ulps` ulps of the coarser dtype, relative to the largest finite element of `wanted` or
- * 1. If `ulps` is 0, the elements must be equal. NaN equals NaN, and infinity equals numbers too large for float16. */
+/* Checks that |got - wanted| <= ulps * eps * scale for all elements, where scale = max(1, largest finite |wanted|). eps is the machine epsilon
+ * of s->dtype or of got's dtype, whichever is larger. NaN equals NaN. In a float16 result, infinity equals a number beyond float16's range. */
 static void check_close(grd_tensor *got, grd_tensor *wanted, double ulps, const char *what, const struct test_case *test,
                         const struct setting *s)
 {
@@ -116,7 +116,7 @@ static void check_forms(const struct call *call, const struct results *results, 
         const int64_t version = grd_tensor_version(args[0].v.tensor);
         if (grd_call(call->op, GRD_INPLACE, args, call->test->n, NULL, &ret)) {
             assert_ptr_equal(ret.v.tensor, args[0].v.tensor);
-            const bool unchanged = wanted == call->args[0].v.tensor; /* dropout outside of training returns its argument itself */
+            const bool unchanged = wanted == call->args[0].v.tensor; /* dropout outside of training returns self unwritten */
             assert_true(unchanged || grd_tensor_version(ret.v.tensor) > version);
             if (grd_tensor_dtype(ret.v.tensor) == grd_tensor_dtype(wanted))
                 check_close(ret.v.tensor, wanted, 0, "in place", call->test, s);
@@ -229,8 +229,8 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
         fail_msg("gradgradcheck: %s in %s", grd_error_message(), place(test, &s));
 }
 
-/* Writes the gradients of the call's differentiable tensors to ret_grads, for output gradients whose elements all differ. Returns false if there
- * are none or an error is pending. */
+/* Writes the gradients of the call's differentiable tensors to ret_grads, for output gradients cos(0), cos(1), ... Returns false if no result
+ * requires a gradient or an error is pending. */
 static bool varied_gradients(struct call *call, grd_tensor **ret_grads)
 {
     grd_tensor *seeds[MAX_RESULTS];
@@ -271,8 +271,8 @@ static void check_accelerations(const struct test_case *test, grd_dtype dtype, e
 
 static grd_device protected_device;
 
-/* Writes the gradients of the call's differentiable tensors to ret_grads, for output gradients of ones. Returns their number, or -1 if no result is
- * differentiable or an error is pending. */
+/* Writes the gradients of the call's differentiable tensors to ret_grads, for output gradients of ones. Returns the number of gradients, or -1 if
+ * no result requires a gradient or an error is pending. */
 static int64_t gradients_of(struct call *call, grd_tensor **ret_grads)
 {
     grd_tensor *seeds[MAX_RESULTS];
@@ -375,7 +375,8 @@ static grd_dtype widest(grd_dtype dtype)
                                           : GRD_INT64;
 }
 
-/* True if all elements of `wide`, results in the widest dtype, can be represented in `dtype`, so that results in the two dtypes can be compared. */
+/* True if `wide`, the results in the widest dtype, fit into `dtype`, so that results in `dtype` can be compared with them. Integers fit if they are
+ * from 0 to 127. */
 static bool comparable(const struct results *wide, grd_dtype dtype)
 {
     static double values[MAX_VALUES];
@@ -399,8 +400,8 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
         struct results got;
         make_call(&call, test, &s);
         if (!run(&call, &got)) {
-            /* The operator has no kernel for this dtype. Then it must refuse every layout, and not with MemoryError. float32 and float64, or the
-             * complex dtypes if the operator is complex only, must have a kernel. */
+            /* The operator has no kernel for this dtype. It must refuse the dtype in every layout, with an error other than MemoryError. Kernels are
+             * required for float32 and float64, or for complex64 and complex128 if the operator takes complex numbers only. */
             const bool needed =
                 test->complex_only ? dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 : dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
             const bool no_view =
@@ -432,7 +433,7 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
             check_close(got.tensors[i], wanted.tensors[i],
                         dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 4 * test_tolerance(test) : test_tolerance(test), "strides", test,
                         &s);
-        /* Intermediate differences of unsigned numbers wrap in their own dtype but not in a wider one, so unsigned dtypes are not widened. */
+        /* Unsigned dtypes are not widened, because a negative difference wraps in the unsigned dtype but not in a wider one. */
         wide.dtype = is_unsigned(dtype) ? dtype : widest(dtype);
         make_call(&call, test, &wide);
         if (run(&call, &wanted) && comparable(&wanted, dtype))

@@ -1,4 +1,4 @@
-/* The test cases of the operator matrix. The code generator writes them to gen/test_cases.c, and matrix.c and other programs run them. */
+/* The test cases of all operators. The code generator writes them to gen/test_cases.c, and matrix.c and other programs run them. */
 #ifndef TEST_MATRIX_H
 #define TEST_MATRIX_H
 

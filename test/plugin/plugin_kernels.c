@@ -1,5 +1,5 @@
-/* A plug-in that defines operators and registers kernels and a fallback. The environment variable PLUGIN_KERNELS tells its load function to fail
- * afterwards, or to load the plug-in with this path, which may be the same plug-in. */
+/* A plug-in whose load function defines operators, registers kernels and a fallback, and finally reads the environment variable PLUGIN_KERNELS. A
+ * word such as "fails" makes the load fail. If the variable holds a path, the function loads the plug-in at that path, which may be this one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static void negate(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
     ret_results[0].v.tensor = grd_mul(args[0].v.tensor, grd_number(grd_int(-1)));
 }
 
-/* Defines two operators. The gradient formula of the second one calls the first one, which it finds although the load is in progress. Returns
- * false if a definition fails. */
+/* Defines the operators kernels::twice and kernels::negate. The gradient formula of kernels::negate calls kernels::twice, so that operator must be
+ * found while the plug-in is still loading. Returns false if kernels::negate cannot be defined or found. */
 static bool define(void)
 {
     grd_define_operator(&(grd_definition){.schema = "kernels::twice(Tensor self) -> Tensor", .gradients = {{"self", "grad * 2"}}});

@@ -1,4 +1,4 @@
-/* A plug-in whose load function fails without setting an error. The loader must then set one. */
+/* A plug-in whose load function fails without setting an error. The loader must set an error in its place. */
 #include "gradus/gradus.h"
 
 static bool load(void)

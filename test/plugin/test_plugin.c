@@ -1,5 +1,5 @@
-/* Tests the loader of plug-ins: its error texts, failed loads, which must leave nothing behind, and loading a plug-in twice, in several threads at
- * the same time, and while the process forks. */
+/* Tests the loader of plug-ins: its error texts, loading a plug-in twice, loading in several threads at the same time, and loading while the process
+ * forks. A failed load must leave nothing behind. */
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #include "gradus/gradus.h"
 
-/* Returns the resolved path of a test plug-in, which is the path that errors name. */
+/* Returns the path of a test plug-in with symbolic links resolved. Error texts contain this path. */
 static const char *plugin(const char *name)
 {
     static char path[PATH_MAX];
@@ -130,7 +130,7 @@ static void test_a_failed_load_leaks_nothing(void **state)
 {
     (void)state;
     refused("plugin_silent", "silent: the load function failed and set no error");
-    /* makes the thread allocate its list of temporary tensors and its error text, which it keeps, before blocks are counted */
+    /* The first call makes the thread allocate a list of tensors and an error text, which it keeps. This must happen before blocks are counted. */
     nothing_was_registered();
     fails_with("fails", "kernels: add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
     fails_with("fails quietly", "kernels: the load function failed and set no error");
@@ -173,8 +173,8 @@ static void test_threads_load_the_same_file(void **state)
     assert_true(grd_load_library(path));
 }
 
-/* Thread function: defines operators of its own and operators that all threads try to define, loads one plug-in that can be loaded and one whose
- * load fails, and looks up the newest operators of all threads. */
+/* Thread function. Defines operators that only this thread defines, and operators that all threads try to define. Loads one plug-in that can be
+ * loaded and one whose load fails. Looks up the newest operators of all threads. */
 static void *define_and_load(void *number)
 {
     const intptr_t own = (intptr_t)number;
@@ -187,7 +187,7 @@ static void *define_and_load(void *number)
         right &= (grd_define_operator(&(grd_definition){.schema = schema}) != NULL) == grd_ok();
         grd_error_clear();
         *strchr(schema, '(') = '\0';
-        right &= grd_op_find(schema) != NULL; /* some thread has defined it */
+        right &= grd_op_find(schema) != NULL; /* this thread or another one has defined it */
         snprintf(path, sizeof path, PLUGINS "/%s.so", (own + i) % 2 ? "plugin_inner" : "plugin_silent");
         right &= grd_load_library(path) == ((own + i) % 2 != 0);
         grd_error_clear();
@@ -220,8 +220,8 @@ static void *load_waiting(void *ret_loaded)
     return NULL;
 }
 
-/* Runs in the child process. The thread that was loading the plug-in does not exist there, so its registrations must be undone, and the plug-in
- * can be loaded again. Returns the exit status, 0 on success. */
+/* Runs in a child process that was forked while another thread was loading a plug-in. In the child, that plug-in's registrations must be undone,
+ * and it can be loaded again. Returns the exit status, 0 on success. */
 static int child_of_a_load(void)
 {
     alarm(60);
@@ -265,8 +265,8 @@ static void test_a_child_forked_during_a_load_can_load_again(void **state)
 
 /* ---- A load that succeeds (last, because plug-ins stay loaded) ------------------------------------------------------------------------- */
 
-/* Each allocation of a load fails in turn, once together with all later ones and once alone. The load function of the plug-in loads plugin_inner,
- * which is already loaded. */
+/* Loads a plug-in twice for each n = 1, 2, ... In the first load all allocations from the n-th on fail, in the second load only the n-th fails. The
+ * plug-in's load function loads plugin_inner, which is loaded already. */
 static void test_a_load_survives_failed_allocations(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void test_a_load_survives_failed_allocations(void **state)
     const grd_memory_stats before = grd_memory_get_stats();
     int n = 1;
     for (bool forever = true;;
-         n += !forever, forever = !forever) { /* for each n, all allocations from the n-th on fail, then only the n-th */
+         n += !forever, forever = !forever) { /* two loads for each n: all allocations from the n-th on fail, or only the n-th */
         grd_memory_fail_at(n, forever);
         if (grd_load_library(plugin("plugin_kernels")))
             break;

@@ -1,4 +1,5 @@
-"""Trains by advantage actor-critic (Mnih et al., 2016) a continuous policy that moves a point to the origin, and by REINFORCE a policy with discrete actions."""
+"""Trains a continuous policy that moves a point to the origin by advantage actor-critic (Mnih et al., 2016), and a policy with discrete actions by
+REINFORCE."""
 import random
 
 import torch
@@ -80,7 +81,7 @@ def reinforce():
 
 
 def evolution():
-    """The cross-entropy method with a full covariance matrix; a switch is learned with the score-function estimator."""
+    """Runs the cross-entropy method with a full covariance matrix. Also trains Bernoulli parameters with the score-function estimator."""
     torch.manual_seed(2)
     mean, cov = torch.zeros(2), torch.eye(2)
     for step in range(4):

@@ -33,7 +33,7 @@ class RNNModel(nn.Module):
 
 
 def corpus(n=1200, words=24):
-    """Returns sentences from a small Markov chain."""
+    """Returns a tensor of `n` tokens from 0 to words - 1, drawn from a random Markov chain."""
     generator = torch.Generator().manual_seed(1)
     chain = torch.rand(words, words, generator=generator).pow(6)
     token, tokens = 0, []

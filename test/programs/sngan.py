@@ -65,7 +65,7 @@ def images():
 
 
 def points():
-    """Trains with a gradient penalty, which needs second derivatives."""
+    """Trains a GAN for points on a circle. The gradient penalty needs second derivatives."""
     torch.manual_seed(4)
     generator = nn.Sequential(nn.Linear(4, 32), nn.LeakyReLU(0.1), nn.Linear(32, 2))
     critic = nn.Sequential(parametrizations.spectral_norm(nn.Linear(2, 32)), nn.SiLU(), parametrizations.spectral_norm(nn.Linear(32, 1)))

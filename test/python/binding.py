@@ -194,7 +194,7 @@ def value(kind, given):
 
 
 def call(name, arguments, form=FUNCTIONAL, out=None):
-    """Calls the operator `name` with `arguments`, {name: value}, in which tensors are c_void_p. Returns the list of results (c_void_p)."""
+    """Calls the operator `name`. `arguments` maps argument names to values. Tensors are c_void_p. Returns the list of results (c_void_p)."""
     op = lib.grd_op_find(name.encode())
     if not op:
         raise KeyError(name)

@@ -1,8 +1,8 @@
 """Puts the package of the build (GRADUS_BUILD, by default build/release) on the path of the tests, installs the build once for each run, and runs
 commands.
 
-The order of files, and of the tests within a file, is random. The end of the report names the GRADUS_TEST_SEED that repeats this order. If workers
-share the tests (pytest-xdist), each takes the next file in that order, so which worker runs a file depends on time."""
+The order of files, and of the tests within a file, is random. The end of the report shows the GRADUS_TEST_SEED that repeats this order. If workers
+share the tests (pytest-xdist), each worker takes the next file in this order. Which worker runs a file then depends on time."""
 import ast
 import fcntl
 import os
@@ -158,8 +158,8 @@ def function_of(nodeid):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Puts the tests into a random order, in which the tests of a file stay together because they share costly fixtures. The environment variable
-    GRADUS_TESTS names a file that lists the functions to run."""
+    """Puts the tests into a random order, in which the tests of a file stay together because they share costly fixtures. If the environment variable
+    GRADUS_TESTS is set, it is the path of a file that lists the test files and functions to run."""
     wanted = os.environ.get("GRADUS_TESTS")
     if wanted:
         names = set(Path(wanted).read_text().splitlines())

@@ -24,8 +24,8 @@ class Absent:
         return "torch"
 
 
-# PyTorch's libraries choose kernels by the CPU, and the last bits of the results depend on the kernel. These settings choose kernels that most CPUs
-# have, because newer kernels have crashed.
+# PyTorch's libraries choose kernels by the type of CPU, and the last bits of results depend on the kernel. These settings select kernels that run on
+# most CPUs. They exclude the newest kernels, which have crashed.
 os.environ.setdefault("MKL_CBWR", "AVX2")
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 try:

@@ -1,6 +1,6 @@
 """Describes sequences of random calls as data, and runs them in PyTorch and in Gradus, for test/record_random.py and the tests.
 
-A sequence is {"seed": 7, "calls": [[name, arguments], ...]}. The arguments are size, dtype, layout (keys that every call may have) and the operator's
+A sequence is {"seed": 7, "calls": [[name, arguments], ...]}. The arguments are size, dtype and layout, which every call may have, and the operator's
 own arguments. With "generator": 1 a call draws from a generator of its own, seeded with the sequence's seed + 1, instead of the default one. The
 calls "save" and "restore" save and restore the state of the default generator. A run returns the bytes of each result, in row-major order, and the
 final state of the default generator.
@@ -19,12 +19,12 @@ STATE_SIZE = 5056
 
 
 def digest(data):
-    """Returns `data` in hexadecimal if it has at most 16 bytes, and otherwise # and the first digits of its SHA-256."""
+    """Returns `data` in hexadecimal if it has at most 16 bytes. Otherwise returns "#" and the first 10 digits of its SHA-256."""
     return data.hex() if len(data) <= 16 else "#" + hashlib.sha256(data).hexdigest()[:10]
 
 
 def state_digest(state):
-    """Returns a digest of a generator's state. The state keeps the second normal number of a pair, which is left out because its bits depend on
+    """Returns a digest of a generator's state, without the bytes that hold the second of a pair of normal numbers. The bits of that number depend on
     libm."""
     return digest(state[:5024] + state[5032:])
 
@@ -45,11 +45,11 @@ def ramp(size, dtype):
 
 
 def layout_of(size, layout):
-    """Returns how to make a tensor with the sizes `size` in the memory layout `layout`: the sizes of a contiguous tensor, a permutation of its
-    dimensions or None, and (start, step) of a slice of each dimension.
+    """Returns (sizes, permutation, slices). A contiguous tensor with these sizes, permuted and sliced, has the shape `size` and the memory layout
+    `layout`. The permutation of the dimensions may be None. The slices are (start, step) of each dimension.
 
-    "strided" takes every second element of the last dimension; "inner" leaves out the first row, column, ...; digits are the order of the dimensions
-    in memory, the outermost first ("10" is a transposed matrix).
+    Layout "strided" takes every second element of the last dimension. Layout "inner" leaves out the first row, column, etc. A layout of digits gives
+    the order of the dimensions in memory, the outermost first: "10" is a transposed matrix.
     """
     whole = [(0, 1)] * len(size)
     if layout == "strided":

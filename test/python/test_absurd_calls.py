@@ -1,5 +1,5 @@
-"""Calls every public function with NULL, negative counts, invalid dtypes and scopes that are not open. The function must report an error and never
-crash."""
+"""Calls every public function with NULL, negative counts, invalid dtypes and scopes that are not open. Each call must report an error and must
+not crash."""
 import re
 
 import pytest
@@ -49,7 +49,7 @@ LEFT_OUT = {"grd_error_set"}  # its text is a printf format, which would read ar
 # These functions take over a reference of the caller. Only GRADUS_DEBUG=lifetimes can report that the caller owns no reference.
 NEED_A_REFERENCE = {"grd_drop", "grd_scope_give"}
 
-# Three values for each type of argument: zero, one below and one above the valid range.
+# Three values for each type of argument: zero, and two others, which are mostly invalid or extreme.
 NOTHING = {"int": ("0", "-1", "INT_MAX"), "int64_t": ("0", "-1", "INT64_MAX"), "uint64_t": ("0", "1", "UINT64_MAX"), "size_t": ("0", "1", "SIZE_MAX"), "unsigned": ("0", "1", "~0u"),
            "double": ("0", "NAN", "-INFINITY"), "bool": ("false", "true", "true"), "uint32_t": ("0", "~0u", "1u << 31"), "grd_keyset": ("0", "~0u", "1u << 31")}
 ENUMS = {"grd_dtype", "grd_randomness", "grd_key", "grd_form", "grd_error_code", "grd_layout", "grd_kind"}

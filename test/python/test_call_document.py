@@ -1,5 +1,5 @@
-"""Checks docs/call.md: the functions and files that the page names exist, its pictures show the code, and its chains of calls are those of a running
-program."""
+"""Checks docs/call.md. The functions and files that the page names must exist, its pictures must match the code, and a running program must make the
+calls that the page describes."""
 import re
 import sys
 from dataclasses import replace
@@ -63,8 +63,8 @@ def test_a_chain_with_a_wrong_step_is_reported(changes, problem):
 
 @pytest.mark.parametrize("name, stop", [(name, stop) for name, chain in chains.CHAINS.items() for stop in chain.stops])
 def test_a_chain_equals_the_call_stack_of_a_running_program(name, stop):
-    """The page draws the functions that are called on the way from the interpreter to the function `stop`. gdb must show them on the call stack in
-    the same order. Inlined functions may be missing, because they have no frame in a build without debug information."""
+    """The documentation shows the chain of calls from the interpreter to the function `stop`. The call stack in gdb must have these functions in the
+    same order. Inlined functions may be missing, because they have no frame in a build without debug information."""
     needs("gdb", "as root, apt-get install gdb")
     chain = chains.CHAINS[name]
     drawn = [chain.steps[i].function for i in chain.path_to(next(i for i, step in enumerate(chain.steps) if step.function == stop))]
@@ -84,8 +84,8 @@ def test_the_picture_of_the_layers_shows_the_include_lines_of_the_sources():
 
 
 def test_the_picture_of_the_backward_graph_shows_the_order_of_execution():
-    """The picture numbers the nodes of a backward graph in the order in which they run. The program on the page prints the same order;
-    test_documents.py runs it."""
+    """The picture numbers the nodes of a backward graph in the order in which they run. The page shows a program that prints the same
+    order. test_documents.py runs the program."""
     nodes = pictures.graph(pictures.backward_program())
     printed = re.search(r"```text\n(.*?)```", PAGE, re.S)[1].splitlines()
     assert pictures.run_order(nodes) == [line.rpartition("::")[2] for line in printed if not line.startswith("tensor")]

@@ -46,9 +46,9 @@ def test_derivative_formulas_call_public_operators():
     formulas = [(o, formula) for o in operators.values() for formula in (o.grads or {}).values()]
     calling = [(o.name, formula) for o, formula in formulas if hidden_calls(o, [formula])]
     assert len(formulas) > 300 and len(calling) <= 0.05 * len(formulas), calling
-    # Operators to which the schema gives a name in Python. Hidden ones among them have PyTorch's name, which begins with an underscore.
+    # Operators with a Python name in the schema. If such an operator is hidden in C, it has PyTorch's name with a leading underscore.
     pytorchs = {o.name for o in operators.values() if o.python.get("name")}
-    # Operators without derivative. Composed operators call the hidden ones among them where no derivative is needed.
+    # Operators without a derivative.
     kernels = {o.name for o in operators.values() if o.grads == {}}
     others = {o.name for o in operators.values() if o.hidden and o.is_operator} - accelerations(operators) - pytorchs - kernels
     assert len(accelerations(operators)) > 10 and len(others) <= 72, sorted(others)
@@ -156,8 +156,8 @@ def test_signatures_do_not_repeat_the_name_of_the_operator():
     ("atan2(self, k)", "grad * masked_fill(k / t / t, eq(t, 0), 0)", {"t": "hypot(self, k)"}),
 ])
 def test_gradient_formulas_are_derived_from_expressions(expr, formula, parts, tmp_path):
-    """The generator derives the gradient of an expression. The tested entry is added to the entries of the tree, because the derived formula calls
-    their operators."""
+    """The generator derives the gradient of an expression. The tested schema entry is added to a copy of schema/, because the derived formula calls
+    operators that are defined there."""
     for path in (ROOT / "schema").glob("*.toml"):
         (tmp_path / path.name).write_text(path.read_text())
     (tmp_path / "new.toml").write_text(f'[a]\nsig = "(Tensor self, Scalar k) -> Tensor"\ndoc = "x"\ntype = "float"\nkernel = "unary"\nexpr = "{expr}"\ndtypes = "float"\n')

@@ -1,7 +1,7 @@
 """Follows the examples of CONTRIBUTING.md in order on a copy of the tree.
 
-A block whose fence names a file is put into that file, at its end for "(append)" or before a line for "(before: LINE)". The shell blocks that show
-and test an operator are run.
+If the fence of a block names a file, the test writes the block to that file: at the end if the fence says "(append)", before a line if it says
+"(before: LINE)". The test runs the shell blocks that show and test an operator.
 """
 import os
 import re
@@ -17,7 +17,7 @@ NAMES = ("squareplus", "triangle", "alternating_sum")
 
 
 def copy_tree(target):
-    """Copies the files that git tracks or would add to `target`. The copy shares the tools in build/venv with the original tree."""
+    """Copies the files that git does not ignore to the folder `target`. The copy shares the tools in build/venv with the original tree."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
@@ -47,8 +47,8 @@ def run(command, tree):
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """Returns {operator: output of its shell block}. All files of the examples are changed before the first block is run, so that the tree is built
-    only once."""
+    """Returns {operator: output of the shell block that names it in CONTRIBUTING.md}. All files of the examples are written before the first shell
+    block runs, so that the tree is built only once."""
     needs("git", "as root, apt-get install git")
     if "CMOCKA_LIBRARY:FILEPATH=CMOCKA_LIBRARY-NOTFOUND" in (ROOT / "build/release/CMakeCache.txt").read_text():
         pytest.skip("cmocka, which the C tests need, is not installed: as root, apt-get install libcmocka-dev")

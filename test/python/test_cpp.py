@@ -1,5 +1,5 @@
-"""Tests lists in C++: a list that is stored owns its elements, however it was made or copied, and code that would leave a dangling pointer does not
-compile."""
+"""Tests list types such as grd_dims in C++. A stored list owns its elements, so it stays valid after the expression that made it. Code that would
+leave a dangling pointer does not compile."""
 import shutil
 
 import pytest
@@ -127,7 +127,7 @@ def test_stored_lists_own_their_elements(command, tmp_path):
     (tmp_path / "main.cpp").write_text(PROGRAM)
     built = run(f"{command} {FLAGS} main.cpp -o main {LINK}", tmp_path)
     assert built.returncode == 0, built.stderr
-    ran = run(["./main"], tmp_path, ASAN_OPTIONS="detect_leaks=0")  # memory that a thread keeps for reuse is no leak
+    ran = run(["./main"], tmp_path, ASAN_OPTIONS="detect_leaks=0")  # LeakSanitizer would report memory that a thread keeps for reuse
     assert (ran.returncode, ran.stdout) == (0, PRINTED + (PRINTED_20 if "c++20" in command else "")), ran.stderr
 
 

@@ -20,9 +20,10 @@ REDUCTIONS = ("none", "mean", "sum")
 OPERATORS = {name: operator for name, operator in read_schema(ROOT / "schema").items() if not operator.hidden}
 WANTED = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
 
-# Defaults of Gradus that are written in another way than PyTorch's but mean the same.
+# Defaults of Gradus that mean the same as the recorded defaults of PyTorch but are written in another way.
 DIFFERENT = {
-    "embedding_bag": {"mode": 0}, "linear_cross_entropy": {"ignore_index": -100},  # torch.embedding_bag has a number, nn.functional has None
+    # 0 is the default of torch.embedding_bag, "mean" that of nn.functional.embedding_bag. nn.functional.linear_cross_entropy has ignore_index=None.
+    "embedding_bag": {"mode": 0}, "linear_cross_entropy": {"ignore_index": -100},
     "meshgrid": {"indexing": "ij"}, "clone": {"memory_format": "preserve"}, "contiguous": {"memory_format": "contiguous"}, "embedding": {"padding_idx": -1},
     "norm": {"p": None}, **{name: {"dim": None} for name in ("amax", "amin")},
     # The recorded default of dtype is the number by which PyTorch's schema denotes int64.

@@ -16,7 +16,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-pedantic", "-Werror"]
 
 
 def programs(language, begins):
-    """Returns a pytest parameter (program, expected output) for each code block in `language` that contains `begins`, i.e. is a complete program. The
+    """Returns a pytest parameter (program, expected output) for each complete program in `language`, i.e. each code block that contains `begins`. The
     expected output is the text block that follows the code, or None if there is none."""
     found = []
     for page in sorted(DOCS.glob("*.md")):

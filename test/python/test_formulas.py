@@ -1,5 +1,6 @@
-"""Checks that the generator and the run-time parser read the same formula language. For every operator with derivative formulas in schema/, defines
-an operator with the same signature whose formulas are parsed at run time. Both must compute the same bits for the sample arguments in the schema."""
+"""Checks that the generator and the run-time parser read the same formula language. For every operator with derivative formulas in schema/, the
+test defines an operator with the same signature, whose formulas are parsed at run time. Both operators must compute the same bits for the sample
+arguments in the schema."""
 import ast
 import json
 import sys
@@ -108,7 +109,7 @@ def definition(operator):
     return f"    {{.schema = {json.dumps('again::' + operator.schema)}, .gradients = {{{formulas}}}, .kernel = same, .context = (void *){json.dumps(operator.name)}}},\n"
 
 
-# Formulas that cannot be used at run time, with the reason.
+# Operators whose derivative formulas cannot be used at run time, with the reason.
 UNREAD = {"linalg_qr": "written out it has more parts than a formula may have", "_max_pool2d": "it asks one of several results of a call", "_max_pool3d": "likewise",
           "_linalg_eigh": "likewise", "_linalg_svd": "likewise", "_linalg_eig": "likewise", "_lu_factor": "written out it has more parts than a formula may have"}
 

@@ -95,7 +95,7 @@ def test_printing_calls_no_function_of_the_program(prefix, program):
 
 
 def test_the_script_has_the_offsets_and_dtypes_of_the_library():
-    """The script has a name for each offset that layout.c exports, and a name for every dtype."""
+    """gdb/gradus-gdb.py has a name for each offset that src/api/layout.c exports, and a name for every dtype."""
     script = (ROOT / "gdb/gradus-gdb.py").read_text()
     layout = re.search(r"LAYOUT = \((.*?)\)\.split", script, flags=re.S)[1].replace('"', " ").split()
     entries = re.findall(r"^    (.+),$", (ROOT / "src/api/layout.c").read_text(), flags=re.M)

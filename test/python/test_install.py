@@ -1,5 +1,5 @@
-"""Builds the program of a user against an install, in an empty folder, with pkg-config, C11, C++17 and CMake. Also checks the exported symbols and
-the size of the install."""
+"""Builds small C11 and C++17 programs against an installed Gradus, in an empty folder, with pkg-config and with CMake. Also checks the exported
+symbols and the size of the install."""
 import json
 import re
 from pathlib import Path
@@ -89,7 +89,7 @@ def test_a_build_without_options_is_optimised(tmp_path, generator):
 
 @pytest.mark.parametrize("name, options", [("libgradus.so", "-D"), ("libgradus.a", "-g")])
 def test_only_public_symbols_are_exported(prefix, name, options):
-    """Neither the shared nor the static library exports hidden operators and internal functions."""
+    """Neither the shared nor the static library exports hidden operators or internal functions."""
     listing = run(["nm", options, "--defined-only", str(next(prefix.rglob(name)))], ROOT).stdout.split("\n")
     symbols = [line.split()[-1] for line in listing if len(line.split()) == 3]
     assert len(symbols) > 500

@@ -1,11 +1,11 @@
-"""Limits the number of instructions that a call executes. In contrast to the time, this number is repeatable on a busy machine. bench/instructions.sh
-counts the instructions of the release build."""
+"""Checks that calls execute few instructions. In contrast to the time, the number of instructions is repeatable on a busy machine.
+bench/instructions.sh counts the instructions of the release build."""
 import subprocess
 
 from conftest import ROOT, needs
 
-# The limits of add, add_bias and add_transposed are promised in the documents. Each other limit is 10 % above the number that was measured when the
-# limit was written.
+# Largest number of instructions of each call. The documents promise the numbers of add, add_bias and add_transposed. Each other number is 10 % above
+# the one that was measured when the limit was written.
 LIMITS = {
     "add": 350,
     "add_batched": 1650,

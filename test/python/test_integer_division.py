@@ -1,5 +1,5 @@
-"""Compares quotients and remainders of int64 with Python's. Operands of at most 50 bits are divided in floating point. Other operands are around the
-limits of floating-point division."""
+"""Compares quotients and remainders of int64 with Python's. The library divides operands of at most 50 bits in floating point, so the tests use
+operands on both sides of this limit."""
 import random
 
 import gradus

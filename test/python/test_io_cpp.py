@@ -1,5 +1,5 @@
-"""Tests lists of named tensors in C++. A list owns its tensors wherever it is stored, and the files that C++ programs write equal those written in
-C."""
+"""Tests grd_named_tensors in C++. A stored list owns its entries, so it stays valid after the expression that made it. C++ programs write the same
+files as C programs."""
 import shutil
 
 import pytest
@@ -59,7 +59,7 @@ def test_named_lists_own_their_entries_and_write_the_same_files_as_c(tmp_path, c
     (tmp_path / "main.cpp").write_text(PROGRAM)
     built = run(f"{command} {FLAGS} main.cpp -o main {LINK}", tmp_path)
     assert (built.returncode, built.stderr) == (0, "")
-    ran = run(["./main"], tmp_path, ASAN_OPTIONS="detect_leaks=0")  # memory that a thread keeps for reuse is no leak
+    ran = run(["./main"], tmp_path, ASAN_OPTIONS="detect_leaks=0")  # LeakSanitizer would report memory that a thread keeps for reuse
     assert (ran.returncode, ran.stdout) == (0, "tensor([[1., 1.],\n        [1., 1.]])\ntensor([0., 0.])\npt 2\n"), ran.stderr
 
 

@@ -101,11 +101,11 @@ def test_save_and_load_into_refuse_freed_tensors(program, tmp_path):
            r"grd_load_into: argument 'tensors' is a tensor made by mul" + after_its_scope(2, 2))
 
 
-# Functions in the public headers that take a tensor without checking that it is alive. The comments give the reasons why that is harmless.
+# Public functions that take a tensor without checking that it is alive. The comments say why that is harmless.
 HARMLESS = {
-    # A language binding calls these functions for its objects, which own references to their tensors.
+    # A language binding calls these functions for its own objects. Each object owns a reference to its tensor, so the tensor is alive.
     "grd_binding_of", "grd_binding_set", "grd_binding_is_owned", "grd_is_sole_owner",
-    # Kernels call these functions with tensors that the operator has checked.
+    # Kernels call these functions with tensors that the operator has already checked.
     "grd_cpu_fallback", "grd_redispatch", "grd_run_planned",
     # These functions take a grd_custom_call, so they can only be called during a call of a custom function.
     "grd_custom_mark_dirty", "grd_custom_mark_non_differentiable", "grd_custom_save", "grd_custom_end",

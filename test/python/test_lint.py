@@ -1,5 +1,5 @@
-"""Checks that the lint reports operator names in the generator, kernels whose schema entry was removed, and compositions of operators written in
-Python."""
+"""Checks that tools/lint.py reports operator names in the generator, kernels whose schema entry was removed, and Python functions that pass the
+result of one operator to another."""
 import re
 import shutil
 import sys

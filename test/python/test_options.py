@@ -1,5 +1,5 @@
-"""Checks that numbers given as options in C and C++ arrive as they are written, or do not compile, for every option of every operator of the
-schema."""
+"""Passes numbers for every option of every operator, in C and in C++. Each number must arrive unchanged in the kernel. If the option takes no number,
+the call must not compile."""
 import shutil
 import sys
 
@@ -76,7 +76,7 @@ def placeholder(argument):
 
 
 def call(operator, option, value, cpp):
-    """Returns the C statements of a call with one option."""
+    """Returns a C or C++ statement that calls the operator with one option."""
     words = [placeholder(a) for a in headers.required(operator)]
     suffix = headers.form_names(operator)[0][0]
     name = f"grd_{operator.name}{suffix}"
@@ -146,8 +146,8 @@ def test_numbers_given_as_options_arrive_unchanged(compiler, standard, tmp_path)
 
 @pytest.mark.parametrize("compiler, standard", [("gcc", "c11"), ("clang", "c11"), ("g++", "c++11"), ("clang++", "c++17")])
 def test_a_number_for_an_option_that_is_no_number_does_not_compile(compiler, standard, tmp_path):
-    """A number given for a tensor, a string or a generator does not compile, except 0, which is a null pointer and stands for None. In C a dtype may
-    be any integer, so it is tested in C++ only; devices in C are tested in test_errors.c."""
+    """A number given for a tensor, a string or a generator does not compile. 0 is an exception: it is a null pointer and stands for None. Dtypes are
+    tested in C++ only, because in C a dtype may be any integer. Devices in C are tested in test_errors.c."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed: as root, apt-get install g++ clang")
     cpp = "++" in standard

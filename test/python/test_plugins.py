@@ -1,4 +1,4 @@
-"""Builds each plug-in of examples/plugins in a folder of its own against an install, as a user would, and runs it."""
+"""Builds each plug-in of examples/plugins as a user would, in a folder of its own against an installed Gradus, and runs it."""
 import shutil
 import signal
 
@@ -9,8 +9,8 @@ DIGITS = ROOT / "examples/data/digits.csv"
 
 
 def build(example, prefix, tmp_path_factory):
-    """Builds an example by its CMakeLists.txt and returns the build folder. Its sources are copied, so that the build cannot find other files of the
-    tree."""
+    """Builds an example with its CMakeLists.txt and returns the build folder. The sources of the example are copied first, so that the build cannot
+    find other files of the repository."""
     folder = tmp_path_factory.mktemp(example)
     shutil.copytree(ROOT / "examples/plugins" / example, folder / "source")
     built = run(f"cmake -S source -B build -DCMAKE_PREFIX_PATH={prefix} -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' "

@@ -1,5 +1,5 @@
-"""Builds the example of an operator outside of the tree against an install, with CMake and with pkg-config, and loads, calls and differentiates the
-operator."""
+"""Builds examples/plugins/operator, a plug-in that defines operators, against an installed Gradus with CMake and with pkg-config. Then loads the
+plug-in, and calls and differentiates its operators."""
 import re
 import shutil
 

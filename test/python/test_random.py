@@ -12,7 +12,7 @@ import binding as g
 from random_calls import Gradus, digest, rests_on_libm, run, state_digest
 
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "random.json"
-ULP = 4  # error in ulps that is allowed for float64 numbers computed with log, sin and cos of another version of the C library
+ULP = 4  # allowed error in ulps of float64 numbers that depend on log, sin and cos, because these differ between C libraries
 
 
 def is_recorded(call, data, recorded):

@@ -30,8 +30,8 @@ def generated():
 
 @pytest.fixture
 def steps(tmp_path):
-    """Returns a function that lists the steps that ninja would run after a change of one of the schema's files, each of which describes a family of
-    operators. After the test all generated files are restored with their times."""
+    """Returns a function change(family, edit) that edits a copy of schema/<family>.toml, runs the code generator, and returns the list of steps that
+    ninja would run after the edit. After the test all generated files are restored with their modification times."""
     needs("ninja", "pip install ninja")
     before = generated()
     shutil.copytree(ROOT / "schema", tmp_path / "schema")

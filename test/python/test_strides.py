@@ -13,8 +13,8 @@ from codegen.samples import evaluate, sample_texts
 TRIALS = 30
 pytestmark = pytest.mark.filterwarnings("ignore")  # only PyTorch warns here
 
-# Operators whose results may differ from PyTorch's in the strides of dimensions of size 1. No element uses these strides, and PyTorch's depend on the
-# operators of which its function is composed.
+# Operators whose results may differ from PyTorch's in the strides of dimensions of size 1. Such a stride addresses no element. In PyTorch
+# it depends on the operators that the function is composed of.
 SIZE_ONE = {
     **{name: "one kernel here, several operators in PyTorch" for name in ("softsign", "isinf", "isfinite", "isneginf", "isposinf", "isclose", "batch_norm", "rms_norm", "conj_physical")},
     **{name: "a number is a zero-dimensional input here, a parameter in PyTorch" for name in ("pow", "clamp", "clamp_min", "clamp_max", "round_decimals")},
@@ -172,8 +172,8 @@ def used(strides, sizes):
 
 
 def differences(operator, values):
-    """Returns a list with (arguments, index of the result, its sizes, PyTorch's strides, Gradus's strides) for each result of a call whose strides
-    differ, and the number of results that were compared."""
+    """Calls an operator and compares the strides of its results with PyTorch's. Returns (differences, number of results compared). A difference is
+    (arguments, index of the result, its sizes, PyTorch's strides, Gradus's strides)."""
     if operator.name == "index" and (not values["indices"] or any(not index.dim() for index in values["indices"])):
         return [], 0  # PyTorch's indexing takes a zero-dimensional index for a number and returns a view
     try:

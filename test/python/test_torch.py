@@ -22,7 +22,7 @@ INTEGERS = ["int64", "int32", "int16", "int8", "uint8", "bool"]
 EPSILON = {"float16": 2e-3, "complex32": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "complex64": 4e-6}
 
 def at(ndim, indices, dims):
-    """Returns the tuple for self[...] that applies `indices` to the dimensions `dims` (in ascending order) of a tensor with `ndim` dimensions, and full
+    """Returns a tuple t for self[t], where self has `ndim` dimensions. t applies `indices` to the dimensions `dims` (in ascending order) and full
     slices to the dimensions between them. If `dims` is None, `indices` apply to the first dimensions."""
     named, where = iter(indices), range(len(indices)) if dims is None else [d % ndim for d in dims]
     return tuple(next(named) if d in where else slice(None) for d in range(max(where, default=-1) + 1))
@@ -50,7 +50,8 @@ def copied(function):
 
 
 def adjoint(function, size):
-    """Returns the transpose of a linear function of images of the size `size`, computed by autograd."""
+    """Returns the transpose of `function`, computed by autograd. `function` must be linear in its first argument, a batch of images of the size
+    `size`."""
     def call(grad, *rest):
         x = torch.zeros(*grad.shape[:-len(size)], *size, dtype=floating_only(grad).dtype, requires_grad=True)
         return torch.autograd.grad(function(x, *rest), x, grad, create_graph=True)[0]
@@ -97,7 +98,7 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     return F.nll_loss(self, target, weight, reduction=reduction, ignore_index=ignore_index), weights[target != ignore_index].sum().double()
 
 
-# NAMES has PyTorch's functions for the operators whose name, in the schema and in Python, is not that of PyTorch's function.
+# Operator -> function of PyTorch. Has the operators for which PyTorch's function has neither the name in the schema nor the name in Python.
 F = torch.nn.functional
 FOREACH = {operator.name: getattr(torch, names(operator)[0]) for operator in OPERATORS.values() if operator.file == "schema/foreach.toml"}
 NAMES = {
@@ -162,7 +163,7 @@ NAMES = {
 }
 
 
-# Public operators that are compared with PyTorch in other tests.
+# Public operators that this test leaves out -> the reason, or the test that compares them with PyTorch.
 OWN = {
     **{operator.name: "steps of optimizers: test_torch_optim.py and package/test_optim_steps.py" for operator in OPERATORS.values() if operator.file == "schema/optim.toml"},
     "attention": "as scaled_dot_product_attention, with and without dropout",
@@ -198,8 +199,8 @@ SUPERSETS = tomllib.loads((g.ROOT / "test/data/supersets.toml").read_text())
 
 
 def is_superset(kind, operator, what):
-    """True if SUPERSETS[kind] lists the operator with the dtype of the call or with "transposed". `what` describes the call and ends with the dtype
-    and, for transposed arguments, with that word."""
+    """True if SUPERSETS[kind] lists the dtype of the call for this operator, or the word "transposed" if the arguments are transposed. `what`
+    is a text that ends with the dtype of the call, followed by "transposed" if the arguments are transposed."""
     return bool(set(SUPERSETS[kind].get(operator.name, "").split()) & set(what.split()[-2:]))
 
 
@@ -234,8 +235,8 @@ def to_gradus(t):
 
 
 def make(call, dtype, seed, transposed):
-    """Returns the random PyTorch tensor that `call`, an AST node of an argument in a sample of the schema, describes: B(sizes) is bool, I(sizes) is
-    int64, T(sizes) has `dtype`."""
+    """Returns a random PyTorch tensor for `call`, the AST node of an argument such as T(2, 3) in a sample of the schema. B(sizes) stands for dtype
+    bool, I(sizes) for int64, and T(sizes) for `dtype`."""
     generator = torch.Generator().manual_seed(seed)
     shape = [ast.literal_eval(a) for a in call.args]
     bounds = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
@@ -376,7 +377,7 @@ def is_differentiable(t):
 
 def check_gradients(operator, function, values, wanted, dtype, what):
     if operator.grads == {} or ("complex" in dtype and "dtype='float" in what):
-        # Not compared: for a complex input that dtype= casts to a real dtype, PyTorch computes the gradient of cumprod of the complex input.
+        # If `dtype` casts a complex input to a real dtype, gradients are not compared: PyTorch computes cumprod's from the input before the cast.
         return
     leaves, named = [], {}
     for name, v in values.items():
@@ -424,7 +425,7 @@ def check_gradients(operator, function, values, wanted, dtype, what):
         elif not grads[i]:
             assert not wanted_grad.abs().sum(), f"{what}: gradient {i} is absent"
         else:
-            wanted_grad = wanted_grad + 0  # some zeros of PyTorch are tensors without memory (ZeroTensor); adding 0 makes them ordinary ones
+            wanted_grad = wanted_grad + 0  # turns PyTorch's ZeroTensor, a tensor of zeros without memory, into an ordinary tensor
             compare(g.c.c_void_p(grads[i]), wanted_grad, "float32" if operator.name in ROUGH else dtype, f"{what} gradient {i}")
 
 
@@ -468,8 +469,8 @@ def zero_dimensional(dtype):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", HALF_CALLS)
 def test_half_types_combined_with_numbers(name, dtype):
-    """Results in 16-bit dtypes are compared bit by bit. There are as many elements as PyTorch's vectorized loops process, because its scalar loops
-    round products. Logarithms, and sums that PyTorch rounds once together with a product, may differ in the last bit of a few elements."""
+    """Results in 16-bit dtypes must be equal bit by bit, except for up to 3 elements of logarithms and of lerp. PyTorch rounds the product and sum of
+    lerp only once. The tensors have 1024 elements, so that PyTorch uses its vectorized loops. Its scalar loops also round products."""
     operator, arguments_of, call = HALF_CALLS[name]
     x, y = torch.linspace(-3, 3, 1024).to(getattr(torch, dtype)), torch.linspace(0.5, 7.5, 1024).to(getattr(torch, dtype))
     wanted = call(x, y)

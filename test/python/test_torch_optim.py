@@ -14,8 +14,8 @@ def to_gradus(t):
 
 
 def train(optimizer, step, options, dtype, names, numbers):
-    """Returns (PyTorch's parameters, Gradus's parameters) after STEPS steps. `step` names the operator that takes Gradus's steps. Its arguments are
-    the parameters, the gradients, the state tensors `names`, and numbers(step count)."""
+    """Returns (PyTorch's parameters, Gradus's parameters) after STEPS steps. The operator named `step` takes Gradus's steps. Its arguments are the
+    parameters, the gradients, one list of state tensors for each name in `names`, and the numbers that numbers(step index) returns."""
     generator = torch.Generator().manual_seed(1)
     parameters = [torch.randn(s, generator=generator, dtype=dtype) for s in SIZES]
     ours = [to_gradus(p) for p in parameters]

@@ -1,4 +1,4 @@
-"""Sequences of random calls compared with PyTorch bit for bit: results and states of the generator."""
+"""Compares sequences of random calls with PyTorch bit for bit: results and states of the generator."""
 import random
 
 import pytest
@@ -7,7 +7,8 @@ import binding as g
 from random_calls import Gradus, Torch, run
 from oracle import torch
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*out of bounds")  # the warning is about integers that a floating dtype rounds
+# PyTorch warns of integer bounds that a floating dtype cannot represent exactly.
+pytestmark = pytest.mark.filterwarnings("ignore:.*out of bounds")
 FLOATING = ["float16", "bfloat16", "float32", "float64"]
 COMPLEX = ["complex32", "complex64", "complex128"]
 INTEGERS = ["bool", "uint8", "int8", "int16", "int32", "int64"]
@@ -128,8 +129,8 @@ def test_generator_states_are_exchanged_with_pytorch():
 
 
 def test_overloads_draw_the_numbers_of_pytorch():
-    """Overloads of random functions draw PyTorch's numbers: with means and deviations that are tensors, with integers from 0, and with the sizes of
-    another tensor."""
+    """Overloads of random functions draw PyTorch's numbers. Some overloads take means or deviations as tensors. Others take no lower bound, or
+    take the sizes of a tensor."""
     mean, std = torch.linspace(-2, 3, 35).view(5, 7), torch.linspace(0, 2, 7)
     g.lib.grd_manual_seed(9)
     torch.manual_seed(9)

@@ -1,14 +1,14 @@
 /* Tests every operator of the schema under vmap, on the samples of its schema entry. Each sample runs with every subset of its tensors batched,
- * along the first and along the last dimension. The results of the functional and the in-place form and the float64 gradients are compared with a
- * loop over the elements of the batch. `test_batch tanh` tests one operator. */
+ * along the first and along the last dimension. The expected results come from a loop over the elements of the batch. The
+ * functional form, the in-place form and the float64 gradients are tested. `test_batch tanh` tests one operator. */
 #include "call.h"
 #include "dispatch/op.h"
 
 enum { BATCH = 3 };
 
-/* One way to give tensors of a test case a batch dimension. */
+/* Says which tensors of a call have a batch dimension, and where that dimension is. */
 struct choice {
-    unsigned batched; /* bit i is set if tensor i is batched; each tensor in a list has a number of its own */
+    unsigned batched; /* bit i is set if tensor i has a batch dimension; i counts all tensors of the call, also those in lists */
     bool last;        /* the batch dimension is the last one, not the first */
 };
 
@@ -24,7 +24,8 @@ static const char *describe(const struct choice *choice, grd_dtype dtype)
 
 /* ---- Elements of the batch ------------------------------------------------------------------------------------------------- */
 
-/* Returns element b of the batch made from `t`: the elements of `t` in another order, so that they are valid arguments wherever `t` is. */
+/* Returns the tensor at index b of the batch made from `t`. It has the elements of `t` in another order, so it is a valid argument
+ * wherever `t` is one. */
 static grd_tensor *element(grd_tensor *t, int b)
 {
     grd_tensor *flat = grd_reshape(t, grd_dims(-1));
@@ -41,7 +42,7 @@ static grd_tensor *stacked(grd_tensor *t, bool last)
     return grd_stack(grd_tensors_from(elements, BATCH), .dim = last ? -1 : 0);
 }
 
-/* A callback of change_tensors. It returns the tensor that replaces `t`, the tensor number i among the arguments of a call. */
+/* A callback of change_tensors. It returns the replacement for `t`. Among all tensors in the arguments of a call, `t` is number i. */
 typedef grd_tensor *changer(grd_tensor *t, int i, void *context);
 
 static int change_tensors(struct call *call, changer *change, void *context)
@@ -70,7 +71,7 @@ static grd_tensor *same(grd_tensor *t, int i, void *context)
 
 struct sources {
     const struct choice *choice;
-    grd_tensor *tensors[MAX_TENSORS]; /* the tensors of the call; those that are batched have the batch dimension */
+    grd_tensor *tensors[MAX_TENSORS]; /* the tensors of the call, with a batch dimension where `choice` asks for one */
     const struct call *gradients;     /* if not NULL, the call whose differentiable tensors shall require gradients */
     int b;
 };
@@ -87,8 +88,8 @@ static grd_tensor *stack_source(grd_tensor *t, int i, void *context)
     return source;
 }
 
-/* Returns element s->b of tensor i, or tensor i itself if it is not batched. An element along the first dimension is copied, because as_strided and
- * similar operators count from the start of the storage. */
+/* Returns element s->b of tensor i, or tensor i itself if it is not batched. as_strided and similar operators count from the start of the
+ * storage. Therefore an element along the first dimension is cloned, so that its storage begins with its own first element. */
 static grd_tensor *take_element(grd_tensor *t, int i, void *context)
 {
     const struct sources *s = context;
@@ -98,7 +99,7 @@ static grd_tensor *take_element(grd_tensor *t, int i, void *context)
     return s->choice->last ? grd_select(s->tensors[i], -1, s->b) : grd_clone(grd_select(s->tensors[i], 0, s->b));
 }
 
-/* True if the operator takes strides and a storage offset, so that the strides of an element matter. */
+/* True if the operator takes a storage offset, as as_strided does. Its result depends on how the elements of its operand are stored. */
 static bool reads_strides(const grd_op *op)
 {
     for (int i = 0; i < grd_op_arg_count(op); i++)
@@ -151,8 +152,8 @@ static bool run_batched(const struct call *base, struct sources *s, struct resul
     return ok && grd_ok();
 }
 
-/* Returns `total` plus a weighted sum of the elements of t, whose weights are all different. `total` may be NULL. Returns `total` if t requires no
- * gradient. */
+/* Returns `total` plus a sum of the elements of t, each multiplied by a different weight. `total` may be NULL. If t requires no gradient, returns
+ * only `total`. */
 static grd_tensor *weigh(grd_tensor *total, grd_tensor *t)
 {
     if (!is_differentiable(t) || !grd_requires_grad(t))
@@ -245,7 +246,7 @@ static void check_choice(const struct call *base, const struct choice *choice, c
         check_gradients(&s, ntensors, total, loop_total, setting->dtype);
 }
 
-/* Returns a batch of gradients for `t`, whose elements are all different. */
+/* Returns a batch of BATCH gradients of the shape of `t`. All their elements are different. */
 static grd_tensor *directions(grd_tensor *t)
 {
     grd_tensor *all = grd_stack(grd_tensors(t, t, t)),
@@ -387,7 +388,7 @@ static void test_operator(void **state)
     }
 }
 
-/* True if vmap refuses some batches of at most one operator in forty. Most refusals are necessary, because the sizes of the results would differ
+/* True if vmap refuses batches for at most one operator in forty. Most refusals are necessary, because the sizes of the results would differ
  * between the elements of the batch. */
 static bool few_refuse(void)
 {

@@ -1,5 +1,5 @@
-/* Tests vmap and batch tensors: nested vmaps, refused calls, random numbers, views and in-place writes, gradients, printing, and operators without
- * a batching rule, which run in a loop. The batching rule of each operator is tested in batch.c. */
+/* Tests vmap and batch tensors, i.e. the tensors that a function under vmap works on: nested vmaps, refused calls, random numbers, views and in-place
+ * writes, gradients, printing, and operators without a batching rule, which run in a loop. batch.c tests the batching rule of each operator. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static int end(void **state)
     return close_scope(state);
 }
 
-/* Checks that the pending error has this code and that its text ends with `text`, before which operators put their names. Clears the error. */
+/* Checks that the pending error has the code `code` and a text that ends with `text`. The text may begin with an operator's name. Clears the
+ * error. */
 static void expect_ending(grd_error_code code, const char *text)
 {
     const char *message = grd_error_message(), *found = strstr(message, text);
@@ -323,7 +324,7 @@ static void test_gradients_of_a_batch_of_leaves(void **state)
     grd_tensor *w = grd_batch_expand(iota(grd_dims(2))), *grad;
     grd_tensor *leaf = grd_set_requires_grad(grd_batch_physical(w), true), *x = grd_batch(iota(grd_dims(3, 2)), 0);
     assert_true(grd_requires_grad(leaf));
-    w = grd_batch(leaf, 0); /* a batch of a leaf requires a gradient, as the leaf does */
+    w = grd_batch(leaf, 0); /* the batch tensor requires a gradient, because the leaf does */
     assert_true(grd_requires_grad(w));
     grd_tensor *loss = grd_sum(grd_mul(grd_mul(w, w), x));
     assert_true(grd_requires_grad(loss));
@@ -342,7 +343,7 @@ static void test_backward_accepts_a_batch_of_output_gradients(void **state)
     assert_true(grd_grad(grd_tensors(y), grd_tensors(x), &options, &grad));
     assert_true(grd_is_batched(grad));
     grd_tensor *all = grd_unbatch(grad, 0);
-    /* fails: the gradient is a batch, and cannot be accumulated in .grad of a leaf that is not */
+    /* fails: the gradient is a batch tensor and the leaf is not, so the gradient cannot be accumulated in the leaf's .grad */
     grd_backward_all(grd_tensors(y), &options);
     assert_false(grd_ok());
     grd_error_clear();
@@ -350,8 +351,8 @@ static void test_backward_accepts_a_batch_of_output_gradients(void **state)
     assert_true(grd_equal(all, grd_from_data((const double[]){0, 0, 0, 3, 0, 0}, grd_dims(3, 2), GRD_FLOAT64)));
 }
 
-/* Backward adds gradients in place if the first one to arrive has a single owner. Here the first one, from `second`, is an ordinary tensor, to
- * which the batch of gradients from `first` cannot be added in place. */
+/* Backward usually adds later gradients of z to the earliest one in place. Here the earliest one comes from `second` and is an ordinary tensor. The
+ * later one comes from `first` and is a batch tensor, which cannot be added to an ordinary tensor in place. */
 static void test_a_batch_of_gradients_is_added_to_a_single_gradient(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Provides tests of kernels with the kernel tables of every instruction-set level that this machine has, with calls of kernels with arbitrary
- * strides, and with errors measured in ulps. */
+/* Tools for tests of kernels: the kernel tables of every instruction-set level that this machine has, calls of kernels with arbitrary strides, and
+ * errors in ulps. */
 #ifndef GRD_TEST_KERNEL_LEVELS_H
 #define GRD_TEST_KERNEL_LEVELS_H
 
@@ -75,8 +75,8 @@ static inline float float_of_bits(uint32_t bits)
     return x;
 }
 
-/* Returns |y - exact| in ulps of a format with `digits` bits of significand and smallest exponent `least`. Returns 0 for two NaNs or equal
- * infinities, and infinity if only one of the two is NaN or infinite, or if the signs of two zeros differ. */
+/* Returns |y - exact| in ulps of a format with `digits` bits of significand and smallest exponent `least`. `rounded` is `exact` in that format. If y
+ * or `rounded` is NaN or infinite, returns 0 if they agree and infinity otherwise. Returns infinity if one of them is 0 and their signs differ. */
 static inline double distance(double y, long double exact, double rounded, int digits, int least)
 {
     if (isnan(y) || isnan(rounded))
@@ -92,16 +92,16 @@ static inline double distance(double y, long double exact, double rounded, int d
     return (double)(fabsl(y - exact) * ldexpl(1, digits - exponent));
 }
 
-/* Returns the struct with which grd_map calls a kernel for a half type that has no kernel of its own: the float32 kernel, with its operands
- * converted. */
+/* Returns the struct with which grd_map computes in the dtype `half` (float16, bfloat16 or complex32) by means of the kernel of float32 or complex64.
+ * grd_map converts the operands. */
 static inline struct grd_map converted_map(const struct grd_map_kernel *const *rows, grd_dtype half, int kernel, const void *params)
 {
     const struct grd_map_kernel *wide = &rows[grd_computed_dtype(half)][kernel];
     return (struct grd_map){.kernel = wide, .params = wide->light ? NULL : params, .half = half};
 }
 
-/* Returns the struct with which grd_map calls a unary, binary or ternary kernel for a dtype. If a half type has no kernel of its own, this is the
- * float32 kernel with conversions. Kernels marked `light` take no parameters. */
+/* Returns the struct with which grd_map calls a unary, binary or ternary kernel for a dtype. If float16, bfloat16 or complex32
+ * has no such kernel, grd_map converts the operands and calls the kernel of float32 or complex64. Kernels marked `light` take no parameters. */
 static inline struct grd_map map_of(const struct grd_map_kernel *const *rows, grd_dtype dtype, int kernel, const void *params)
 {
     if (grd_is_half(dtype) && (rows[dtype] == NULL || rows[dtype][kernel].block == NULL))
@@ -115,8 +115,8 @@ static inline void call_map(const struct grd_map_kernel *kernel, int64_t n, char
     grd_map(n, data, strides, &(struct grd_map){.kernel = kernel, .params = kernel->light ? NULL : params, .half = GRD_DTYPE_NONE});
 }
 
-/* True if a kernel gives the same bits for contiguous operands, in place, strided, with negative strides and with broadcast inputs, for all
- * small n and some larger ones. `dtypes` holds the dtypes of the result and of the inputs. */
+/* True if a kernel gives the same bits for contiguous, strided and broadcast operands, and if its result overwrites an input. Some strides are
+ * negative. n runs through all small and some larger values. dtypes[0] is the dtype of the result, dtypes[1...] are those of the inputs. */
 static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const grd_dtype *dtypes, const void *params)
 {
     enum { COUNT = 700, WIDEST = 16 };

@@ -1,4 +1,4 @@
-/* Written by test/record_optim.py: parameters after PyTorch's steps; the total norm and the gradients after its clipping. */
+/* Written by test/record_optim.py: parameters after steps of PyTorch; total norms, and gradients after PyTorch has clipped them. */
 #ifndef GRD_TEST_RECORDED_OPTIM_H
 #define GRD_TEST_RECORDED_OPTIM_H
 

@@ -1,5 +1,5 @@
-/* Provides the unit tests with cmocka and the headers it uses, a scope around each test, tensors to work on, and checks of error texts.
- * Tests of kernels use kernel_levels.h instead, and the operator matrix has its own tools in test/op. */
+/* Tools for unit tests: cmocka and the headers it uses, a scope around each test, sample tensors, and checks of error texts. Tests of kernels use
+ * kernel_levels.h instead. The tests that run every operator have their own tools in test/op. */
 #ifndef GRD_TEST_SUPPORT_H
 #define GRD_TEST_SUPPORT_H
 
@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka.h uses the four headers above without including them. */
+/* cmocka.h needs the headers above but does not include them. */
 #include <cmocka.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +21,8 @@
 
 /* ---- Setup, skipping and child processes ------------------------------------------------------------------------------------- */
 
-/* An entry for a test that runs in a scope of its own, which drops its tensors. The default generator is seeded first, so that random numbers do
- * not depend on earlier tests. */
+/* An entry of a cmocka list of tests. The test runs in a scope of its own, so that its tensors are dropped at its end. The default generator is
+ * seeded first, so that random numbers do not depend on earlier tests. */
 #define IN_SCOPE(test) cmocka_unit_test_setup_teardown(test, open_scope, close_scope)
 
 /* Skips the running test. `make test` collects the reasons and prints them at its end. */

@@ -20,7 +20,7 @@ enum { MIB = 1 << 20 };
 /* ---- Wrappers of the system calls (see CMakeLists.txt) ------------------------------------------------------------------------------ */
 
 enum { MOST_LOGGED = 64 };
-static size_t returned[MOST_LOGGED]; /* sizes in bytes of the unmapped regions, first unmapped first */
+static size_t returned[MOST_LOGGED]; /* sizes in bytes of the unmapped regions, in the order of the calls of munmap */
 static int returns, maps;
 static bool is_logged, is_map_refused, is_unmap_refused;
 
@@ -183,7 +183,7 @@ static void the_cache_stays_within_its_limit(void **state)
     assert_int_equal(grd_extents_held(), before);
     grd_memory_set_cache_limit(-5);
     assert_true(grd_memory_get_stats().cache_limit < 0);
-    /* the cache may hold at most half of the memory limit, which is less than 16 MiB */
+    /* the cache may hold at most half of the memory limit, so an extent of 16 MiB does not fit */
     grd_memory_set_limit(grd_memory_get_stats().allocated + 4 * MIB);
     grd_extent_give(take(16 * MIB), 16 * MIB);
     assert_int_equal(grd_extents_held(), before);
@@ -192,7 +192,7 @@ static void the_cache_stays_within_its_limit(void **state)
 
 /* ---- Requests of other sizes ------------------------------------------------------------------------------------------------------------- */
 
-/* An extent size in bytes. LARGE + LARGE / 3 exceeds what the cache may keep, which is about 5/4 of the peak use plus 64 MiB. */
+/* Size of an extent in bytes. After a peak use of LARGE bytes the cache may keep about 5/4 * LARGE + 64 MiB, which is less than LARGE + LARGE / 3. */
 static const size_t LARGE = (size_t)900 * MIB;
 
 static void skip_unless_kept(size_t size)

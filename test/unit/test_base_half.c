@@ -8,7 +8,7 @@
 
 struct format {
     int exponent, mantissa; /* number of bits of each field */
-    bool has_infinity;      /* if false, the format has no infinity and its only NaN has all bits set but the sign */
+    bool has_infinity;      /* if false, the format has no infinity, and its NaN has all exponent and mantissa bits set */
 };
 static const struct format float16 = {5, 10, true}, bfloat16 = {8, 7, true}, e4m3fn = {4, 3, false}, e5m2 = {5, 2, true};
 
@@ -37,14 +37,14 @@ static double decoded(struct format f, uint32_t v)
     return rest == v ? x : -x;
 }
 
-/* Returns x rounded to the nearest value of the format, ties to even, found by bisection. `nan` is the pattern for NaN. */
+/* Returns the bit pattern of x rounded to the format, ties to even, found by bisection. `nan` is the bit pattern of NaN. */
 static uint32_t encoded(struct format f, float x, uint32_t nan)
 {
     uint32_t sign = signbit(x) ? 1u << (f.exponent + f.mantissa) : 0;
     double a = fabs((double)x);
     if (isnan(x))
         return sign | nan;
-    uint32_t low = 0, high = first_special(f); /* invariant: value(low) <= a, and value(high) > a or `high` encodes infinity or NaN */
+    uint32_t low = 0, high = first_special(f); /* invariants: value(low) <= a; value(high) > a, unless `high` encodes infinity or NaN */
     if (!f.has_infinity && a >= value_of(f, high - 1))
         return sign | (high - 1); /* saturates */
     if (a >= value_of(f, high))

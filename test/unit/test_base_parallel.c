@@ -60,7 +60,7 @@ static void splitting_does_not_depend_on_the_thread_count(void **state)
     }
 }
 
-/* Body of a loop of 100 iterations. Iteration 0 waits until the other 99 have run, which *context counts. */
+/* Body of a loop of 100 iterations. Iteration 0 waits until *context, the number of other iterations that have run, is 99. */
 static void wait_for_others(int64_t begin, int64_t end, void *context)
 {
     atomic_int *others = context;

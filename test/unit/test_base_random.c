@@ -106,7 +106,7 @@ static void a_saved_state_can_be_restored(void **state)
     grd_generator_drop(b);
 }
 
-/* The saved state has its fields at the offsets of torch.Generator.get_state(), tested for seed 7 after eight draws. */
+/* The fields of a saved state have the same offsets as in torch.Generator.get_state(). The expected bytes are for seed 7 after eight draws. */
 static void the_saved_state_has_pytorchs_layout(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void invalid_states_are_refused(void **state)
     refused(g, bad, sizeof bad);
     memset(bad, 0xff, sizeof bad);
     refused(g, bad, sizeof bad);
-    /* Byte offsets of the fields `left`, `seeded` and `next` and of one word of the state. Each is set to a value out of its range. */
+    /* Offsets of bytes in the fields `left`, `seeded` and `next` and in one word of the state. Flipping the top bit makes the field invalid. */
     const int offsets[] = {11, 12, 17, 24 + 4};
     for (int i = 0; i < 4; i++) {
         memcpy(bad, good, sizeof bad);
@@ -151,7 +151,7 @@ static void invalid_states_are_refused(void **state)
     bad[16]++; /* `next` would point past the last word */
     refused(g, bad, sizeof bad);
     memcpy(bad, good, sizeof bad);
-    memset(bad + 8, 0, 4); /* `left` is never 0: it is 1 once all words are used, and the next draw then refills them */
+    memset(bad + 8, 0, 4); /* `left` is at least 1, even if all words are used */
     refused(g, bad, sizeof bad);
     grd_generator_set_state(g, NULL, sizeof bad);
     expect_error(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");

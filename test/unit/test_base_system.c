@@ -33,7 +33,7 @@ struct machine {
 };
 
 static const struct machine *machine; /* the machine that is simulated; NULL for the real one */
-static atomic_int refused;            /* so many of the next requests for memory, threads or random bytes fail */
+static atomic_int refused;            /* how many of the next requests for memory, threads or random bytes fail */
 
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
@@ -137,7 +137,7 @@ static void cpu_count_respects_affinity_and_cgroup_limits(void **state)
         {3, {8, 64, 3, {{NULL, NULL}}}},
         {8, {8, 64, -1, {{NULL, NULL}}}},
         {1, {-1, 64, -1, {{NULL, NULL}}}},
-        /* cgroup version 2: the smallest limit of the cgroup and its ancestors holds. A fraction of a processor is rounded up to one thread. */
+        /* cgroup version 2: the smallest limit of the cgroup and its ancestors holds. A limit of 1.5 processors is rounded up to 2 threads. */
         {2,
          {8,
           64,
@@ -295,7 +295,8 @@ static void the_cache_holds_at_most_half_the_memory_limit(void **state)
 static void *blocks_of_another[3];
 static const size_t sizes_of_another[] = {100, 20000, 200000};
 
-/* Thread function: checks that without memory for its thread-local state a thread cannot allocate and reports MemoryError, but can free blocks. */
+/* Thread function. While the system gives no memory for the thread-local state, the thread cannot allocate and reports MemoryError, but it can free
+ * blocks. */
 static void *without_state(void *unused)
 {
     atomic_store(&refused, INT_MAX);

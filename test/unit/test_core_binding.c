@@ -1,5 +1,5 @@
 /* Tests bindings. A binding connects a tensor with the object that represents it in another language, and either of the two may own the other.
- * Also tests references to tensors that leave a scope. */
+ * Also tests moving a tensor out of a scope and back. */
 #include "support.h"
 
 struct object {
@@ -28,7 +28,7 @@ static void a_binding_finds_the_object_of_its_tensor(void **state)
     assert_int_equal(object.released, 0);
 }
 
-/* A tensor releases its binding's object exactly once, when it is freed, and only if the tensor owns the object. */
+/* A tensor that owns its binding's object releases the object exactly once, when the tensor is freed. Other tensors never release it. */
 static void a_tensor_releases_the_object_it_owns(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { LARGE = 4096 }; /* number of elements of a tensor too large to be stored in one block with its data */
+enum { LARGE = 4096 }; /* a tensor of so many elements has its data in a memory block of its own */
 
 /* Returns a tensor with the elements 0, 1, 2, ... that shares its memory with no other tensor. */
 static grd_tensor *counting(grd_dims sizes)

@@ -6,55 +6,55 @@
 #include "core/scalar.h"
 #include "support.h"
 
-/* torch.promote_types. Rows and columns are dtypes in the order of GRD_DTYPES; 'a' stands for the first dtype, '-' for an error. PyTorch refuses
- * uint16, uint32 and uint64 together with other integers; here the table has the smallest dtype that holds both. */
+/* torch.promote_types(row, column). Rows and columns are dtypes in the order of GRD_DTYPES. 'a' stands for the first dtype, '-' for an error. PyTorch
+ * does not promote uint16, uint32 and uint64 with other integers. For these pairs the table has the smallest dtype that holds both. */
 static const char *const promotions[] = {
-    "abcdefghijklmnop-----", /* bool */
-    "bbedefghijklmnop-----", /* uint8 */
-    "cecgeig-ijklmnop-----", /* int8 */
-    "ddgdgfghijklmnop-----", /* uint16 */
-    "eeegeig-ijklmnop-----", /* int16 */
-    "ffififihijklmnop-----", /* uint32 */
-    "gggggig-ijklmnop-----", /* int32 */
-    "hh-h-h-h-jklmnop-----", /* uint64 */
-    "iiiiiii-ijklmnop-----", /* int64 */
-    "jjjjjjjjjjllmnop-----", /* float16 */
-    "kkkkkkkkklklmoop-----", /* bfloat16 */
-    "llllllllllllmoop-----", /* float32 */
-    "mmmmmmmmmmmmmppp-----", /* float64 */
-    "nnnnnnnnnnoopnop-----", /* complex32 */
-    "oooooooooooopoop-----", /* complex64 */
-    "pppppppppppppppp-----", /* complex128 */
-    "----------------q----", /* float8_e4m3fn */
-    "-----------------r---", /* float8_e5m2 */
-    "------------------s--", /* qint8 */
-    "-------------------t-", /* quint8 */
-    "--------------------u", /* qint32 */
+    "abcdefghijklmnop-----", /* bool promoted with each dtype */
+    "bbedefghijklmnop-----", /* uint8 promoted with each dtype */
+    "cecgeig-ijklmnop-----", /* int8 promoted with each dtype */
+    "ddgdgfghijklmnop-----", /* uint16 promoted with each dtype */
+    "eeegeig-ijklmnop-----", /* int16 promoted with each dtype */
+    "ffififihijklmnop-----", /* uint32 promoted with each dtype */
+    "gggggig-ijklmnop-----", /* int32 promoted with each dtype */
+    "hh-h-h-h-jklmnop-----", /* uint64 promoted with each dtype */
+    "iiiiiii-ijklmnop-----", /* int64 promoted with each dtype */
+    "jjjjjjjjjjllmnop-----", /* float16 promoted with each dtype */
+    "kkkkkkkkklklmoop-----", /* bfloat16 promoted with each dtype */
+    "llllllllllllmoop-----", /* float32 promoted with each dtype */
+    "mmmmmmmmmmmmmppp-----", /* float64 promoted with each dtype */
+    "nnnnnnnnnnoopnop-----", /* complex32 promoted with each dtype */
+    "oooooooooooopoop-----", /* complex64 promoted with each dtype */
+    "pppppppppppppppp-----", /* complex128 promoted with each dtype */
+    "----------------q----", /* float8_e4m3fn promoted with each dtype */
+    "-----------------r---", /* float8_e5m2 promoted with each dtype */
+    "------------------s--", /* qint8 promoted with each dtype */
+    "-------------------t-", /* quint8 promoted with each dtype */
+    "--------------------u", /* qint32 promoted with each dtype */
 };
 
 /* torch.can_cast(row, column) as '1' or '.'. Rows and columns are dtypes in the order of GRD_DTYPES. */
 static const char *const casts[] = {
-    "111111111111111111111", /* bool */
-    ".11111111111111111111", /* uint8 */
-    ".11111111111111111111", /* int8 */
-    ".11111111111111111111", /* uint16 */
-    ".11111111111111111111", /* int16 */
-    ".11111111111111111111", /* uint32 */
-    ".11111111111111111111", /* int32 */
-    ".11111111111111111111", /* uint64 */
-    ".11111111111111111111", /* int64 */
-    ".........111111111111", /* float16 */
-    ".........111111111111", /* bfloat16 */
-    ".........111111111111", /* float32 */
-    ".........111111111111", /* float64 */
-    ".............111.....", /* complex32 */
-    ".............111.....", /* complex64 */
-    ".............111.....", /* complex128 */
-    ".........111111111111", /* float8_e4m3fn */
-    ".........111111111111", /* float8_e5m2 */
-    ".11111111111111111111", /* qint8 */
-    ".11111111111111111111", /* quint8 */
-    ".11111111111111111111", /* qint32 */
+    "111111111111111111111", /* casts from bool to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from uint8 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from int8 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from uint16 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from int16 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from uint32 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from int32 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from uint64 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from int64 to each dtype: 1 if allowed */
+    ".........111111111111", /* casts from float16 to each dtype: 1 if allowed */
+    ".........111111111111", /* casts from bfloat16 to each dtype: 1 if allowed */
+    ".........111111111111", /* casts from float32 to each dtype: 1 if allowed */
+    ".........111111111111", /* casts from float64 to each dtype: 1 if allowed */
+    ".............111.....", /* casts from complex32 to each dtype: 1 if allowed */
+    ".............111.....", /* casts from complex64 to each dtype: 1 if allowed */
+    ".............111.....", /* casts from complex128 to each dtype: 1 if allowed */
+    ".........111111111111", /* casts from float8_e4m3fn to each dtype: 1 if allowed */
+    ".........111111111111", /* casts from float8_e5m2 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from qint8 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from quint8 to each dtype: 1 if allowed */
+    ".11111111111111111111", /* casts from qint32 to each dtype: 1 if allowed */
 };
 
 static void promotion_and_casts_follow_pytorch(void **state)

@@ -28,7 +28,7 @@ static void combine(int64_t n, char *const *data, const int64_t *strides, const 
     }
 }
 
-/* `combine` as an elementwise kernel, which is called for contiguous elements only. */
+/* Elementwise kernel that computes the same as `combine`. Elementwise kernels are called for contiguous elements only. */
 static void combine_block(int64_t n, char *const *data, const void *params)
 {
     combine(n, data, (const int64_t[]){8, 8, 8, 8}, params);
@@ -444,8 +444,8 @@ static void copy_bytes(int64_t n, char *const *data, const int64_t *strides, con
         memcpy(data[0] + i * strides[0], data[1] + i * strides[1], size);
 }
 
-/* Checks that the iterator converts elements of dtype `from` to dtype `to`. If `of_input`, it converts the input, and the kernel copies elements of
- * dtype `to`. Otherwise the kernel copies elements of dtype `from`, and the iterator converts its output. */
+/* Checks that the iterator converts elements of dtype `from` to dtype `to`. If `of_input`, the iterator converts the input before the
+ * kernel copies it. Otherwise the kernel copies elements of dtype `from`, and the iterator converts the kernel's output. */
 static void check_conversion(grd_dtype from, grd_dtype to, int64_t step, bool of_input)
 {
     enum { N = 1500 };
@@ -576,7 +576,7 @@ static void outputs_that_overlap_inputs_are_refused(void **state)
     expect_error(GRD_ERROR_RUNTIME, overlap_text);
 }
 
-/* Compares the overlap checks for random pairs of views with a table that marks every element in memory. */
+/* Tests the overlap checks on random pairs of views. The expected results come from a table that marks the elements of each view. */
 static void overlap_checks_are_exact(void **state)
 {
     (void)state;

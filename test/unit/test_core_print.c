@@ -11,7 +11,7 @@
 
 #define VALUES(...) ((const double[]){__VA_ARGS__})
 #define NO_VALUES VALUES(0)
-#define RAMP NULL /* the elements are -3, -2.75, -2.5, ... */
+#define RAMP NULL /* stands for the elements -3, -2.75, -2.5, ... */
 #define DEFAULTS                                                                                                                           \
     {                                                                                                                                      \
         4, 1000, 3, 80, -1                                                                                                                 \
@@ -21,7 +21,7 @@ struct golden {
     grd_dtype dtype;
     int64_t sizes[5];
     int64_t ndim;
-    const double *values; /* NULL for RAMP; for complex dtypes real and imaginary parts alternate */
+    const double *values; /* elements, in pairs (re, im) for complex dtypes; NULL stands for -3, -2.75, -2.5, ... */
     grd_print_options options;
     const char *text;
 };

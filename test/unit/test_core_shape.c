@@ -130,8 +130,8 @@ static void view_strides_match_brute_force(void **state)
             possible++;
             continue;
         }
-        /* Checks that no strides make a view with these sizes. The only candidate for each dimension is the difference between the offsets of the
-         * first two elements along it. */
+        /* Checks that no strides make a view with these sizes. The stride of a dimension can only be the difference between the offsets of the
+         * first two elements along that dimension. */
         int64_t step = 1;
         for (int64_t dim = view.ndim - 1; dim >= 0; dim--) {
             view.strides[dim] = view.sizes[dim] > 1 ? from[step] - from[0] : 0;
@@ -281,8 +281,8 @@ static void channels_last_is_suggested_as_in_pytorch(void **state)
     assert_false(grd_shape_suggests_channels_last(grd_dims(2, 3, 4), (const int64_t[]){12, 1, 3}));
 }
 
-/* The order of two dimensions of a result is decided by the first operand whose strides along them differ. If there is none, the dimensions
- * stay in row-major order. */
+/* The first operand whose strides along two dimensions differ decides the order of these dimensions in the result. If the two strides are equal in
+ * every operand, the dimensions stay in row-major order. */
 static void the_first_decisive_operand_orders_dimensions(void **state)
 {
     (void)state;

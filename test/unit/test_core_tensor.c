@@ -24,7 +24,8 @@ static void expect_failure(grd_tensor *t, grd_error_code code, const char *messa
     expect_error(code, message);
 }
 
-/* Opens a scope and makes a tensor in it, because the first ones make the thread allocate memory that it keeps, which must not count as a leak. */
+/* Opens a scope and makes a tensor before the tests run. The first scope and the first tensor make the thread allocate memory that it keeps, which
+ * the tests would report as a leak. */
 static int warm_up(void **state)
 {
     (void)state;

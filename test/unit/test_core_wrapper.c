@@ -24,7 +24,7 @@ static grd_tensor *wrap(int number)
     return grd_wrap(&boxed, grd_dims(2, 3), GRD_INT64, content);
 }
 
-/* Kernel of both wrapper types. For `add` it returns a wrapper of the sum of the two contents; any other operator it refuses. */
+/* Kernel of both wrapper types. For `add` it returns a wrapper of the sum of the two contents. It refuses every other operator. */
 static void serve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)out, (void)context;

@@ -183,8 +183,8 @@ static void a_failed_load_unregisters_its_device(void **state)
     grd_device_find("gone");
     expect_error(GRD_ERROR_RUNTIME, "there is no device type 'gone'");
 
-    /* The load of a plug-in registers a device, makes a tensor on it and then fails. The tensor must still be freed, without the device's
-     * functions, because the plug-in is unloaded. */
+    /* The load of a plug-in registers a device, makes a tensor on it and fails. The plug-in is unloaded, so the tensor must be freed without the
+     * device's functions. */
     grd_transaction_begin(&load);
     gone = protected_register("gone", grd_cpu_fallback);
     const grd_scope scope = grd_scope_open();
@@ -313,7 +313,7 @@ static void tensors_are_copied_between_all_devices(void **state)
 static void views_share_device_memory(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) { /* a view needs no kernel of the device, so `bare` has views, too */
+    for (int i = 0; i < 2; i++) { /* `bare` refuses operators without a kernel, but views need no kernel */
         const grd_device device = i == 0 ? near : bare;
         grd_tensor *x = on(device, iota(grd_dims(4, 6)));
         grd_tensor *views[] = {

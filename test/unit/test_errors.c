@@ -92,7 +92,7 @@ static void check_working(const char *text)
     grd_scope_close(scope);
 }
 
-/* Clears the pending error and counts a failure in `wrong` unless the error read `text`, which has the form "Class: message". */
+/* Checks that the pending error reads `text`, which has the form "Class: message". If it does not, increments `wrong`. Clears the error. */
 static void refused_call(const char *text)
 {
     char pending[2048];

@@ -18,7 +18,7 @@ static int remove_file(void **state)
     return leave_folder(state);
 }
 
-/* Checks that the pending error has this code and that its text consists of `before`, the path of the file, and `after`. Clears it. */
+/* Checks that the pending error has this code and that its text consists of `before`, the path of the file, and `after`. Clears the error. */
 static void expect_path_error(grd_error_code code, const char *before, const char *after)
 {
     char text[400];
@@ -33,7 +33,7 @@ static grd_tensor *floats(grd_dims sizes)
 
 /* ---- Bytes ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* The bytes that version 0.8 of the safetensors package writes for the same tensors. */
+/* The bytes that version 0.8 of the safetensors package writes for the tensors of the next test. */
 static const char recorded[] =
     "\x08\x01\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"},\"\xc3\x9f\\n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
     "\"empty\":{\"dtype\":\"F32\",\"shape\":[0,2],\"data_offsets\":[8,8]},\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8,32]}"

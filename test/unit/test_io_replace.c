@@ -274,7 +274,7 @@ static void the_replacement_committed_last_wins(void **state)
     unlink("a");
 }
 
-/* A child process that inherits an unfinished replacement and ends does not change its parent's file. */
+/* Starts to replace the file "a" and forks. The child abandons the replacement and ends, but the parent can still complete it. */
 static void a_forked_child_does_not_disturb_a_replacement(void **state)
 {
     (void)state;

@@ -211,7 +211,7 @@ static void a_new_file_removed_by_another_process_is_created_again(void **state)
 {
     (void)state;
     refused.nameless = EOPNOTSUPP;
-    refused.times = 3; /* O_TMPFILE fails once, and the new file is removed twice */
+    refused.times = 3; /* O_TMPFILE fails once, then another process removes the new file twice */
     remove_before_locking = true;
     assert_true(save(3));
     remove_before_locking = false;

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka.h uses the four headers above without including them. */
+/* cmocka.h needs the headers above but does not include them. */
 #include <cmocka.h>
 #include <math.h>
 
@@ -51,8 +51,8 @@ static void test_results_do_not_depend_on_strides_or_aliasing(void **state)
         }
 }
 
-/* Checks that every kernel for bfloat16 gives the same bits as the float32 kernel applied to converted inputs, with its result rounded. `where` is
- * the number of the kernel whose first input is a mask, or -1. */
+/* Checks every kernel for bfloat16. Its result must be that of the float32 kernel for the same inputs, rounded to bfloat16.
+ * `where` is the index of the kernel whose first input is a mask, or -1 if there is none. */
 static void compare_bfloat16(const struct grd_map_kernel *const *rows, int count, int where)
 {
     enum { COUNT = 1 << 16 };
@@ -195,7 +195,7 @@ static void test_int64_and_uint64_edge_cases(void **state)
         assert_memory_equal(z, ((int64_t[]){-1, INT64_MIN, INT64_MAX / 4, 0}), sizeof z);
         call_map(&row[GRD_BINARY_HIDDEN_ADD_SCALED], 4, data, strides, (grd_scalar[]){grd_int(-2)});
         assert_memory_equal(z, ((int64_t[]){INT64_MIN + 2, INT64_MIN, INT64_MAX - 4, -123}), sizeof z);
-        /* Some unsigned operands are above INT64_MAX. */
+        /* Unsigned operands above INT64_MAX must not be treated as negative. */
         uint64_t a[] = {UINT64_MAX, UINT64_MAX - 1}, b[] = {2, UINT64_MAX}, c[2];
         char *wide[] = {(char *)c, (char *)a, (char *)b};
         call_map(&table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_HIDDEN_DIV_FLOOR], 2, wide, strides, NULL);
@@ -377,7 +377,7 @@ static void test_fmod_is_exact(void **state)
     }
 }
 
-/* Tests hypot and atan2 on points whose coordinates are of similar, very different and arbitrary size, and so small or large that their squares
+/* Tests hypot and atan2 on points (x, y). The magnitudes of x and y are similar, very different or arbitrary. The squares of some coordinates
  * underflow or overflow. */
 static void test_hypot_and_atan2_are_accurate(void **state)
 {

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka.h uses the four headers above without including them. */
+/* cmocka.h needs the headers above but does not include them. */
 #include <cmocka.h>
 #include <math.h>
 
@@ -95,8 +95,8 @@ static double as_double(struct value v)
     return !v.is_integer ? v.re : v.negative ? (double)(int64_t)v.bits : (double)v.bits;
 }
 
-/* Returns the value truncated toward zero, as the conversions to dtype `to` compute it in int64, int32 or uint64. A value out of the range of int64
- * or int32 becomes the smallest number of that type, and one of at least 2^64 becomes 0 in uint64. */
+/* Returns `v` truncated toward zero. The result is a uint64 if `to` is uint64, an int64 if `to` is int64 or uint32, and an int32 otherwise. A value
+ * that does not fit into int64 or int32 becomes the smallest number of that type. A value that is too large for uint64 becomes 0. */
 static uint64_t as_integer(struct value v, grd_dtype to)
 {
     if (v.is_integer)

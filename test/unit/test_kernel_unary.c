@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka.h uses the four headers above without including them. */
+/* cmocka.h needs the headers above but does not include them. */
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
@@ -153,7 +153,7 @@ static void test_float64_kernels_are_accurate(void **state)
             }
 }
 
-/* Returns a square root x of c modulo 2^k for c = 1 modulo 8. It is found bit by bit: each step makes x^2 - c divisible by one more power of 2. */
+/* Returns an x for which 2^k divides x^2 - c. c must be 1 modulo 8. Each step makes x^2 - c divisible by the next power of 2. */
 static uint64_t root_modulo(uint64_t c, int k)
 {
     uint64_t x = 1;
@@ -175,9 +175,9 @@ static void expect_roots(double *x, int n)
     }
 }
 
-/* Tests doubles whose square roots are closest to the midpoint of two neighbouring doubles, where an inexact root would be rounded the wrong way.
- * If the midpoint is x / 2 with x odd and the root has 53 bits, the double is (x^2 - c) / 4 for a small c, so x^2 - c must be divisible
- * by 2^54 or 2^55. */
+/* Tests numbers whose square roots are closest to the midpoint of two neighbouring doubles. An inexact root could be rounded to the wrong double.
+ * Scaled to integers of 53 bits, the two doubles have the midpoint x / 2, where x is odd. The tested number is (x^2 - c) / 4 for a small c.
+ * It fits into a double only if x^2 - c, which has 107 or 108 bits, is divisible by 2^54 or 2^55. */
 static void test_sqrt_rounds_hard_cases_correctly(void **state)
 {
     (void)state;
@@ -218,8 +218,8 @@ static void test_kernels_are_accurate_at_special_values(void **state)
             }
 }
 
-/* True for the kernels neg and abs, which change only the sign bit of a float16 or bfloat16 number x, even of a NaN, instead of converting it to
- * float32. Stores the expected bits in *ret. */
+/* True for the kernels neg and abs. They do not convert a float16 or bfloat16 number x to float32 but change only its sign bit, even if x is NaN.
+ * Stores the expected bits in *ret. */
 static bool by_bits(int kernel, uint16_t x, uint16_t *ret)
 {
     *ret = kernel == GRD_UNARY_NEG ? x ^ 0x8000 : x & 0x7fff;

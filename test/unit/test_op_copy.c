@@ -1,4 +1,4 @@
-/* Compares copying, filling and joining with loops over elements for all kinds of strides, and tests overlapping copies and error texts. */
+/* Tests copying, filling and joining for all kinds of strides against simple loops. Also tests overlapping copies and error texts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@ static void expect_same(const grd_tensor *a, const grd_tensor *b)
             fail_msg("element %lld: %g, not %g", (long long)i, element_at(a, i), element_at(b, i));
 }
 
-/* The sizes and views make copy use each of its three methods (one contiguous block, a transposition, general strides), partly split among
- * threads. */
+/* Copies tensors of several sizes and strides, so that each of the three methods of copy is used (one contiguous block, a transposition, general
+ * strides). Large copies are split among threads. */
 static void test_copies_between_all_layouts_equal_loops(void **state)
 {
     (void)state;

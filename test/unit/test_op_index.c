@@ -1,5 +1,5 @@
-/* Compares indexing with loops over elements, and tests duplicate indices, threads, indices out of range, which must not change anything, and error
- * texts. */
+/* Compares indexing with loops over elements. Also tests duplicate indices, several threads and error texts. A call with an index out of range must
+ * not change anything. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 
 /* ---- Tools ------------------------------------------------------------------------------------------------------------------- */
 
-/* Number of memory layouts of the function `matrix`: 0 contiguous, 1 transposed, 2 every second row and column of a larger matrix, 3 one row
- * repeated with stride 0, 4 both strides negative. */
+/* Number of memory layouts that the function `matrix` can make: 0 contiguous, 1 transposed, 2 every second row and column of a larger matrix,
+ * 3 one row repeated with stride 0, 4 both strides negative. */
 enum { LAYOUTS = 5 };
 
 /* Returns a matrix of small integers, which are exact in every dtype, with an imaginary part if the dtype is complex. */
@@ -183,8 +183,8 @@ static void test_openblas_computes_contiguous_and_transposed_operands(void **sta
         }
 }
 
-/* Checks products so large that they are computed in blocks of rows, columns and k, with an incomplete last block of each, for every layout of
- * both operands. */
+/* Checks the product of an m x k and a k x n matrix in every layout. The matrices are so large that the product is computed in blocks along m, n
+ * and k. The last block along each of these dimensions is incomplete. */
 static void expect_large(int64_t m, int64_t n, int64_t k)
 {
     for (int d = 0; d < COUNT(dtypes); d++)
@@ -208,8 +208,8 @@ static void test_large_products_are_computed_in_blocks(void **state)
     expect_large(45, 67, 601);
 }
 
-/* A NaN in row i of the first operand must appear only in row i of the result, and an infinity in column j of the second one only in column j,
- * although incomplete tiles are padded. */
+/* A NaN in row i of the first operand must appear only in row i of the product. An infinity in column j of the second operand must appear only in
+ * column j. The padding of incomplete tiles must not spread them. */
 static void test_nan_and_infinity_stay_in_their_row_or_column(void **state)
 {
     (void)state;

@@ -131,7 +131,7 @@ static void test_invalid_registrations_of_providers_are_refused(void **state)
 
 /* ---- GRADUS_PROVIDER: it is read once per process, so each setting is tested in a new process ------------------------------ */
 
-/* Path of this program. A test runs it again with GRADUS_PROVIDER set, and it then prints the sum of a matrix product, or the error. */
+/* Path of this program. A test starts the program again with GRADUS_PROVIDER set, and the child prints the sum of a matrix product, or the error. */
 static const char *program;
 
 static void test_products_in_a_child(const char *wish, const char *expected)

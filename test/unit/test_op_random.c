@@ -1,4 +1,4 @@
-/* Compares random numbers with values recorded from PyTorch 2.13 after seed 7 by test/record_random.py. */
+/* Compares random numbers for seed 7 with those of PyTorch 2.13, which test/record_random.py recorded. */
 #include <math.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ static void expect(grd_tensor *t, const void *values, size_t size, grd_dtype dty
 
 #define EXPECT(t, values, dtype) expect((t), (values), sizeof(values), (dtype))
 
-/* Checks that the values differ from the recorded ones by at most about the last bit. Functions of the C library compute them, and these differ
- * between systems. */
+/* Checks that the values differ from the recorded ones by at most about the last bit. The values depend on functions of the C library, which round
+ * differently on different systems. */
 static void expect_close(grd_tensor *t, const double *values, int64_t n)
 {
     double got[32];
@@ -137,7 +137,7 @@ static void test_a_saved_state_includes_the_pending_normal(void **state)
     EXPECT(grd_randn(grd_dims(7)), values, GRD_FLOAT32);
 }
 
-/* N numbers need several batches of the generator's 32-bit words, the last of them incomplete. */
+/* The generator makes its 32-bit words in batches. N numbers use several batches, and use the last batch only in part. */
 static void test_random_numbers_do_not_depend_on_the_thread_count(void **state)
 {
     (void)state;

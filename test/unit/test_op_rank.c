@@ -1,4 +1,4 @@
-/* Compares the order of the largest scores with the order of PyTorch's topk, recorded by test/record_random.py. */
+/* Tests that grd_rank_largest returns the largest scores in the same order as PyTorch's topk. test/record_random.py recorded that order. */
 #include <math.h>
 
 #include "kernel/rank.h"

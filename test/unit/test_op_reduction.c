@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka.h uses the four headers above without including them. */
+/* cmocka.h needs the headers above but does not include them. */
 #include <cmocka.h>
 
 #include <math.h>
@@ -143,7 +143,7 @@ static void test_the_variance_of_equal_elements_is_exactly_zero(void **state)
     EXPECT(grd_var(floats(grd_dims(3), (const float[]){1, NAN, 1})), NAN);
 }
 
-/* Reduces rows of all lengths up to 140, and of some up to 2100, and compares the results with simple loops. */
+/* Reduces rows of every length up to 140 and of some lengths up to 2100, and compares the results with simple loops. */
 static void test_reductions_of_rows_of_many_lengths_equal_loops(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_logsumexp_of_complex_tensors(void **state)
     EXPECT(grd_real(grd_logsumexp(grd_zeros(grd_dims(2, 0), .dtype = GRD_COMPLEX64), .dim = grd_dims(1))), -INFINITY, -INFINITY);
 }
 
-/* Compares sums for every combination of shape, layout, reduced dimensions and number of threads with loops. */
+/* Compares sums with simple loops for every combination of shape, layout, reduced dimensions and number of threads. */
 static void test_sums_over_all_layouts_and_dimensions_equal_loops(void **state)
 {
     (void)state;
@@ -330,8 +330,8 @@ static void test_reductions_of_few_rows_equal_those_of_many(void **state)
     assert_true(grd_ok());
 }
 
-/* Reduces rows or columns in which every element is the smallest value of an integer dtype except for the largest value at index k, and the
- * reverse. */
+/* Reduces rows and columns filled with the smallest value of an integer dtype. In one row or column, element k is the largest value instead.
+ * Then does the same with smallest and largest exchanged. */
 static void test_reductions_of_extreme_integers(void **state)
 {
     (void)state;

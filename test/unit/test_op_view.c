@@ -56,7 +56,8 @@ static void test_views_have_the_expected_sizes_strides_and_offset(void **state)
     expect_geometry(grd_as_strided(x, grd_dims(3), grd_dims(-2), .storage_offset = grd_int(5)), grd_dims(3), grd_dims(-2), 5);
 }
 
-/* Compares slices of 4 elements, for every start and end from -6 to 6 and every step from -3 to 3, with Python's rule written as a loop. */
+/* Slices a tensor of 4 elements with every start and end from -6 to 6 and every step from -3 to 3. A loop that follows Python's rule for slices
+ * gives the expected elements. */
 static void test_slice_ranges_follow_pythons_rule(void **state)
 {
     (void)state;

@@ -53,8 +53,8 @@ static void take_steps(grd_optimizer *optimizer, grd_tensor **parameters, int fr
 }
 
 /* Checks that each element differs from the recorded one by at most `ulps` ulps of the tensor's largest recorded element. If `ulps` is 0, the bits
- * must be equal. Instruction-set levels below x86-64-v3 have no FMA and round a product before adding it, so there each step may differ in the last
- * place (kernel/cpu/optim.c). */
+ * must be equal, except at instruction-set levels below x86-64-v3. These have no FMA and round a product before adding it, so each step may differ
+ * in the last place (kernel/cpu/optim.c). */
 static void expect_recorded(grd_tensor *const *tensors, const float *recorded, int ulps)
 {
     assert_true(grd_ok());
@@ -90,7 +90,7 @@ static grd_optimizer *make(const char *name, grd_tensors parameters)
     return grd_adam_new(parameters, 0.01, .beta1 = 0.4, .beta2 = 0.99, .eps = 1e-4, .weight_decay = 0.1, .amsgrad = true, .maximize = true);
 }
 
-/* Adam computes in another order than PyTorch's Adam, so each step may differ in the last place. */
+/* Gradus does Adam's arithmetic in another order than PyTorch, so the parameters may differ by up to `ulps` units in the last place. */
 static const struct {
     const char *name;
     const float *recorded;
@@ -351,7 +351,8 @@ static void test_invalid_optimizer_parameters_are_refused(void **state)
     grd_optimizer_drop(optimizer);
 }
 
-/* A step that fails because any one of its allocations fails leaves the parameters unchanged, and the step can be repeated. */
+/* If an allocation fails during a step, the step raises MemoryError and can be repeated. The failed step leaves the parameters unchanged, except
+ * in SGD with momentum. */
 static void test_a_step_with_a_failed_allocation_can_be_repeated(void **state)
 {
     (void)state;
@@ -372,7 +373,7 @@ static void test_a_step_with_a_failed_allocation_can_be_repeated(void **state)
             if (failed) {
                 assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
                 grd_error_clear();
-                /* SGD with momentum updates parameters with a momentum buffer before those without, so some may be changed already. */
+                /* SGD with momentum first updates the parameters that have a momentum buffer, so these may be changed already. */
                 assert_true(grd_equal(before, parameters[0]) || strncmp(optimizers[k].name, "sgd_", 4) == 0);
             }
         }

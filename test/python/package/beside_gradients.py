@@ -8,8 +8,8 @@ from oracle import torch
 
 
 def of(module, value):
-    """Returns a leaf tensor of the library `module` with the elements, dtype and strides of the PyTorch tensor `value`. Returns a value that is no
-    tensor unchanged."""
+    """Returns a leaf tensor of the library `module` with the elements, dtype and strides of the PyTorch tensor `value`. Returns `value` itself
+    if it is no tensor."""
     if not isinstance(value, torch.Tensor):
         return value
     t = value.detach().clone()
@@ -21,7 +21,8 @@ def of(module, value):
 
 
 def outcome(module, function, arguments, keywords):
-    """Returns ("raises", class, text), or ("gives", sizes, strides and dtypes, which must be equal, [arrays of elements, which must be close])."""
+    """Returns ("raises", class, text) or ("gives", facts, arrays). `facts` lists strides, sizes and dtypes, which must be equal for both libraries.
+    `arrays` lists the elements of each tensor, which must be close."""
     given, named = [of(module, value) for value in arguments], {name: of(module, value) for name, value in keywords.items()}
     module.manual_seed(0)
     with warnings.catch_warnings():

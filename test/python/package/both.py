@@ -8,7 +8,7 @@ from oracle import needs_torch, torch
 
 
 def without_tensors(value):
-    """Replaces tensors by lists, so that results of both libraries can be compared."""
+    """Returns `value` with each tensor in it replaced by a list, so that results of both libraries can be compared."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (tuple, list)):

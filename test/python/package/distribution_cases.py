@@ -1,4 +1,4 @@
-"""Defines distributions with parameters, over which the tests of distributions are parametrized."""
+"""Defines the distributions and the parameters with which the tests of distributions run."""
 import numpy as np
 
 
@@ -31,8 +31,8 @@ def counts(*shape, most=20):
     return lambda seed: np.floor(numbers(seed, shape, 1, most)).tolist()
 
 
-# Each case is a class and, for each keyword of its constructor, a function that makes the parameter, a tensor, from a seed. The shapes of the
-# parameters of a case broadcast.
+# Each case is (class name, {keyword of the constructor: function}). The function takes a seed and returns the parameter as nested lists of numbers.
+# The shapes of a case's parameters broadcast.
 CASES = [
     ("Bernoulli", {"probs": unit(3)}), ("Bernoulli", {"logits": real(2, 3)}),
     ("Beta", {"concentration1": positive(3), "concentration0": positive(2, 1)}),
@@ -89,12 +89,12 @@ def parameters(module, case, seed=0, dtype="float64", requires_grad=False):
 
 
 def build(module, case, **options):
-    """Returns (distribution, parameters) of a case."""
+    """Returns (the distribution of `case`, {name: parameter tensor})."""
     made = parameters(module, case, **options)
     return getattr(module.distributions, case[0])(**FIXED.get(case[0], {}), **made), made
 
 
-# Names of attributes, of functions without an argument, and of functions of a value that the tests compare.
+# The tests compare these attributes, these functions without an argument, and these functions of a value of the distribution.
 FACTS = ["mean", "mode", "variance", "stddev"]
 FUNCTIONS = ["entropy", "perplexity"]
 OF_VALUES = ["log_prob", "cdf"]

@@ -1,5 +1,5 @@
-"""Makes random indices. An index such as x[0, :, [1, 2]] is a list of parts (0, a slice and a list), from which the index for Gradus, for PyTorch and
-for NumPy is made."""
+"""Makes random indices for Gradus, PyTorch and NumPy. An index is first made as a list of parts. For example, x[0, :, [1, 2]] has three parts: 0, a
+slice and a list. The parts are then converted for each library."""
 import math
 
 import numpy as np
@@ -9,8 +9,8 @@ from oracle import torch
 
 
 class ElementIndex:
-    """A list of elements or a mask as part of an index, e.g. [1, 2] in x[0, [1, 2]]. `array` has the integers or bools, and `form` says whether they
-    are given as a list, a tensor, ..."""
+    """A list of integers or a bool mask as one part of an index, e.g. [1, 2] in x[0, [1, 2]]. `array` holds the integers or bools. `form` says
+    whether the index passes them as a list, a tensor, ..."""
 
     def __init__(self, array, form):
         self.array = array
@@ -45,7 +45,7 @@ def random_mask(rng, sizes):
 
 
 def random_numbers(rng, size, shape):
-    """Returns an array of indices whose shape broadcasts with `shape`."""
+    """Returns an array of random indices from -size to size - 1, whose shape broadcasts with `shape`."""
     shape = tuple(1 if rng.random() < 0.1 else n for n in shape[rng.randrange(len(shape)):])
     numbers = np.array([rng.randrange(-size, size) for _ in range(math.prod(shape))], dtype=np.int64).reshape(shape)
     return numbers.astype(np.int32) if rng.random() < 0.2 else numbers
@@ -61,8 +61,8 @@ class IndexMaker:
         self.shape = rng.choice([(2,), (3,), (2, 3), (1,), (3, 1)])
 
     def part(self, sizes):
-        """Returns (part, n). `part` is a random part of an index (an integer, a slice, None, an array, ...). It indexes the first n of the dimensions
-        whose sizes are `sizes`; n may be 0."""
+        """Returns (part, n). `part` is a random part of an index (an integer, a slice, None, an array, ...). It indexes the first n dimensions of an
+        array of shape `sizes`. n is 0 for None and True, and may be more than 1 for masks."""
         rng, kind = self.rng, self.rng.random()
         if kind < 0.25 and sizes[0] > 0:
             number = rng.randrange(-sizes[0], sizes[0])
@@ -117,8 +117,8 @@ def for_torch(parts):
 
 
 def in_two_steps(array, parts):
-    """Computes the result of an index with NumPy in two steps. First the slices, integers and None make a view. Then the arrays index the view, with
-    full slices between them."""
+    """Returns NumPy indices (first, second) for which array[first][second] is the result of the index `parts`. `first` has the slices, integers and
+    None and makes a view. `second` has the arrays, with full slices between them."""
     views, places, dim = [], [], 0
     spans = [span_of(part) for part in parts]
     for i, part in enumerate(parts):

@@ -7,12 +7,12 @@ ROUNDS, CALLS = 4, 200
 
 def lost(call, *objects):
     """Returns what a call leaks: [number of memory blocks, number of references to each of `objects`]. Runs several rounds of calls and takes the
-    smallest growth of any round, because a leak grows in every round, whereas caches and free lists grow in some rounds only."""
+    smallest growth of any round. Leaks grow in every round. Caches and free lists grow in some rounds only."""
     def measure():
         gc.collect()
         return [sys.getallocatedblocks(), *(sys.getrefcount(thing) for thing in objects)]
 
-    gc.freeze()  # garbage collections then skip all existing objects and are fast
+    gc.freeze()  # excludes existing objects from garbage collections, which makes the collections below fast
     counts = [measure()]
     for _ in range(ROUNDS):
         for _ in range(CALLS):

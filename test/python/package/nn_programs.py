@@ -1,7 +1,7 @@
 """Runs programs with PyTorch and with Gradus. Both must yield the same values.
 
-@same makes a test of a generator function: its argument is the framework, and the values that it yields are compared. attempt() replaces an exception
-by its class and text.
+@same turns a generator function into a test. The argument of the generator function is the framework, and the values that it yields are compared.
+attempt() replaces an exception by its class and text.
 """
 import functools
 import numbers
@@ -56,13 +56,14 @@ def observations(program, framework, *args):
 
 
 def same(program=None, *, tolerance=1e-5):
-    """Decorator that turns a generator function program(framework) into a test. The test compares the values that the program yields with Gradus and
-    with PyTorch. With tolerance=0 numbers must have the same bits."""
+    """Decorator that turns a generator function program(framework) into a test. The test runs the program with Gradus and with PyTorch and compares
+    the values that the two runs yield. With tolerance=0 numbers must have the same bits."""
     if program is None:
         return functools.partial(same, tolerance=tolerance)
 
     def test():
-        needs_torch()  # checked before the program begins, because a program that stops midway leaves hooks behind
+        # Skips the test before the program begins. A program that was skipped midway would leave its hooks registered.
+        needs_torch()
         got, wanted = observations(program, gradus), observations(program, torch)
         assert_same(got, wanted, tolerance, program.__name__)
 

@@ -19,8 +19,8 @@ HOMES = {"function": _C, "nn": _C.nn, "linalg": _C.linalg, "special": _C.special
 
 
 def with_operators_arguments(function, one):
-    """Returns a function that takes the operator's arguments in the operator's order and passes them to `function`. It is `function` itself unless
-    python.arguments in the schema gives the Python function another order of parameters or only some of them."""
+    """Returns a function that takes the arguments in the order of the operator and passes them on to `function`, whose Python signature is `one`.
+    Returns `function` itself if it has the same order."""
     if one.order is None:
         return function
 
@@ -30,7 +30,7 @@ def with_operators_arguments(function, one):
         more = {name: value for name, value in by_name.items() if name not in names}
         given = {a.name: a.default for a in one.operator.args if a.has_default and not a.keyword} | given
         found = {p.name: given[names[i]] for p, i in zip(one.parameters, one.order) if i < len(names) and names[i] in given}
-        # Parameters without a default that only the Python function has, not the operator, are False.
+        # Passes False for each parameter of the Python function that has no default and that the operator lacks.
         found |= {p.name: False for p, i in zip(one.parameters, one.order) if i >= len(names) and p.default is None}
         for p in one.parameters:
             if p.kind == "PY_KIND_REDUCTION" and isinstance(found[p.name], str):
@@ -52,8 +52,8 @@ def public_calls():
 
 
 def tensor(call, domain, dtype, generator):
-    """Returns the random tensor that `call`, an AST node of an argument in a sample of the schema, describes: B(sizes) is bool, I(sizes) is int64,
-    T(sizes) and C(sizes) have `dtype`."""
+    """Returns a random tensor for `call`, the AST node of a tensor argument in the schema. B(sizes) makes a bool tensor and I(sizes) an int64 tensor.
+    T(sizes) and C(sizes) make a tensor of `dtype`."""
     sizes, kind = [ast.literal_eval(a) for a in call.args], call.func.id
     bounds = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
     if kind == "B":
@@ -67,7 +67,7 @@ def tensor(call, domain, dtype, generator):
 
 
 def arguments(operator, text, dtype=torch.float32, seed=0):
-    """Returns {name: value} for the arguments in `text`, a sample of the operator in the schema such as "T(2, 3), dim=1"."""
+    """Returns {name: value} for the arguments in `text`, e.g. "T(2, 3), dim=1". `text` is a sample call from the operator's schema entry."""
     generator = torch.Generator().manual_seed(seed)
     domain = operator.test.get("domain", [-2, 2])
     call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body

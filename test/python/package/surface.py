@@ -1,11 +1,11 @@
-"""Lists every function of the extension, and makes random arguments for them, most of which are wrong."""
+"""Lists all functions of the extension. Also makes random arguments for calls of these functions. Most of the arguments are wrong."""
 import random
 from contextlib import contextmanager
 
 import gradus as torch
 from gradus import _C
 
-# Functions that change the process or block. They are left out.
+# Names of functions that are not called, e.g. because they change the state of the process.
 OUTSIDE = {"_set_function_class", "set_num_threads", "_memory_set_limit", "_memory_set_cache_limit", "set_num_interop_threads", "set_default_dtype", "load_library", "set_printoptions", "_push_on_torch_function_stack", "_pop_torch_function_stack",
            "set_grad_enabled", "_set_grad_enabled", "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cache_enabled", "set_autocast_cpu_enabled", "set_autocast_cpu_dtype", "set_autocast_gpu_dtype",
            "autocast_increment_nesting", "autocast_decrement_nesting", "set_anomaly_enabled", "data_ptr", "_from_storage", "_batch_begin", "_batch_end", "_enter_dual_level", "_exit_dual_level", "set_default_device", "set_default_tensor_type"}
@@ -28,8 +28,8 @@ BATCH = 3  # size of the dimension that vmap hides
 
 @contextmanager
 def levels():
-    """Context manager that enters a level of forward-mode AD and a level of vmap. Inside of it Arguments also makes dual tensors and tensors with a
-    hidden vmap dimension."""
+    """Context manager that enters a level of forward-mode AD and a level of vmap. Within this context the class Arguments also makes dual tensors
+    and tensors with a hidden vmap dimension."""
     _C._enter_dual_level()
     _C._batch_begin(BATCH, "different")
     try:
@@ -70,8 +70,8 @@ class Arguments:
         return self.transformed(t) if _C._batch_size() == BATCH else t
 
     def transformed(self, t):
-        """Returns `t` itself, or at random a dual tensor of `t`. If its first dimension has the size BATCH, hides that dimension as vmap does. A
-        random tensor made inside of vmap has a hidden dimension already."""
+        """Returns `t` with random transformations. Half of the floating-point and complex tensors become dual tensors. A first dimension
+        of the size BATCH is hidden, as vmap does, if `t` has no hidden dimension yet."""
         if (t.dtype.is_floating_point or t.dtype.is_complex) and self.random.random() < 0.5:
             t = _C._make_dual(t, torch.ones_like(t))
         return _C._batch(t) if not _C._is_batched(t) and t.dim() > 0 and t.size(0) == BATCH else t

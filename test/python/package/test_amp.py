@@ -8,7 +8,7 @@ import gradus
 from oracle import torch
 
 F = "nn.functional."
-# Calls and the shapes of their float32 arguments. An integer stands for class labels.
+# Name -> (function, *arguments). A tuple is the shape of a random tensor. The word "classes" stands for a tensor of class labels.
 CALLS = {
     "matmul": ("matmul", (2, 3), (3, 4)),
     "mm": ("mm", (2, 3), (3, 4)),
@@ -213,7 +213,7 @@ def test_custom_fwd_and_custom_bwd():
 
 
 def scaled(library, grads):
-    """Returns the scale, the parameter after steps with the given gradients, and the state of the scaler."""
+    """Takes a step for each of `grads` with GradScaler. Returns [(scale, parameter) after each step] and the state of the scaler."""
     weight = library.ones(2, requires_grad=True)
     optimizer = library.optim.SGD([weight], lr=0.5)
     scaler = library.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2, growth_factor=4.0)

@@ -1,5 +1,4 @@
-"""Tests anomaly mode: an error in a backward pass shows the forward call, and a NaN is an error. The programs give the same results with Gradus and
-PyTorch."""
+"""Tests anomaly mode in Gradus and PyTorch: an error in a backward pass shows the forward call that made the node, and a NaN gradient is an error."""
 import threading
 import warnings
 
@@ -8,7 +7,7 @@ from both import caught, gradus, same
 
 
 def outcome(torch, program, **mode):
-    """Returns the exception of a program in anomaly mode, and the first line and the last source line of each warning."""
+    """Returns the exception of a program in anomaly mode, and for each warning its first line and the last line of this file that it quotes."""
     with warnings.catch_warnings(record=True) as seen, torch.autograd.set_detect_anomaly(True, **mode):
         warnings.simplefilter("always")
         try:

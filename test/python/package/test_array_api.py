@@ -2,7 +2,7 @@
 no operators.
 
 The standard's own test suite (data-apis/array-api-tests) is run by hand: ARRAY_API_TESTS_MODULE=gradus.array_api ARRAY_API_TESTS_VERSION=2025.12
-pytest array_api_tests --xfails-file=.../test/data/array_api_exceptions.txt. That file lists where the operators of a tensor deviate, and why.
+pytest array_api_tests --xfails-file=.../test/data/array_api_exceptions.txt. The exceptions file lists the standard's tests that fail, and why.
 """
 import inspect
 import json

@@ -154,7 +154,8 @@ def test_install_is_an_error_after_pytorch_is_imported():
     assert "RuntimeError: torch has been imported already" in result.stderr
 
 
-# Functions for devices and other parts of PyTorch that Gradus lacks. They must return or raise what PyTorch does on a machine without such a device.
+# Calls about devices and other things that Gradus lacks, e.g. CUDA. The calls in ANSWERS must return what PyTorch returns on a machine without these
+# devices. The calls in REFUSALS must raise PyTorch's class of exception.
 
 ANSWERS = [
     "cuda.is_available()", "cuda.device_count()", "cuda.is_initialized()", "cuda.manual_seed(1)", "cuda.manual_seed_all(1)",

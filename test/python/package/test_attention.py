@@ -9,8 +9,8 @@ from nn_programs import attempt, same
 
 
 def cases(seed, count):
-    """Yields random sizes and options of scaled_dot_product_attention: (batch, L, S, E, Ev, kind of mask, dropout, scale). L, S, E and Ev are the
-    sizes in its documentation."""
+    """Yields random sizes and options of scaled_dot_product_attention: (batch, L, S, E, Ev, kind of mask, dropout, scale). The query has
+    the shape (*batch, L, E), the key (*batch, S, E) and the value (*batch, S, Ev)."""
     draw = random.Random(seed)
     for _ in range(count):
         batch = [draw.choice([1, 2, 3]) for _ in range(draw.choice([0, 1, 2, 2, 3]))]

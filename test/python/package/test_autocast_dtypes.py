@@ -22,8 +22,8 @@ HOMES = {"function": (torch, torch._C._VariableFunctions), "nn": (torch._C._nn, 
 
 
 def theirs(path, function):
-    """Returns PyTorch's function for `path`, a module or class and a name such as "nn.relu", adapted to the signature of Gradus's function. Returns
-    None if there is none."""
+    """Returns PyTorch's counterpart of Gradus's `function`, adapted to the signature of `function`, or None if PyTorch has none. `path` names the
+    counterpart, e.g. "nn.relu"."""
     home, name = path.split(".")
     found = next((getattr(place, name) for place in HOMES[home] if hasattr(place, name)), None)
     return function.like(found) if found is not None and hasattr(function, "like") else found
@@ -44,7 +44,7 @@ def dtypes(value):
 
 
 def outcome(library, function, operator, values):
-    """Returns the dtypes of the results of a call under autocast, or the error."""
+    """Calls `function` under autocast. Returns the dtypes of the results, or the exception that was raised."""
     try:
         with library.autocast("cpu"):
             return dtypes(operator_calls.call(function, operator, values))

@@ -155,7 +155,7 @@ def test_functions_of_autograd_functional(name):
 
 
 def numbers(result):
-    """Returns the shape and elements of every tensor in a result, and checks that the tensors have no autograd history."""
+    """Returns [(shape, elements)] of the tensors in `result`, after checking that none of them requires a gradient."""
     if isinstance(result, tuple):
         return [item for part in result for item in numbers(part)]
     assert not result.requires_grad

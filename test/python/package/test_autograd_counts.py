@@ -55,8 +55,8 @@ LAYOUTS = {"one dimension": torch.ones(4), "rows": torch.ones(2, 3), "columns": 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_gradient_with_other_references_is_copied(layout):
-    """A custom function's backward returns a gradient that the test also holds. The engine must not write that tensor, neither when it becomes the
-    .grad of a leaf nor when another gradient is added to it. The test also returns views and detached tensors, which share its memory."""
+    """A custom function's backward returns a gradient that the test also holds. The engine must copy the tensor before it becomes
+    the .grad of a leaf or another gradient is added to it. The same holds for views and detached tensors, which share the tensor's memory."""
     kept = LAYOUTS[layout].clone()
 
     class Give(torch.autograd.Function):
@@ -83,7 +83,7 @@ def test_a_gradient_with_other_references_is_copied(layout):
 
 @pytest.mark.parametrize("n", [1, 2, 62, 63, 64, 65, 66, 130])
 def test_gradients_of_a_node_with_many_inputs(n):
-    """Each input of a node that requires a gradient gets one, and all others get none. autograd.grad can ask for the gradient of one input alone."""
+    """Inputs that require a gradient get one, and all other inputs get none. autograd.grad can ask for the gradient of one input alone."""
     for wanted in ({n - 1}, {0, n - 1}, set(range(0, n, 2)), set(range(n))):
         inputs = [torch.full((2,), float(i), requires_grad=i in wanted) for i in range(n)]
         (torch.cat(inputs) * torch.arange(2.0 * n)).sum().backward()

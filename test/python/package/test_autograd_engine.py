@@ -24,8 +24,8 @@ def test_backward_from_repeated_roots(order):
 
 @pytest.mark.parametrize("wanted", [[0], [62], [63], [64], [69], [3, 66], [63, 69], range(70)])
 def test_gradients_of_single_inputs_of_a_node_with_70_inputs(wanted):
-    """A node has one flag for each of its first 63 edges, which says whether the gradient of that edge is wanted, and a common flag for all edges
-    from number 63 on."""
+    """A node stores in 64 flags which gradients are wanted: one flag for each of its first 63 edges, and a common flag for all later edges. The
+    wanted inputs here lie on both sides of that limit."""
 
     def program(torch):
         leaves = [leaf(torch, float(i)) for i in range(70)]

@@ -7,7 +7,7 @@ from both import same, without_tensors
 
 
 class Program:
-    """Builds a small graph, registers hooks of all kinds that replace gradients and remove and register other hooks, and runs backward passes."""
+    """Builds a small graph, registers hooks of all kinds and runs backward passes. The hooks may replace gradients, and remove or register hooks."""
 
     def __init__(self, torch, seed):
         self.torch, self.choose = torch, random.Random(seed)
@@ -44,15 +44,15 @@ class Program:
         self.log.append((name, *(without_tensors(value) for value in values)))
 
     def behaviour(self):
-        """Returns the name of what a hook does besides recording its call."""
+        """Returns the name of a random action that a hook performs besides recording its call."""
         return self.choose.choice(["nothing"] * 4 + ["replace", "remove", "register"])
 
     def react(self, behaviour, number):
         if behaviour == "remove" and self.handles:
             self.handles[number % len(self.handles)].remove()
         elif behaviour == "register" and len(self.handles) < 12:
-            # The hook is registered on a tensor that is no leaf, because in Gradus a leaf without hooks is not queued, so a hook registered during
-            # the pass would miss it.
+            # The hook is registered on a tensor that is no leaf. In Gradus a leaf without hooks does not enter the queue of the backward pass, so a
+            # hook registered on it during the pass is not called.
             results = self.tensors[len(self.leaves):]
             t = results[number % len(results)]
             name = f"late {len(self.handles)}"

@@ -320,6 +320,6 @@ def test_garbage_collection_during_backward_passes():
         finally:
             stop.set()
 
-    gc.freeze()  # excludes existing objects from collections, which hold the GIL so long that the threads would hardly overlap
+    gc.freeze()  # excludes existing objects from garbage collection; long collections hold the GIL, so the other threads would wait
     together(work, 3)
     gc.unfreeze()

@@ -1,5 +1,5 @@
-"""Calls operators with a number on either side of each bound that the number may have, and checks that values, dtypes, sizes and classes of errors
-are PyTorch's."""
+"""Calls operators with each of NUMBERS as one argument, e.g. `dim`. The numbers lie on both sides of the argument's limits. Checks that results have
+PyTorch's values, dtypes and sizes, and that errors have PyTorch's classes."""
 import warnings
 
 import pytest
@@ -31,7 +31,7 @@ F.cosine_similarity(x, x + 1, dim={k})|torch.cdist(x, x, p={k})|torch.trapezoid(
 torch.cat([torch.tensor([], dtype=torch.int64), x[0, :{k}]])|torch.cat([torch.tensor([], dtype=torch.float64), x[0, :{k}]])|x.quantile({k})
 torch.unique(torch.tensor([{k}, float("nan"), 1, float("nan"), {k}]), return_counts=True)|torch.unique_consecutive(torch.tensor([1, float("nan"), float("nan"), {k}]))
 """.replace("\n", "|").strip("|").split("|")
-# PyTorch refuses padding that removes a row completely, except with mode="constant".
+# Calls that Gradus accepts. PyTorch refuses padding that removes a row completely, except with mode="constant".
 OTHERWISE = {'F.pad(x, (0, -4), mode="reflect")', 'F.pad(x, (-2, -2), mode="replicate")'}
 
 

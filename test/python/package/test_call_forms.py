@@ -10,8 +10,7 @@ import pytest
 import gradus
 from oracle import torch
 
-# Texts of errors about the form of a call (the number, names and types of its arguments), which the extension raises before an operator checks values
-# and shapes.
+# Matches error texts about the form of a call, i.e. about the number, names and types of its arguments.
 REFUSAL = re.compile(r"must be |positional argument|unexpected keyword|invalid combination|missing|multiple values|takes one of")
 # Operator -> reason why Gradus does not accept a form of call that PyTorch's schema allows.
 LEFT_OUT = {
@@ -44,7 +43,7 @@ def kind_of(argument):
 
 
 def values_of(argument):
-    """Returns a list of functions that each make a value for an argument, the usual value first. The list is empty if there are none."""
+    """Returns a list of functions that each make a value for `argument`, the usual value first. The list is empty for a type without test values."""
     kind, optional = kind_of(argument)
     found = [NAMED[argument.name]] if argument.name in NAMED else PLAIN.get(kind, [])
     return [*found, *([lambda t: None] if optional and found else [])]
@@ -78,8 +77,8 @@ def forms(schema, is_method):
 
 
 def accepted(module, name, is_method, form):
-    """Returns None if a library accepts the form of a call (number, names and types of the arguments), otherwise the text of its TypeError. Errors of
-    an operator about shapes and dtypes do not count."""
+    """Returns None if the library `module` accepts the form of a call (number, names and types of the arguments), otherwise the text of the
+    TypeError. If the call fails for another reason, e.g. because of the shapes, the form counts as accepted."""
     positional, keywords = [value(module) for value in form[0]], {word: value(module) for word, value in form[1].items()}
     try:
         if is_method:

@@ -1,5 +1,5 @@
-"""Compares complex32 with PyTorch. Operators that PyTorch has on the CPU give PyTorch's results; all others give the result of complex64, rounded
-once to complex32."""
+"""Compares complex32 with PyTorch. Operators that PyTorch has for complex32 on the CPU give PyTorch's results. All other operators give the result of
+complex64, rounded once to complex32."""
 import io
 import pickle
 import warnings

@@ -15,7 +15,7 @@ def functions(t, n):
 
 
 def draw_case(draw, longest=40):
-    """Returns random sizes, strides and settings of a valid convolution, which both libraries then use. `longest` limits the size of a dimension."""
+    """Returns random sizes, strides and settings of a valid convolution. `longest` limits the size of a dimension."""
     n, transposed, groups = draw.choice((1, 2, 2, 3)), draw.random() < 0.4, draw.choice((1, 1, 1, 2, 3))
     depthwise = draw.random() < 0.15
     inner, outer = (1, draw.choice((1, 2))) if depthwise else (draw.choice((1, 2, 3, 5)), draw.choice((1, 2, 6, 9, 17, 33)))

@@ -1,5 +1,5 @@
 """Tests the functions that make tensors from Python objects: torch.tensor, as_tensor, asarray, frombuffer, Tensor(...) and others. The results are
-compared with PyTorch if it accepts the object."""
+compared with PyTorch's if PyTorch accepts the object."""
 import array
 import fractions
 import gc
@@ -102,7 +102,7 @@ def test_integers_at_and_beyond_the_limits_of_dtypes():
 
 
 class Number:
-    """An object that changes the list containing it while it is converted."""
+    """An object whose conversion to a float calls `change`, which changes the list that contains the object."""
 
     def __init__(self, change):
         self.change = change
@@ -343,7 +343,7 @@ def test_frombuffer():
     x[0] = 0
     assert x.tolist() == [0, 99] and memory[1] == 0
     with pytest.raises(BufferError):
-        memory.append(1)  # the tensor holds an export of the buffer
+        memory.append(1)  # refused, because the tensor still uses the array's buffer
     del x
     gc.collect()
     memory.append(1)

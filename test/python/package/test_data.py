@@ -52,7 +52,7 @@ def iterable_dataset(library):
 
 
 def without_tensors(value):
-    """Replaces tensors by lists, so that the values of both libraries can be compared."""
+    """Returns `value` with each tensor in it replaced by a list, so that values of both libraries can be compared."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, dict):
@@ -353,7 +353,8 @@ def test_batches_out_of_order_with_in_order_false():
         def __getitem__(self, i):
             if i == 0:
                 self.others.wait()
-            if i == 5:  # the loader sends index 5 after it has received batch 3
+            # Index 0 waits until index 5 is requested. The loader requests index 5 only after receiving batch 3, so batch 3 comes before batch 0.
+            if i == 5:
                 self.others.set()
             return i
 
@@ -392,7 +393,7 @@ def test_loading_in_a_thread_and_in_a_forked_process(nothing_is_left):
     next(batches)
     pid = os.fork()
     if pid == 0:
-        del batches  # the forked child has a copy of the iterator, but only the parent may shut the workers down
+        del batches  # deletes the child's copy of the iterator, which must not shut down the parent's workers
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
     assert [batch.item() for batch in batches] == [1, 2, 3, 4, 5]

@@ -193,7 +193,7 @@ def test_errors_of_householder_product_geqrf_and_matrix_exp(call):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("upper", [False, True])
 def test_cholesky_inverse_of_large_factors(upper, dtype):
-    """cholesky_inverse inverts triangular matrices recursively by halves. The matrices have even and odd numbers of columns."""
+    """cholesky_inverse divides a triangular matrix into halves recursively, so even and odd numbers of columns are tested."""
     for sizes in ((48,), (49,), (2, 97), (301,)):
         generator = torch.Generator().manual_seed(0)
         a = torch.randn(*sizes, sizes[-1], generator=generator, dtype=torch.complex128 if "complex" in dtype else torch.float64)
@@ -221,8 +221,8 @@ def on_threads(call):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(191, 191), (192, 192), (193, 193), (240, 240), (340, 340), (3, 200, 200)])
 def test_cholesky_of_large_matrices_does_not_depend_on_the_number_of_threads(shape, dtype):
-    """Cholesky works on panels of 48 columns, and the sizes are around multiples of 48. Threads cooperate on each large matrix of a batch, and divide
-    the small matrices of a batch among them."""
+    """cholesky factors 48 columns at a time, so the sizes are around multiples of 48. Threads share the work on one large matrix, and divide the
+    small matrices of a batch among them."""
     a, n = random(11, shape, dtype), shape[-1]
     a = (a @ np.swapaxes(a, -1, -2).conj() + n * np.eye(n)).astype(dtype)
     (l,) = on_threads(lambda: [gradus.linalg.cholesky(gradus.tensor(a))])
@@ -299,7 +299,7 @@ def test_qr_of_a_large_matrix_with_nan():
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("n", [25, 32, 33, 64, 65, 97, 200])
 def test_solve_triangular_with_large_matrices(n, left, dtype):
-    """The triangular matrices are row-major and column-major, with two and with many right-hand sides."""
+    """Solves with row-major and with column-major triangular matrices, each with 2 to 150 right-hand sides."""
     a = random(20, (n, n), dtype) / n + 2 * np.eye(n, dtype=dtype)
     for upper in (True, False):
         for unit in (True, False):
@@ -329,8 +329,8 @@ def test_solve_triangular_of_some_right_sides_has_the_bits_of_all(n, upper, dtyp
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("sizes", [(37,), (3, 20), (3, 1), ()])
 def test_solve_triangular_has_the_same_bits_in_a_batch_and_in_any_memory_order(sizes, upper, n, dtype):
-    """A batch of triangular matrices of the shape `sizes` broadcasts with a batch of 37, or 3 x 20, right-hand sides. All results have the bits of
-    separate calls."""
+    """Triangular matrices with the batch shape `sizes` broadcast with 37 or 3 x 20 right-hand sides. Each result has the same bits as if its matrix
+    were solved in a separate call."""
     batch = (37,) if sizes == (37,) else (3, 20)
     rows, right = (gradus.from_numpy(random(6 + i, shape, dtype)) for i, shape in enumerate([(*sizes, n, n), (*batch, n, 2)]))
     columns = rows.mT.contiguous().mT

@@ -1,5 +1,5 @@
-"""Runs programs that nest calls, graphs or objects very deeply, on a small stack, each in a process of its own. The worst outcome is an exception,
-never a crash."""
+"""Runs programs that nest calls, graphs or objects very deeply. Each program runs on a small stack in a process of its own. It may raise an
+exception, but must not crash."""
 import subprocess
 import sys
 import textwrap

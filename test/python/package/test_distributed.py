@@ -78,7 +78,7 @@ def test_process_groups_of_several_processes_are_refused():
 
 
 def test_init_process_group_from_environment_variables(monkeypatch):
-    """Sets the environment variables with which torchrun starts a program."""
+    """init_process_group reads the environment variables that torchrun sets, and raises ValueError if one is missing."""
     dist = gradus.distributed
     dist.destroy_process_group()
     for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():

@@ -43,8 +43,8 @@ def expect_equal(name, got, wanted, tolerance=1e-7):
 
 
 def questions_and_answers(t, make):
-    """Yields (name, value or error) for each attribute and function of the distribution that make() returns, and for samples. Gradients are not
-    computed."""
+    """Yields (name, value or error) for each attribute and function of the distribution that make() returns, and for samples. Enables the checks of
+    arguments, because PyTorch's own tests disable them when they are imported."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         t.distributions.Distribution.set_default_validate_args(True)
@@ -66,8 +66,8 @@ def questions_and_answers(t, make):
 
 
 def compare(make):
-    """Compares the distributions that make(t) returns for both libraries `t`. PyTorch's own tests disable its checks of arguments when they are
-    imported, so this function enables the checks."""
+    """Checks that the distributions that make(t) returns for the libraries t = gradus and t = torch have equal attributes, function values and
+    samples."""
     ours, theirs = (dict(questions_and_answers(t, lambda: make(t))) for t in (gradus, torch))
     assert list(ours) == list(theirs), (ours, theirs)
     for question, wanted in theirs.items():
@@ -124,8 +124,7 @@ def shapes_and_dtypes(t, case, change):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_expanded_distributions(case):
-    """An expanded distribution has the attributes and function values of PyTorch's expanded distribution, the same class, and refuses the same sizes
-    of expand."""
+    """An expanded distribution has the same class, attributes and function values as in PyTorch. expand() refuses the same sizes as in PyTorch."""
     def make(t):
         made = getattr(t.distributions, case[0])(**FIXED.get(case[0], {}), **parameters(t, case))
         return made.expand((3, *made.batch_shape))

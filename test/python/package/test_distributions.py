@@ -1,4 +1,4 @@
-"""Compares every distribution with PyTorch: attributes, probabilities, samples after a seed, and gradients of all of them."""
+"""Compares every distribution with PyTorch: attributes, probabilities, samples after a seed, and the gradients of these results."""
 import pickle
 
 import numpy as np
@@ -28,8 +28,8 @@ def attempt(function):
 
 
 def answers(module, case, dtype, given):
-    """Yields (name, value or error, inputs with respect to which the value is differentiated) for each attribute and function of a distribution, and
-    for samples."""
+    """Yields (name, value or error, inputs) for each attribute and function of a distribution, and for samples. The test differentiates the value
+    with respect to `inputs`."""
     distribution, parameters = build(module, case, dtype=dtype, requires_grad=True)
     inputs = [p for p in parameters.values() if p.requires_grad]
     for name in FACTS:

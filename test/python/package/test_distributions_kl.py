@@ -1,4 +1,5 @@
-"""Tests the KL divergence, with gradients, for every pair of classes for which PyTorch has a function, and the search for the function of a pair."""
+"""Compares kl_divergence and its gradients with PyTorch for every pair of distribution classes that PyTorch supports. Also tests which registered
+function is used for a pair of subclasses."""
 import warnings
 
 import numpy as np

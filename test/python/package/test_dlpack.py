@@ -171,7 +171,7 @@ def exchange():
 
 
 def test_versioned_capsules_have_the_copied_flag():
-    """A capsule over a copy has the flag that the standard requires. PyTorch does not set this flag."""
+    """A capsule of a copied tensor has the flag DLPACK_FLAG_BITMASK_IS_COPIED (2). PyTorch does not set this flag."""
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
     x = gradus.ones(3)
     for copy, flags in ((True, 2), (False, 0), (None, 0)):
@@ -254,7 +254,7 @@ def test_refused_exports_and_imports(call, error, text):
 
 
 class Producer:
-    """An object whose __dlpack__ returns a capsule over a structure that the test controls."""
+    """An object whose __dlpack__ returns a capsule with a DLManagedTensorVersioned structure, whose fields the test can change."""
 
     def __init__(self, **changes):
         self.numbers = (ctypes.c_float * 6)(*range(6))

@@ -24,7 +24,7 @@ NAMES = {"gradus": gradus, "torch": gradus, "nn": gradus.nn, "F": gradus.nn.func
 
 
 def examples(place):
-    """Returns the doctests of functions, methods and properties of a module of the extension."""
+    """Returns the doctests of all functions, methods and properties of EXTENSION[place], a module or class of the extension."""
     texts = {name: value.__doc__ for name, value in vars(EXTENSION[place]).items() if isinstance(getattr(value, "__doc__", None), str)}
     return [doctest.DocTestParser().get_doctest(text, {"torch": gradus}, f"{place}.{name}", None, None) for name, text in texts.items()]
 
@@ -60,7 +60,7 @@ def test_docstrings_end_with_the_schema_files_of_their_operators():
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_of_modules(name):
-    # For gradus itself only the docstring of the module is searched, because the examples of its functions are run as those of the extension.
+    # If `name` is "gradus", only the module's own docstring is tested. Its functions come from the extension module, where their examples are tested.
     finder = doctest.DocTestFinder(recurse=name != "gradus")
     run(finder.find(importlib.import_module(name), extraglobs=NAMES), doctest.NORMALIZE_WHITESPACE)
 

@@ -69,7 +69,7 @@ def test_eigenvalues_have_the_order_of_lapack(n):
             for function in (lambda m, x: m.linalg.eigvals(x), lambda m, x: m.linalg.eig(x)[0]):
                 ours, theirs = (function(module, module.from_numpy(matrices)).numpy() for module in (gradus, torch))
                 same = np.abs(ours - theirs).max(1) <= 1e-9 * np.abs(theirs).max(1)
-                # Rounding can decide which of two shifts a QR iteration uses, so for a few matrices the eigenvalues have another order.
+                # Rounding can decide which shift a QR iteration uses, so for a few matrices the order of the eigenvalues differs from PyTorch's.
                 assert same.mean() > 0.95, title
 
 

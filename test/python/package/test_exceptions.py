@@ -7,7 +7,7 @@ import gradus as torch
 
 NN = torch.nn.functional
 
-CASES = [  # each case has the call, the complete text and the note
+CASES = [  # (call, error text, operators named in the exception's note "Raised in ..." or None)
     (lambda: torch.ones(2) + torch.ones(3), "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0", "add"),
     (lambda: torch.ones(2).sum(dim=5), "Dimension out of range (expected to be in range of [-1, 0], but got 5)", "sum"),
     (lambda: torch.ones(2, 3) @ torch.ones(2, 3), "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)", "matmul: mm"),

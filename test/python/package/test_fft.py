@@ -13,8 +13,8 @@ from oracle import needs_torch, torch
 
 LENGTHS = [*range(1, 151), 191, 210, 256, 263, 360, 509, 512, 720, 1000, 1009, 1024, 1155, 2048, 2187, 3125, 4096, 4099, 5040]
 LONG = [10007, 16384, 17017, 65536, 65537, 99999, 100000]
-# Bounds of the largest error relative to the root mean square of the result. Errors of good algorithms grow with sqrt(log n). The errors of
-# Bluestein's convolution are a few times larger.
+# Bounds of max |error| / (root mean square of the result). Errors of good algorithms grow with sqrt(log n), and those of Bluestein's
+# algorithm are a few times larger.
 TOLERANCE = {"complex64": 2e-6, "complex128": 7e-15}
 
 
@@ -30,7 +30,7 @@ def check(result, expected, dtype):
 
 
 def transforms(x, dtype):
-    """Checks the complex, the real and the inverse real transform of the rows of a matrix, with the data in rows and in columns."""
+    """Checks the complex, the real and the inverse real transform of each row of the matrix x, and also of each column of the transposed matrix."""
     n = x.shape[1]
     wide = x.astype(np.complex128)
     half = wide[:, :n // 2 + 1]
@@ -75,8 +75,8 @@ def test_transforms_over_several_dimensions_of_strided_tensors(dtype):
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 def test_two_dimensional_transforms_of_large_batches(dtype):
-    """The matrices together do not fit into the cache. The number of rows and columns is no multiple of the number of rows or columns that are
-    transformed at a time."""
+    """The matrices together do not fit into the cache. Rows and columns are transformed several at a time. The last group of rows or columns is
+    incomplete."""
     x = numbers((7, 2, 60, 171), dtype)
     before = gradus.get_num_threads()
     for view, array in ((gradus.from_numpy(x), x), (gradus.from_numpy(x).transpose(0, 1), x.transpose(1, 0, 2, 3)), (gradus.from_numpy(x).transpose(1, 2), x.transpose(0, 2, 1, 3))):
@@ -116,7 +116,7 @@ def test_accuracy_of_transforms(dtype):
     eps = float(np.finfo(dtype).eps)
     for n in ACCURATE:
         x, elements = numbers(n, dtype), np.sort(pick.choice(n, min(n, 24 if n < 20000 else 5), replace=False))
-        # The first half of a Hermitian spectrum: its first element and, if n is even, its last element are real.
+        # `back` is the first half of a Hermitian spectrum of n elements. back[0] is real. If n is even, back[-1] is real too.
         back = np.concatenate([x.real[:1], x[1:(n + 1) // 2], x.real[n // 2:n // 2 + 1] if n % 2 == 0 else x[:0]])
         roots = exact_root(n, np.arange(n))
         for name, line, found in (("fft", x, gradus.fft.fft(gradus.from_numpy(x))), ("rfft", x.real, gradus.fft.rfft(gradus.from_numpy(x.real.copy()))),
@@ -133,8 +133,8 @@ BATCH = 19
 
 
 def lines_that_differ(dtype):
-    """Returns the names of the transforms whose result for one input depends on how it is computed. The result of an input alone, as a row or as a
-    column, on one thread must have the same bits as in a batch on three threads."""
+    """Returns the names of the transforms that violate this rule: a signal transformed alone on one thread, as a row or as a column, gives the same
+    bits as in a batch on three threads."""
     found = set()
     for n in BATCHED:
         x = gradus.from_numpy(numbers((BATCH if n < 5000 else 3, n), dtype))

@@ -64,7 +64,7 @@ def test_create_mask_and_combined_mask_functions(t):
 
 
 def scores_of(t, name, heads):
-    """Returns (score_mod function called `name`, list of tensors that the function reads, of which the test needs gradients)."""
+    """Returns (the score_mod function for `name`, [tensors that the function reads]). The tests compute the gradients of these tensors."""
     slopes, table = t.rand(heads), t.randn(200)
     return {"none": (None, []), "alibi": (lambda score, b, h, q, k: score + slopes[h] * (k - q), [slopes]),
             "soft cap": (lambda score, b, h, q, k: 5 * t.tanh(score / 5), []), "table": (lambda score, b, h, q, k: score + table[(q - k).abs()], [table]),
@@ -93,7 +93,7 @@ def test_flex_attention_agrees_with_pytorch(t):
 
 
 def dense(query, key, value, score_mod, mask_mod, scale):
-    """Computes attention with the complete matrix of scores."""
+    """Returns the attention of `query` to `key` and `value`, computed with the complete matrix of scores."""
     key, value = (x.repeat_interleave(query.size(1) // x.size(1), 1) for x in (key, value))
     score = query @ key.transpose(-2, -1) * scale
     b, h, q, k = (gradus.arange(n).view([-1 if d == i else 1 for d in range(4)]) for i, n in enumerate(score.shape))
@@ -130,7 +130,7 @@ def test_masked_blocks_are_not_computed():
     mask = create_block_mask(sliding, None, None, 512, 512, BLOCK_SIZE=64)
     query = gradus.randn(1, 2, 512, 8)
     bad = query.clone()
-    bad[:, :, 448:] = math.nan  # only the last rows of blocks attend to these keys
+    bad[:, :, 448:] = math.nan  # only the queries from 448 on attend to these keys
     output = flex_attention(query, bad, bad, block_mask=mask)
     assert not output[:, :, :448].isnan().any() and output[:, :, 448:].isnan().all()
     asked = []

@@ -1,4 +1,4 @@
-"""Compares torch.func and vmap with PyTorch: values, structures, randomness modes, error texts."""
+"""Compares torch.func and vmap with PyTorch: values, nested structures of results, randomness modes, error texts."""
 import functools
 from collections import OrderedDict, namedtuple
 
@@ -141,8 +141,8 @@ OUTSIDE = {
 @pytest.mark.parametrize("name", OUTSIDE)
 @pytest.mark.parametrize("recorded", [True, False])
 def test_gradients_through_func_transforms_to_outer_tensors(name, recorded):
-    """A transform of a function that reads the outer tensor p gives a result with autograd history exactly if PyTorch's result has one. Its gradient
-    with respect to p is the same."""
+    """Transforms a function that reads the outer tensor p. The result must require a gradient exactly if PyTorch's result does. The gradients with
+    respect to p must be equal too."""
 
     def program(torch):
         p = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
@@ -267,7 +267,7 @@ def test_randomness_modes_of_vmap():
 def test_levels_end_after_an_error_in_a_nested_transform():
     error, text = caught(gradus.vmap(gradus.vmap(gradus.sin)), gradus.ones(2, 0))
     assert (error, text) == ("RuntimeError", "vmap: a vmap inside of another one needs an element")
-    assert gradus.vmap(gradus.sin)(gradus.zeros(2)).tolist() == [0, 0]  # the failed call has left its vmap level
+    assert gradus.vmap(gradus.sin)(gradus.zeros(2)).tolist() == [0, 0]  # the failed call has ended its vmap level, so vmap works again
     assert caught(func(gradus).jvp, lambda x: func(gradus).jvp(gradus.sin, (x,), (x,))[1], (gradus.ones(1),), (gradus.ones(1),))[0] == "RuntimeError"
 
 

@@ -23,7 +23,7 @@ def integers(torch, *sizes, least=0, most=3):
 
 
 def places(torch, *sizes, image):
-    """Returns distinct positions of elements within an image, for each plane of a batch of images."""
+    """Returns an integer tensor of the shape `sizes` whose planes (last two dimensions) contain distinct indices from 0 to image - 1."""
     planes = [numbers(torch, image, step=0.7 + i).argsort()[:sizes[-2] * sizes[-1]] for i in range(sizes[0] * sizes[1])]
     return torch.stack(planes).reshape(sizes)
 

@@ -1,10 +1,10 @@
 """Calls every function with random arguments of wrong types, sizes and values. A function may only raise exceptions.
 
-Half of the calls have completely random arguments. Every second of these calls may also get dual tensors (forward-mode AD) and tensors inside of
-vmap. The other half of the calls starts from the valid arguments of the schema's samples and changes some of them, so that they pass the first
-checks: integers near the ends of int64, tensors of rank 64, empty, expanded or overlapping tensors, unusual strides, other dtypes and devices. Each
-part runs in a process of its own, so that a crash is detected. GRADUS_FUZZ_CALLS sets the number of calls of each function of both kinds,
-GRADUS_FUZZ_SEED starts another sequence."""
+Half of the calls have random arguments; half of these run inside of forward-mode AD and vmap, with dual and batched tensors among the arguments. The
+other calls take a valid sample of the schema and change some arguments to extreme values, e.g. integers near the ends of int64.
+
+The functions are divided into parts. Each part runs in its own process, so that a crash is detected. GRADUS_FUZZ_CALLS sets the number of calls of
+each function, GRADUS_FUZZ_SEED the seed."""
 import os
 import sys
 from contextlib import nullcontext
@@ -14,14 +14,14 @@ from own_process import PARTS, attempt, check_part
 
 CALLS = int(os.environ.get("GRADUS_FUZZ_CALLS", "60"))
 SEED = int(os.environ.get("GRADUS_FUZZ_SEED", "0"))
-MOST_ELEMENTS = 1 << 22  # maximum number of elements of a result that the test sums; an expanded result may have more than can be visited in a reasonable time
+MOST_ELEMENTS = 1 << 22  # larger results are not summed, because summing a huge expanded tensor takes too long
 
 
 def random_calls(part):
     from surface import Arguments, functions, levels
     from gradus import _C
 
-    _C._memory_set_limit(4 << 30)  # limits memory, because RLIMIT_AS cannot be used with sanitizers
+    _C._memory_set_limit(4 << 30)  # limits Gradus's own memory; with sanitizers RLIMIT_AS cannot be used
 
     for number, (name, function) in enumerate(functions()):
         if number % PARTS == part:
@@ -59,7 +59,7 @@ def run(part):
     import resource
     import warnings
 
-    if "LD_PRELOAD" not in os.environ:  # sanitizers reserve most of the address space, so it is limited only without them
+    if "LD_PRELOAD" not in os.environ:  # no limit with sanitizers, because they reserve most of the address space
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     warnings.simplefilter("ignore")
     random_calls(part)

@@ -1,5 +1,5 @@
-"""Calls every operator with empty tensors, of which one size is 0 and the others are up to 2^63 - 1, and with meta tensors too large for any memory.
-The outcome is an error or a result, and no arithmetic overflows (the sanitizers detect that)."""
+"""Calls every operator with empty tensors whose nonzero sizes go up to 2^63 - 1, and with meta tensors too large for any memory. A call may return a
+result or raise an error. The sanitizers check that no arithmetic overflows."""
 import itertools
 import sys
 
@@ -18,13 +18,13 @@ def replaced(torch, value, sizes, device):
     if not isinstance(value, torch.Tensor):
         return value
     made = attempt(lambda: torch.empty(sizes, dtype=value.dtype, device=device))
-    if made is None:  # the number of elements does not fit into int64
+    if made is None:  # no tensor of these sizes can be made, e.g. because the number of elements does not fit into int64
         return value
     return made.requires_grad_() if made.is_floating_point() else made
 
 
 def choices(torch, values):
-    """Yields copies of the arguments `values` for each entry of EMPTY and META. All tensors have these sizes, and then each tensor in turn."""
+    """Yields copies of the arguments `values`. For each shape in EMPTY and META, first all tensors get this shape, then each tensor alone."""
     names = [name for name, value in values.items() if isinstance(value, torch.Tensor) or isinstance(value, list) and value and isinstance(value[0], torch.Tensor)]
     for sizes, device in [*itertools.product(EMPTY, ["cpu"]), *itertools.product(META, ["meta"])]:
         for chosen in [names, *([name] for name in names if len(names) > 1)]:

@@ -53,7 +53,7 @@ def test_views_share_memory():
 
 
 def value_for(rng, shape):
-    """Returns a value that broadcasts to the shape `shape`: a number, or an array with some of these dimensions."""
+    """Returns a value that broadcasts to `shape`: a number, or an array of the last dimensions of `shape`, some of them replaced by 1."""
     if rng.random() < 0.3:
         return rng.choice([2.5, 3, True, np.float32(1.5)])
     shape = tuple(1 if rng.random() < 0.2 else n for n in shape[rng.randint(0, len(shape)):])
@@ -110,8 +110,8 @@ def test_gradients_of_writing():
             (y * library.tensor(1 + array)).sum().backward()
             results.append((y, x.grad, v.grad))
         names = [part for part in parts if hasattr(part, "array")]
-        # With index tensors several values may be written to the same element, and each library may keep another of them. So results are compared
-        # only without index tensors.
+        # If an index tensor contains an index twice, two values are written to one element. The order of the writes is undefined, so results with
+        # index tensors are not compared.
         if not names:
             for ours, theirs in zip(*results):
                 assert same(ours, theirs.detach().numpy()), (shape, parts, value)
@@ -275,7 +275,7 @@ def test_invalid_indices_are_refused(x, index, error, text):
 
 @pytest.mark.parametrize("shape, kept", [((0,), (0, 4)), ((0, 4), (0,)), ((3, 0), (0,)), ((0, 0), (0,))])
 def test_a_mask_of_size_0_selects_nothing(x, shape, kept):
-    """As in NumPy, a mask may have size 0 where x has another size. The other sizes of the mask must be those of x."""
+    """As in NumPy, a mask may have size 0 in a dimension where `x` is larger. In all other dimensions their sizes must be equal."""
     mask, before = gradus.ones(shape, dtype=gradus.bool), x.tolist()
     assert x[mask].shape == kept and x.numpy()[mask.numpy()].shape == kept
     x[mask] = 7

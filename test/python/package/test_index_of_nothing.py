@@ -1,4 +1,4 @@
-"""Checks that out-of-range indices of tensors without elements are refused or accepted exactly where PyTorch does so."""
+"""Checks that Gradus refuses out-of-range indices of tensors without elements exactly where PyTorch refuses them."""
 import itertools
 import re
 
@@ -24,7 +24,7 @@ def outcome(module, size, index, statement):
         exec(statement, names)
         return names["x"].tolist()
     except Exception as error:
-        # The number of the dimension is removed from the text, because PyTorch numbers the dimensions after moving them.
+        # The number of the dimension is removed from the text, because PyTorch reorders the dimensions before it numbers them.
         return type(error).__name__, re.sub(r"^(\w+(\(\))?: )+", "", re.sub("dimension .", "a dimension", str(error).split("\n")[0]))
 
 

@@ -1,4 +1,4 @@
-"""Checks that every in-place method of PyTorch's tensors gives the same values and gradients, for operators with a kernel of their own and for those
+"""Compares the values and gradients of every in-place method of tensors with PyTorch. Some of these methods have kernels of their own, others are
 composed of other operators."""
 import warnings
 
@@ -8,7 +8,7 @@ import gradus
 from operator_calls import arguments, call, public_calls, sample_texts
 from oracle import torch
 
-# Methods that draw random numbers, which test_random.py compares.
+# Methods that draw random numbers. test_random.py compares them with PyTorch.
 RANDOM = {"bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_", "uniform_"}
 # Left out, because in PyTorch the tensor that these methods overwrite keeps its autograd history.
 HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}
@@ -74,8 +74,8 @@ def test_resize_increases_the_version_only_if_sizes_change():
 
 
 def gradients(function, operator, text, in_place):
-    """Returns the gradients of three times the result of an operator, where the multiplication is in place if `in_place` is true. Returns None if the
-    result has no gradient or may not be written."""
+    """Multiplies the result of an operator by 3, in place if `in_place` is true, and returns the gradients of a loss. Returns None if the result has
+    no gradient or may not be written."""
     values = arguments(operator, text, gradus.float64)
     leaves = [t for value in values.values() for t in (value if isinstance(value, list) else [value])
               if isinstance(t, gradus.Tensor) and (t.is_floating_point() or t.is_complex())]
@@ -88,7 +88,7 @@ def gradients(function, operator, text, in_place):
             return None
         tripled = result.mul_(3) if in_place else result * 3
         return [grad.tolist() for grad in gradus.autograd.grad((tripled * tripled).sum(), leaves, allow_unused=True, materialize_grads=True)]
-    except RuntimeError:  # the result may not be written, e.g. a complex result, a view of a leaf, one of several views, a saved result, overlapping elements
+    except RuntimeError:  # mul_ is refused, e.g. because the result is a view of a leaf or has overlapping elements
         return None
 
 

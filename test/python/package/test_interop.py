@@ -1,4 +1,4 @@
-"""Tests NumPy in both directions, the buffer protocol, storages, copies, pickling and subclasses."""
+"""Tests conversions from and to NumPy arrays, the buffer protocol, storages, copies, pickling and subclasses."""
 import copy
 import ctypes
 import gc
@@ -38,7 +38,7 @@ def views_of(array):
 @pytest.mark.parametrize("name", SHARED)
 def test_round_trip_from_numpy_and_to_numpy(name):
     for array in views_of(sample(name)):
-        array = np.asarray(array)  # array[0, 0] is a NumPy scalar, not an array
+        array = np.asarray(array)  # because views_of() yields array[0, 0] as a NumPy scalar, and from_numpy takes arrays only
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the warning is about broadcast arrays, which are read-only
             x = gradus.from_numpy(array)
@@ -413,7 +413,7 @@ def test_interop_leaks_no_references(call):
 
 
 def test_threads_convert_shared_tensors():
-    """Many threads convert the same objects at the same time. No result is wrong and no reference is lost."""
+    """Many threads convert the same objects at the same time. No conversion fails."""
     shared = gradus.zeros(64)
     failures = []
 

@@ -5,7 +5,7 @@ import pytest
 
 import gradus as torch
 
-# The row lengths are no multiples of vectors or cache lines, so the parts of the work that threads do begin within rows.
+# Arrays of 8 to 20 MB. Rows of 1501 and of 800001 elements are no multiples of a SIMD vector or a cache line.
 SHAPES = [(1500, 1501), (3, 800001), (1030, 2048)]
 DTYPES = ["float32", "float64", "int64"]
 
@@ -67,7 +67,7 @@ SHORT = {
 @pytest.mark.parametrize("columns", [2, 3, 8, 31, 32, 100, 128])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
 def test_elementwise_operators_on_short_rows(dtype, columns):
-    """Elementwise operators on short rows in many layouts. The results are new tensors or are written to parts of rows."""
+    """Checks elementwise operators on short rows in several layouts. Results are new tensors, or are written to slices of rows with out=."""
     x, y, z = (v // 3 for v in operands((1500, columns), "float32"))
     given = [torch.from_numpy(v).to(getattr(torch, dtype)) for v in (x, y, z)]
     assert not given[2].is_contiguous()
@@ -105,8 +105,8 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint64"]
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", *INTEGERS])
 @pytest.mark.parametrize("name", LIGHT)
 def test_streaming_stores_of_large_results(name, dtype, megabytes):
-    """A large result has the bits that its parts have when they are computed alone, at any offset within a cache line, and the memory around the
-    result is not written."""
+    """A large result has the same bits as when it is computed in parts of 20,000 elements. `out` does not begin at a cache line, and the memory
+    around it is not written."""
     if name in ("neg", "abs", "relu", "clamp", "sub", "number first") and dtype.startswith("u") or name == "div" and dtype in INTEGERS:
         pytest.skip("not what these dtypes have")
     kind = getattr(torch, dtype)
@@ -201,7 +201,7 @@ def test_matrix_products_do_not_depend_on_the_number_of_threads(dtype, m, n, k):
     assert np.array_equal(on_threads(lambda: torch.from_numpy(a) @ torch.from_numpy(b)), a @ b)
 
 
-WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # row widths in bytes, shorter and longer than those that are copied by vectors
+WIDTHS = [1, 15, 31, 64, 65, 255, 256, 257, 300, 511, 1100, 16384, 16385]  # elements in a row; short and long rows are copied differently
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "complex128"])
@@ -220,7 +220,7 @@ def test_cat_flip_and_roll_of_rows_of_any_width(dtype):
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_cat_of_50_tensors(dim):
-    """cat of 50 tensors, which are more than cat writes at a time. Some are empty, transposed, or of another dtype."""
+    """50 tensors are more than cat writes at a time. Some of them are empty, transposed, or of another dtype."""
     random, parts = np.random.default_rng(0), []
     for k in range(50):
         shape = [3, 4, 5]
@@ -233,7 +233,7 @@ def test_cat_of_50_tensors(dim):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
 def test_cat_and_roll_of_short_rows(dtype):
-    """cat writes short rows column by column, a block of rows at a time. The rows here have more bytes than one block."""
+    """cat writes short rows in blocks of several rows, one source tensor after the other. Most results here consist of several blocks."""
     random = np.random.default_rng(0)
     for widths in [(1, 1), (1, 2, 3), (4, 1, 5, 2), (1,) * 20, (3, 40)]:
         parts = [random.integers(0, 100, (2, 1203, width)).astype(dtype) for width in widths]
@@ -248,8 +248,8 @@ def test_cat_and_roll_of_short_rows(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16", "float16"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_sums_of_index_add_follow_the_order_of_the_index(dtype, dim):
-    """index_add adds the rows of one index in the order of the index. Some rows are indexed many times and some never, and 16-bit floats are rounded
-    once."""
+    """index_add adds source rows with equal indices in the order in which they appear. Some rows are indexed many times and some never. Sums of
+    16-bit floats are rounded once."""
     random = np.random.default_rng(0)
     shape, count = (3, 40, 1500) if dim == 1 else (40, 1500), 90
     wide = "float32" if "float" in dtype else dtype

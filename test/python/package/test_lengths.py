@@ -78,7 +78,7 @@ def test_sums_and_products_of_rows_of_every_length():
 
 @pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 258, 511, 512, 513, 767, 769, 1025, 2049])
 def test_operands_of_other_dtypes_are_converted_in_pieces(n):
-    """Operands of another dtype than the kernel's are converted a few elements at a time. The last conversion may be of a single element."""
+    """An operand whose dtype is not the kernel's is converted in blocks. For some of the lengths `n` the last block has one element."""
     numbers = torch.arange(n)
     wanted = [i + 0.5 for i in range(n)]
     for dtype in (torch.int16, torch.int32, torch.int64, torch.float16 if n <= 1025 else torch.float32, torch.float32):
@@ -125,8 +125,8 @@ def test_cumsum_along_columns(columns):
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-4), (torch.float64, 1e-12), (torch.bfloat16, 0.3)])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_gradients_of_layer_norm_and_rms_norm(rows, n, dtype, tolerance, transposed):
-    """The gradients of layer_norm and rms_norm are computed by a kernel that sums groups of rows separately, but with create_graph=True by a formula
-    of operators. Both are compared."""
+    """A kernel that sums groups of rows separately computes the gradients of layer_norm and rms_norm. With create_graph=True, a formula of operators
+    computes them instead. The two results are compared."""
     x = torch.sin(torch.arange(rows * n, dtype=torch.float64)).reshape(*(n, rows) if transposed else (rows, n)).to(dtype)
     x = (x.t() if transposed else x).detach().requires_grad_()
     weight, bias = (torch.cos(torch.arange(n, dtype=torch.float64) * k).to(dtype).requires_grad_() for k in (1, 2))

@@ -7,9 +7,10 @@ from oracle import torch
 
 
 def eigenvalues(matrix, B, k, largest):
-    """Returns the k largest (or smallest) eigenvalues, the most extreme one first. They are computed here, because PyTorch's method "basic" finds one
-    of them twice on some machines."""
-    half = np.linalg.inv(np.linalg.cholesky(B))  # A x = e B x has the eigenvalues of the symmetric half A half^T, where B = half^-1 half^-T
+    """Returns the k largest (or smallest) eigenvalues, the most extreme one first. NumPy computes them, because PyTorch's method "basic" finds an
+    eigenvalue twice on some machines."""
+    # With B = L L^T, the eigenvalues e of A x = e B x are those of the symmetric matrix inv(L) A inv(L)^T.
+    half = np.linalg.inv(np.linalg.cholesky(B))
     ascending = np.linalg.eigvalsh(half @ matrix @ np.swapaxes(half, -1, -2))
     return (ascending[..., ::-1] if largest else ascending)[..., :k]
 

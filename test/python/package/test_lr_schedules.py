@@ -63,7 +63,7 @@ def options_of(optimizer):
 
 
 def run(t, make, kind, steps=50, epochs=None, **more):
-    """Yields everything that can be observed of a schedule in `steps` steps."""
+    """Yields the outcome of making a schedule and, for each of `steps` steps, the outcome of step(), the optimizer's options and get_last_lr()."""
     optimizer = optimizer_of(t, kind, **more)
     schedule = None
 

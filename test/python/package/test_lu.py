@@ -52,8 +52,8 @@ def test_inverses_and_determinants(shape, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("n", [1, 3, 16, 40])
 def test_slogdet_of_determinants_beyond_the_range(n, dtype):
-    """The determinants, or only some of their partial products, overflow or underflow; others are close to 1, 0, infinite or NaN. slogdet is computed
-    for a batch in vector lanes, for a single matrix, and with a stored decomposition."""
+    """The matrices are diagonal. Some products of diagonal elements overflow or underflow. Others are 0, infinite, NaN or close to 1. slogdet is
+    tested for a batch, for single matrices, and with a stored LU decomposition."""
     real = np.finfo(dtype)
     least = real.tiny if "complex" in dtype else real.smallest_subnormal
     rows = [[real.max], [real.tiny], [least], [real.max, real.tiny], [real.max] * 2 + [least], [1 - real.epsneg], [1 + real.eps], [3, -1 / 3], [0], [0, 2],
@@ -79,8 +79,8 @@ def test_the_sign_of_a_real_determinant_is_exact(dtype):
 
 
 def test_gradient_of_the_sign_of_a_complex_determinant():
-    """The sign of a complex determinant is a number of absolute value 1 that depends on the matrix. The gradient of its real part is compared with
-    PyTorch's."""
+    """The sign of a complex determinant is a number of absolute value 1 that depends on the matrix. The gradient of the sign's real part is compared
+    with PyTorch's."""
     matrix = random(6, (2, 3, 3), "complex128")
     compare(lambda m, a: m.linalg.slogdet(a)[0].real, [matrix], "complex128")
 
@@ -112,8 +112,8 @@ ALL_DTYPES = ["float32", "float64", "complex64", "complex128"]
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("shape", [(127, 127), (128, 128), (144, 144), (193, 193), (330, 330), (150, 400), (400, 150), (3, 200, 200)])
 def test_lu_factor_of_large_matrices(shape, dtype):
-    """lu_factor works on panels of 48 columns. Some sizes are multiples of 48 or near one, others are not, and some matrices are not square. Threads
-    cooperate on each large matrix of a batch, and divide the small matrices of a batch among them."""
+    """lu_factor factors 48 columns at a time, so sizes are at, near and far from multiples of 48. Threads share the work on one large matrix, and
+    divide the small matrices of a batch among them."""
     a = random(9, shape, dtype)
     m, n = shape[-2:]
     lu, pivots, info = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))
@@ -128,7 +128,7 @@ def test_lu_factor_of_large_matrices(shape, dtype):
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("shape", [(17, 17), (32, 32), (33, 33), (127, 127), (129, 129), (300, 300), (3, 140, 140)])
 def test_inverses_of_large_matrices(shape, dtype):
-    """inv solves for 128 columns of the inverse at a time, and triangular systems are solved by halves down to 32 equations."""
+    """inv solves for 128 columns of the inverse at a time. The solver for triangular systems divides large ones into halves recursively."""
     a = random(12, shape, dtype)
     inverse, = on_threads(lambda: [gradus.linalg.inv(gradus.tensor(a))])
     n = shape[-1]
@@ -140,8 +140,8 @@ def test_inverses_of_large_matrices(shape, dtype):
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("place", [0, 47, 48, 100, 199])
 def test_lu_factor_ex_info_of_large_singular_matrices(place, dtype):
-    """If a column of the matrix is zero, `info` is the position, counted from 1, of the first zero on the diagonal of U. NaN in a column
-    reaches only this column and later ones of the factors."""
+    """If a column of the matrix is zero, `info` is the position, counted from 1, of the first zero on the diagonal of U. A NaN in a column of the
+    matrix spreads only to that column of the factors and to later columns."""
     a = random(10, (200, 200), dtype)
     a[:, place] = 0
     lu, _, info = on_threads(lambda: gradus.linalg.lu_factor_ex(gradus.tensor(a)))
@@ -266,10 +266,10 @@ def test_errors_of_tensorinv_tensorsolve_and_vander(call):
 @pytest.mark.parametrize("count", [1, 20])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_lu_factor_with_subnormal_pivots(dtype, count):
-    """The reciprocals of subnormal pivots overflow, so L must not be computed with them. The first column of L must have the same bits as for the
-    matrix scaled by a power of two, whose pivots are normal numbers."""
+    """The reciprocal of a subnormal pivot overflows, so L must be computed by divisions. The same matrix times a power of two has normal pivots. Both
+    matrices must have the same bits in the first column of L."""
     least, up = (-149, 120) if dtype == "float32" else (-1074, 1000)
     a = np.ldexp(np.random.default_rng(3).integers(-20, 20, (count, 7, 7)).astype(dtype), least)
     tiny, large = (gradus.linalg.lu_factor_ex(gradus.tensor(x.astype(dtype)))[0].numpy() for x in (a, np.ldexp(a, up)))
-    tiny, large = (np.sort(x[:, 1:, 0]) for x in (tiny, large))  # sorted, because later pivots may be in other rows
+    tiny, large = (np.sort(x[:, 1:, 0]) for x in (tiny, large))  # sorted, because later row swaps may differ
     assert np.isfinite(tiny).all() and tiny.tobytes() == large.tobytes() and np.abs(tiny).max() > 0.5

@@ -59,7 +59,8 @@ def test_unary_functions(name):
     if name != "sinc":  # the values of sinc at integers are rounding errors
         agree(f"torch.{name}(x)")
     agree(f"torch.{name}(masked_tensor(d * 0.1, m))")
-    if name not in ("isfinite", "isnan", "isreal", "signbit"):  # compared for unmasked tensors, because PyTorch refuses some gradients of masked ones
+    # PyTorch refuses some gradients of masked tensors, so its gradients are computed with an unmasked tensor and masked afterwards.
+    if name not in ("isfinite", "isnan", "isreal", "signbit"):
         start, end = "w = (d.double() * 0.1 + 0.05)", f"; torch.{name}(w).sum().backward(); "
         assert outcome(gradus, f"{start}; w = masked_tensor(w, m, requires_grad=True){end}w.grad") == outcome(torch, f"{start}.requires_grad_(){end}masked_tensor(w.grad, m)")
     if name not in ("angle", "isfinite", "isnan", "isreal", "positive", "signbit", "sinc"):
@@ -192,8 +193,8 @@ def test_in_place_functions_of_a_tensor_refuse_masked_tensors():
 
 
 def test_programs_of_the_tutorials():
-    """The programs of PyTorch's tutorials give the same results. Masks keep NaN out of the gradients of where, 0 / 0 and nansum; softmax is taken of
-    masked rows, and means of the unmasked elements."""
+    """Gradus and PyTorch give the same results for the programs of PyTorch's tutorials on masked tensors: masks that keep NaN out of gradients,
+    softmax of masked rows, and means of the unmasked elements."""
     def program(torch):
         masked_tensor, as_masked_tensor, said = torch.masked.masked_tensor, torch.masked.as_masked_tensor, []
         x = torch.tensor([-10.0, -5, 0, 5, 10, 50, 60, 70, 80, 90, 100], requires_grad=True)

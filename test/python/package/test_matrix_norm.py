@@ -101,8 +101,8 @@ def test_lstsq_of_large_rank_deficient_matrices(shapes, rank, dtype):
 
 
 def test_lstsq_rank_of_large_matrices_with_decaying_singular_values():
-    """The singular values decrease geometrically and rcond lies between two of them. So the values that pivoted QR must count as 0 are much larger
-    than rounding errors."""
+    """lstsq finds the rank by pivoted QR. The singular values decrease geometrically and rcond lies between two of them, so values far above rounding
+    errors must count as 0."""
     u, v = (np.linalg.qr(random(k, (40, 40), "float64"))[0] for k in (14, 15))
     a, b = u * np.geomspace(1, 1e-6, 40) @ v, random(16, (40, 1), "float64")
     for low in (a, np.where(np.arange(40) == 7, a[:, :1], a)):

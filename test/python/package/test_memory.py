@@ -1,7 +1,6 @@
-"""Checks that the resident memory follows the memory in use, for any sequence of sizes, and tests limits and statistics from Python and the
-environment.
+"""Checks that the resident memory grows and shrinks with the memory in use, whatever sizes are allocated. Also tests memory limits and statistics.
 
-Resident memory is that of a process started by the test, as the system reports it. No time is measured."""
+Resident memory is read from /proc in a process that the test starts. No time is measured."""
 import os
 import subprocess
 import sys
@@ -26,8 +25,8 @@ before = megabytes("VmRSS")
 MEASURE = """
 print(megabytes("VmHWM") - before, megabytes("VmRSS") - before)
 """
-# Each entry has a program, and the maximum numbers of megabytes that the process may use beyond the memory after importing the package: at any time,
-# and at the end.
+# Name -> (program, limit at any time, limit at the end). The limits are megabytes of resident memory beyond the memory in use after importing the
+# package.
 LOOPS = {
     "growing": ("for n in range(1, 120):\n    x = torch.ones(n * 500_000); del x", 320, 320),
     "shrinking": ("for n in range(119, 0, -1):\n    x = torch.ones(n * 500_000); del x", 370, 370),

@@ -9,11 +9,11 @@ from gradus import _C
 from operator_calls import Mutations, arguments, call, public_calls, sample_texts
 
 CALLS = 60
-LIMIT = 2 << 30  # maximum size in bytes of a result on the CPU; meta tensors use no memory
-# Texts of errors that depend on the elements or on their memory.
+LIMIT = 2 << 30  # memory limit in bytes for the calls on the CPU; meta tensors use no memory
+# Texts of errors about elements or their memory. A CPU tensor raises them, but a meta tensor cannot, because it has no elements.
 BY_DATA = re.compile(r"out of (bounds|range)|invalid max index|ZeroDivisionError|between 0 and 1|without overflow|cannot allocate|not resizable|prob|non-negative|strictly increasing|must be (in|non)|Class values|positive-definite|singular|is zero and|failed to converge|infs or NaNs|when !unsafe|lie within the|window overlap add min")
 NO_DATA = re.compile(r"meta (device|tensor)")
-# Operators that read elements before they check the dtype, or that read elements to compute the sizes or dtypes of a result.
+# Operators that are not tested. Some compute the sizes or dtypes of results from elements, others read elements before they check the dtype.
 LOOK_FIRST = {"_recorded_step", "cov", "gaussian_nll_loss", "index_reduce", "histc", "histogram", "histogram_bins", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "linalg_lstsq"}
 
 

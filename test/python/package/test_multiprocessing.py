@@ -12,7 +12,7 @@ import gradus.multiprocessing as mp
 import pytest
 from gradus import nn
 
-pytestmark = pytest.mark.alone  # the tests list the names of shared memory, which are global to the machine
+pytestmark = pytest.mark.alone  # no other test runs meanwhile, because these tests list all shared-memory names of the machine
 METHODS, STRATEGIES = ("fork", "spawn"), ("file_descriptor", "file_system")
 
 

@@ -1,4 +1,4 @@
-"""Checks that all public names of PyTorch exist. Each either works, or raises an exception that says what is absent when it is called."""
+"""Checks that all public names of PyTorch exist. A call either works or raises an exception that says what Gradus lacks."""
 import importlib
 import inspect
 
@@ -185,7 +185,7 @@ def test_checkpoint_inside_of_autocast(t):
 
 
 def test_error_classes_of_devices():
-    """The classes of errors that programs name in except clauses exist."""
+    """Error classes of absent devices exist, because programs use them in except clauses."""
     assert gradus.OutOfMemoryError is gradus.cuda.OutOfMemoryError and issubclass(gradus.OutOfMemoryError, RuntimeError)
     with pytest.raises(NotImplementedError, match="gradus.cuda.Event: there is no CUDA"):
         gradus.cuda.Event(enable_timing=True)

@@ -20,7 +20,7 @@ def numbers(module, shape, start=1.0):
 
 
 def scope(module, leaves=None):
-    """Returns the names that the expressions of the tests use: {name: value}, e.g. a jagged nested tensor."""
+    """Returns {name: value} for the names in the expressions of the tests. Some values are jagged nested tensors."""
     jagged = functools.partial(module.nested.nested_tensor_from_jagged, min_seqlen=2, max_seqlen=3)
     offsets = module.tensor([0, 2, 5])
     leaves = dict(zip(SIZES, leaves or [numbers(module, shape, i) for i, shape in enumerate(SIZES.values())]))

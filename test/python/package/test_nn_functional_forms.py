@@ -1,5 +1,5 @@
-"""Tests functions of nn.functional and of torch that are generated from one operator: the flag inplace, the order of parameters in torch, and
-reductions given as numbers."""
+"""Tests functions of nn.functional and their variants in torch: inplace=True, the order of parameters, random numbers, and reductions given as
+numbers."""
 import inspect
 
 import pytest

@@ -6,7 +6,7 @@ from nn_programs import attempt, same
 
 
 def outcome(function, *inputs):
-    """Returns the value of function(*inputs), and the gradients of a loss of that value for all inputs that require one."""
+    """Computes a loss from the value of function(*inputs). Returns the value and the gradient of the loss for each input that requires one."""
     for x in inputs:
         if getattr(x, "grad", None) is not None:
             x.grad = None

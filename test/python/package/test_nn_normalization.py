@@ -11,7 +11,7 @@ from both import same
 from oracle import torch
 
 SHAPES = [(4, 3), (2, 3, 4), (2, 3, 5, 5), (2, 20, 3, 3), (3, 70, 2, 2), (2, 3, 2, 3, 4), (1, 5, 40, 70), (300, 17), (5, 130)]
-# PyTorch adds the elements of long channels_last sums one after another in float32. So only the tolerance for float64 can reveal a mistake.
+# The tolerance for float32 is large, because PyTorch sums channels_last tensors element by element. Only float64 can reveal small mistakes.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-2, "float16": 3e-2, "bfloat16": 2e-1}
 
 

@@ -12,7 +12,7 @@ FUNCTIONS = [(place, name) for place in ("functional", "init", "utils") for name
 
 
 def parameters(function):
-    """Returns [(name, kind, default)] of the parameters of a function. A function as default is replaced by its name, a dtype by its text."""
+    """Returns [(name, kind, default)] of the parameters of a function. A default that is a function is replaced by its name, a dtype by its text."""
     found = [(p.name, p.kind.name, getattr(p.default, "__name__", str(p.default) if "dtype" in type(p.default).__name__ else p.default)) for p in inspect.signature(function).parameters.values()]
     return [] if found == [("args", "VAR_POSITIONAL", inspect._empty.__name__), ("kwargs", "VAR_KEYWORD", inspect._empty.__name__)] else found
 

@@ -8,7 +8,7 @@ from nn_programs import attempt, same
 
 
 def trained(t, module, x, steps=2):
-    """Yields the losses, the gradients and the parameters of a module in some steps of SGD."""
+    """Yields the loss and the gradients of each SGD step, then the module's state_dict, output and text after the last step."""
     optimizer = t.optim.SGD(module.parameters(), 0.1)
     for _ in range(steps):
         optimizer.zero_grad()

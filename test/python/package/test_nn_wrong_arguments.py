@@ -42,8 +42,8 @@ def image(m):
     return m.arange(16.0).reshape(1, 4, 2, 2)
 
 
-# Functions that make the positional arguments of a function of nn.functional. A function without an entry gets one matrix, a function in PAIRS two
-# matrices.
+# CALLS[name](m) returns the positional arguments for the function `name` of nn.functional. A function without an entry gets two matrices if it is in
+# PAIRS, otherwise one.
 CALLS = {
     "batch_norm": lambda m: [matrix(m), None, None, None, None, True], "bilinear": lambda m: [matrix(m), matrix(m), m.ones(2, 4, 4)], "channel_shuffle": lambda m: [image(m), 2],
     "cosine_embedding_loss": lambda m: [matrix(m), matrix(m), m.ones(2)], "cross_entropy": lambda m: [matrix(m), classes(m)], "nll_loss": lambda m: [matrix(m), classes(m)],
@@ -69,7 +69,7 @@ CALLS = {
     "multi_head_attention_forward": lambda m: [m.ones(2, 1, 4)] * 3 + [4, 2, m.ones(12, 4), m.ones(12), None, None, False, 0.0, m.ones(4, 4), m.ones(4)],
     "dropout2d": lambda m: [image(m)], "dropout3d": lambda m: [image(m)[:, None]], "feature_alpha_dropout": lambda m: [image(m)],
 }
-# Parameter names of functions that have several signatures, in Gradus and in PyTorch.
+# Functions that have several signatures -> the parameter names that the test uses.
 SEVERAL = {"ctc_loss": ["log_probs", "targets", "input_lengths", "target_lengths", "blank", "reduction", "zero_infinity"], "conv_tbc": ["input", "weight", "bias", "pad"],
            **{f"conv{n}d": "input weight bias stride padding dilation groups".split() for n in (1, 2, 3)},
            **{f"conv_transpose{n}d": "input weight bias stride padding output_padding groups dilation".split() for n in (1, 2, 3)}}
@@ -77,8 +77,8 @@ PAIRS = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_sim
          "multilabel_soft_margin_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss"}
 MORE = {"softmax": {"dim": 1}, "log_softmax": {"dim": 1}, "softmin": {"dim": 1}}
 
-# LISTED has the known differences: "NAME ARGUMENT", where NAME is a class or function -> reason. The constants before LISTED are reasons that several
-# entries share.
+# LISTED maps "NAME ARGUMENT" to the reason of a known difference from PyTorch. NAME is a class or function. Several entries share the reasons in the
+# constants before LISTED.
 BY_KIND = "PyTorch's function is made of other functions, which accept more or fail inside; here it is an operator, which checks the kind of each argument"
 TRUTH = "PyTorch asks for the truth of a tensor, which has none; here it is refused by its kind, or not asked"
 SPACING = "PyTorch's text lacks a space"

@@ -25,8 +25,8 @@ torch.nn.functional.relu(x.clone(), inplace=True) | torch.nn.functional.relu6(x.
 torch.nn.functional.l1_loss(x, y[0], reduction="none") | torch.nn.Linear(2, 3)(x) | torch.nn.functional.triplet_margin_loss(x, y, x * y) | x.clone().add_(y) |
 x / y | x / 2 | 2 / x | x // 2 + x | -x"""
 
-# DIFFERENT has the calls whose grad_fn has another name than in PyTorch, with the reason. The constants before it are reasons that several calls
-# share.
+# DIFFERENT maps each call whose grad_fn has another name than in PyTorch to (name in Gradus, name in PyTorch, reason). Several calls share the
+# reasons in the constants before DIFFERENT.
 ORDERED = "in place PyTorch names the node of a comparison, whose gradient is 0; here all operators without a derivative leave the same node"
 LOGICAL = "PyTorch keeps the node from before the write; the node of Gradus has no derivative"
 PARTS = "in Gradus the mean or sum and its operand have separate nodes"
@@ -103,8 +103,8 @@ DIFFERENT = {
     **{name: ("DivBackward0", "DivBackward1", "PyTorch divides and multiplies by numbers of C++") for name in ("trapezoid", "trapz", "cumulative_trapezoid")},
     **{name: ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes in place") for name in ("quantile", "nanquantile")},
 }
-# Call -> more pairs (name of grad_fn in Gradus, name in PyTorch) that occur for some of the sample arguments, besides equal names and the pair in
-# DIFFERENT.
+# Call -> further accepted pairs (name of grad_fn in Gradus, name in PyTorch), which some of the call's samples give. Equal names and the pair in
+# DIFFERENT are always accepted.
 ALSO = {**{name: {("MulBackward0", "MulBackward1")} for name in ("trapezoid", "trapz")}, **{name: {("ViewBackward0", "SqueezeBackward4")} for name in ("quantile", "nanquantile")},
         **{f"native_{name}": {("MeanBackward1", theirs), ("RsqrtBackward0", theirs)} for name, theirs in (("layer_norm", None), ("group_norm", "NativeGroupNormBackward0"))},
         "vander": {("FlipBackward0", None)}, "squeeze_copy": {("CloneBackward0", "SqueezeBackward2_copy")}, "stft": {("TransposeBackward0", "TransposeBackward1")},
@@ -166,7 +166,7 @@ def constants(operator, text):
 
 
 def names_of(function, operator, values, fixed, in_place):
-    """Returns the names of the nodes of a call's results, or None if the call is refused. Arguments that are not in `fixed` require a gradient."""
+    """Returns the names of the grad_fn of a call's results, or None if the call is refused. Arguments that are not in `fixed` require a gradient."""
     for name, value in values.items():
         for t in value if isinstance(value, list) else [value]:
             if name not in fixed and hasattr(t, "requires_grad_") and (t.is_floating_point() or t.is_complex()):
@@ -183,8 +183,8 @@ def names_of(function, operator, values, fixed, in_place):
 
 
 def differing():
-    """Returns {(name of the call, node name in Gradus, node name in PyTorch)} for all node names that differ, for every sample of every operator in
-    all forms of a call."""
+    """Calls every operator with every sample, in all forms except out=. Returns the set of (name of the call, node name in Gradus, node name in
+    PyTorch) where the node names differ."""
     homes, found, compared = {"function": torch, "nn": torch.nn.functional, "linalg": torch.linalg, "special": torch.special, "fft": torch.fft, "windows": torch.signal.windows, "method": torch.Tensor}, set(), 0
     for full, function, operator, form in public_calls():
         home, name = full.split(".")

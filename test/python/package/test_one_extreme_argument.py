@@ -1,5 +1,5 @@
-"""Calls operators of neural networks with one extreme argument and otherwise valid arguments. Extreme are tensors without elements, and sizes and
-integers at the ends of int64. An operator may only raise exceptions; in particular it may not divide by zero."""
+"""Calls operators of neural networks with one extreme argument and otherwise valid arguments. Extreme arguments are e.g. tensors without
+elements, and sizes and integers at the ends of int64. The operator may raise an exception but must not crash, e.g. by a division by zero."""
 import sys
 
 import pytest

@@ -1,4 +1,4 @@
-"""Checks that the first product that uses OpenBLAS loads it, with kernels for the instruction-set level, and that OpenBLAS never ends the process.
+"""Checks that OpenBLAS is loaded by the first product that needs it, uses kernels for the instruction-set level, and never ends the process.
 
 Each case runs in a process of its own, because a process chooses the kernels only once."""
 import os

@@ -61,7 +61,7 @@ def test_numpy_leaks_no_references():
 
 
 def test_arguments_stay_alive_during_a_call_without_the_gil():
-    """While an operator reads a tensor without the GIL, another thread removes the last reference to the tensor from a list."""
+    """A tensor must stay alive while an operator reads it without the GIL, even if another thread removes the last reference to it from a list."""
     stop, holder = threading.Event(), [None]
 
     def drop():
@@ -99,7 +99,7 @@ def test_strides_of_empty_tensors():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int64])
 def test_remainder_has_the_sign_of_the_divisor(dtype):
-    """The remainder has the sign of the divisor. If the division is exact the remainder is a 0 without sign."""
+    """The remainder has the sign of the divisor. Zero remainders are compared without their sign."""
     for a in range(-6, 7):
         for b in (-3, -2, -1, 1, 2, 3):
             x, y = torch.tensor([a] * 20, dtype=dtype), torch.tensor([b] * 20, dtype=dtype)
@@ -148,8 +148,7 @@ def test_arange_of_integers_is_exact_beyond_2_to_the_53(start, count, step):
 
 
 def test_var_and_std_with_a_correction_above_the_number_of_elements():
-    """If `correction` is at least the number of elements, the divisor is clamped to 0. So the result is inf, or NaN for equal elements, and not
-    negative."""
+    """If `correction` is at least the number of elements, the divisor is clamped to 0. The result is then inf, or NaN if all elements are equal."""
     x, equal = torch.tensor([1.0, 2.0, 4.0]), torch.ones(3)
     for correction in (3, 4, 5.5):
         assert torch.var(x, 0, correction=correction).item() == torch.std(x, 0, correction=correction).item() == math.inf
@@ -202,7 +201,7 @@ def test_uniform_never_returns_its_upper_bound(dtype, step):
 
 @pytest.mark.parametrize("seed", range(200))
 def test_strides_of_copies(seed):
-    """A copy is dense, with its dimensions in the order of the original's strides, also if elements overlap or strides are equal."""
+    """A copy is dense. Its dimensions have the order of the original's strides, even if elements overlap or strides are equal."""
     chosen = random.Random(seed)
     n = chosen.randint(1, 4)
     sizes, strides = [chosen.choice([0, 1, 2, 2, 3, 3]) for _ in range(n)], [chosen.choice([0, 1, 1, 2, 3, 6, 6, 12]) for _ in range(n)]
@@ -216,7 +215,7 @@ def test_strides_of_copies(seed):
 
 @pytest.mark.parametrize("name", ["linspace", "logspace"])
 def test_linspace_and_logspace_with_tensor_bounds(name):
-    """linspace and logspace use the values of tensors as bounds whether or not these require a gradient. As in PyTorch the bounds get no gradient."""
+    """linspace and logspace accept tensors as bounds. As in PyTorch, the result requires no gradient, even if a bound does."""
     import gradus
     from oracle import torch as pytorch
     for module in (gradus, pytorch):
@@ -289,7 +288,7 @@ def test_cdist_of_points_with_nan(p):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [(9000, 10), (300, 700), (3, 7, 90, 100)])
 def test_nll_loss_does_not_depend_on_the_number_of_threads(shape, dtype):
-    """nll_loss first sums the elements of each group and then adds these sums. The groups do not depend on the number of threads. Targets equal to 2
+    """nll_loss sums blocks of elements and then adds the sums of the blocks. The blocks do not depend on the number of threads. Targets equal to 2
     are ignored (ignore_index)."""
     generator, threads = torch.Generator().manual_seed(0), torch.get_num_threads()
     x = torch.rand(shape, generator=generator, dtype=dtype, requires_grad=True)
@@ -401,8 +400,8 @@ def searches(t):
 
 
 def numbers_that_do_not_fit(t):
-    """Returns calls that must be refused: with complex numbers for real results, or with numbers beyond the range of the dtype. No part of such a
-    number may be dropped silently."""
+    """Returns calls that must be refused, e.g. because a number is complex while the result is real, or exceeds the range of the dtype. No part of
+    such a number may be dropped silently."""
     x, bytes_ = t.ones(2, 3), t.ones(2, 2, dtype=t.uint8)
     return [lambda: t.addmm(x, x[:, :2], x, alpha=1j), lambda: t.addmm(x, x[:, :2], x, beta=1j), lambda: t.addmv(x[:, 0], x, x[0], alpha=1j),
             lambda: t.baddbmm(x, x[None, :, :2], x[None], alpha=1j), lambda: t.addbmm(x, x[None, :, :2], x[None], beta=1j), lambda: t.addmm(x, x[:, :2], x, alpha=1e300),

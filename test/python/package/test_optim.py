@@ -122,7 +122,7 @@ def test_a_tensor_learning_rate_changed_between_steps():
 
 
 def test_steps_use_a_state_changed_by_the_program():
-    """The program replaces, changes or clears entries of the optimizer's state, and parameters. The next step uses the new values."""
+    """The program replaces a parameter, and replaces, changes and clears entries of the optimizer's state. The next step uses the new values."""
     ours, theirs = params_of(gradus), params_of(torch)
     our_optimizer, their_optimizer = gradus.optim.Adam(ours), torch.optim.Adam(theirs)
     for library, params, optimizer in ((gradus, ours, our_optimizer), (torch, theirs, their_optimizer)):

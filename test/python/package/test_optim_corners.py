@@ -22,7 +22,7 @@ def test_nan_propagates_through_the_maximum_of_amsgrad(kind, dtype):
             optimizer.step()
             largest = optimizer.state[x]["max_exp_avg_sq"]
             assert largest.isnan().tolist() == [False] * (n - 1) + [step > 0]
-        # Tests the maximum without other NaNs: a maximum that is NaN stays NaN.
+        # A maximum that is NaN stays NaN, even if the gradient and exp_avg_sq have no NaN.
         largest.fill_(math.nan)
         optimizer.state[x]["exp_avg_sq"].fill_(1.0)
         x.grad = torch.ones(n, dtype=dtype)
@@ -32,8 +32,8 @@ def test_nan_propagates_through_the_maximum_of_amsgrad(kind, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_a_loaded_step_count_continues(dtype):
-    """A step count that was saved and loaded continues from its value. It is float32 for parameters of any dtype, because float16 cannot represent
-    all integers above 2048."""
+    """A step count that was saved and loaded continues from its value. The count is float32 for parameters of any dtype, because float16 cannot
+    represent all integers above 2048."""
     x = torch.ones(3, dtype=dtype, requires_grad=True)
     optimizer = torch.optim.Adam([x])
     x.grad = torch.ones(3, dtype=dtype)

@@ -8,7 +8,8 @@ import pytest
 from nn_programs import gradus
 from oracle import torch
 
-# Name of a function -> (names of its lists of states, {option: values from which the test chooses}).
+# FUNCTIONS maps the name of an optimizer to (names of its state lists, {option: values from which the test chooses}). ADAM holds options that several
+# optimizers share.
 ADAM = {"beta1": [0.9, 0.5], "beta2": [0.999, 0.7], "lr": [0.1, 1e-3], "weight_decay": [0.0, 0.1], "eps": [1e-8, 1e-3]}
 FUNCTIONS = {
     "adadelta": (["square_avgs", "acc_deltas"], {"lr": [1.0, 0.1], "rho": [0.9, 0.5], "eps": [1e-6], "weight_decay": [0.0, 0.1], "maximize": [False, True]}),

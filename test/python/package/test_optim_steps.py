@@ -80,7 +80,8 @@ def test_steps_in_half_types_are_close_to_pytorch(name, options, dtype):
 
 
 def gradient_through_steps(library, name, options):
-    """Returns the derivative of a loss after three steps with differentiable=True, which autograd records, with respect to the initial parameter."""
+    """Takes three steps with differentiable=True, so that autograd records them. Returns the derivative of a loss of the result with respect to the
+    initial parameter."""
     start, *grads = values("float64", 3, (3, 4), (3, 4), (3, 4), (3, 4))
     if library is gradus:
         start, *grads = map(ours_of, (start, *grads))
@@ -94,7 +95,7 @@ def gradient_through_steps(library, name, options):
     return start.grad
 
 
-# Optimizers for which PyTorch overwrites tensors that the gradient through the steps needs.
+# Optimizers whose steps are not differentiable in PyTorch, because they overwrite tensors that backward needs.
 WITHOUT_GRADIENT_THERE = {"Adamax", "Rprop"}
 
 
@@ -234,7 +235,7 @@ AVERAGES = [{}, {"avg_fn": ("get_ema_avg_fn", 0.9)}, {"avg_fn": ("get_swa_avg_fn
 
 @pytest.mark.parametrize(("functions", "use_buffers"), [(functions, buffers) for functions in AVERAGES for buffers in (False, True)][:-1], ids=str)
 def test_averaged_models_agree_with_pytorch(functions, use_buffers):
-    """Leaves out the last averaging function with buffers: PyTorch raises an error for it, because it writes a quotient into an integer buffer."""
+    """The last function of AVERAGES is not tested with buffers. PyTorch fails there, because it writes a quotient into an integer buffer."""
     (ours, our_rates), (theirs, their_rates) = averaged(gradus, use_buffers, **functions), averaged(torch, use_buffers, **functions)
     assert our_rates == pytest.approx(their_rates, rel=1e-12)
     assert list(ours.state_dict()) == list(theirs.state_dict())

@@ -13,7 +13,7 @@ DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16"
 
 
 def numbers(torch, dtype, sizes, seed):
-    """Returns numbers many of which are equal. For floating dtypes some are NaN, infinite or -0."""
+    """Returns random numbers with many duplicates. For floating dtypes some are NaN, -inf or -0."""
     pick, n = random.Random(seed), 1
     for size in sizes:
         n *= size
@@ -24,7 +24,7 @@ def numbers(torch, dtype, sizes, seed):
 
 
 def described(tensor):
-    """Returns the elements of a tensor as text, in which NaN equals NaN, and the sizes and the dtype."""
+    """Returns (texts of the elements, sizes, dtype name) of a tensor. The elements are texts because NaN != NaN."""
     return [str(v) for v in tensor.reshape(-1).tolist()], list(tensor.shape), str(tensor.dtype).split(".")[-1]
 
 
@@ -71,7 +71,7 @@ def test_sorting_strided_rows(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
 @pytest.mark.parametrize("n", [1, 2, 50, 191, 192, 3000, 70000])
 def test_sort_and_kthvalue_of_distinct_elements(dtype, n):
-    """The elements are distinct, so radix selection alone finds the k-th one, in small and large ranges of values."""
+    """The elements are distinct, so each call has only one correct result. One test tensor has a small range of elements, the other a large one."""
     def program(torch):
         results, pick = [], random.Random(f"{dtype} {n}")
         for most in (n, 1 << 31) if "int" in dtype else (n, 1 << 23):
@@ -88,8 +88,8 @@ def test_sort_and_kthvalue_of_distinct_elements(dtype, n):
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 @pytest.mark.parametrize("n", [60, 400, 5000])
 def test_sorting_keys_that_agree_in_their_highest_bits(dtype, n):
-    """Sorts numbers of which -`most` and `most` lie far from all others. Relative to the range, the others differ little, so that many of them
-    agree in their highest bits."""
+    """Sorts numbers below 2^52 together with two outliers, -most and most. Compared with the distance of the outliers, the other numbers
+    differ little, so many of them agree in their highest bits."""
     def program(torch):
         results, pick = [], random.Random(f"alike {n}")
         for most in (1 << 40, 1 << 60):
@@ -184,8 +184,7 @@ def test_unique_of_complex_numbers(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint64", "int16"])
 @pytest.mark.parametrize("n", [0, 1, 2, 49, 1000, 5000, 70000])
 def test_unique_of_keys_of_any_distribution(dtype, n):
-    """The keys differ in their highest bits, differ only in their lowest bits, or are equal. So few or all keys agree in the bits that are sorted
-    first."""
+    """Sorting by the highest bits first must also work if the keys differ only in their lowest bits, or are equal."""
     random = np.random.default_rng(n)
     if dtype.startswith("float"):
         spread = [random.standard_normal(n), 1 + random.standard_normal(n) * 1e-9, np.round(random.standard_normal(n)), random.standard_normal(n) * 10.0 ** random.integers(-30, 30, n)]

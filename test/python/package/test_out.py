@@ -1,4 +1,4 @@
-"""Tests out=: every function that makes new tensors writes its result into the given tensors."""
+"""Checks that every function that makes new tensors writes its results into the tensors given as out=."""
 import re
 
 import pytest
@@ -107,7 +107,7 @@ def test_nothing_is_written_into_invalid_out_tensors(name, bad, where):
         assert [None if out.device.type == "meta" else out.tolist() for out in outs] == before
         assert all(out.shape == (2,) for out in outs)
     else:
-        assert where == 1 and name in ("vecdot", "msort", "digamma", "gather", "take")  # these functions take one out tensor only
+        assert where == 1 and name in ("vecdot", "msort", "digamma", "gather", "take")  # these functions take one out tensor
 
 
 @pytest.mark.parametrize("name, least", [("flipud", 1), ("fliplr", 2)])

@@ -1,5 +1,5 @@
-"""Tests out= of every dtype and of three shapes, for every function that has it. An out tensor is accepted, refused or warned about where PyTorch
-does so, with PyTorch's texts."""
+"""Tests out= with every dtype and three shapes, for every function that has out=. Gradus accepts, refuses or warns about an out tensor exactly where
+PyTorch does, with PyTorch's texts."""
 import re
 import warnings
 
@@ -11,12 +11,12 @@ from oracle import torch
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 
-# Functions for which PyTorch accepts out= of any dtype and converts to it, but then fails for some dtypes for which it has no kernel
-# (docs/differences.md).
+# Functions for which Gradus and PyTorch accept different dtypes of out=. PyTorch converts to the dtype of out=, and fails if it has no kernel for
+# that dtype (docs/differences.md).
 LOSES = {"sum", "prod", "mean", "nansum", "nanmean", "logsumexp", "cumsum", "cumprod", "var", "std", "linspace"}
-# Functions for which PyTorch's error text comes from an internal function or an internal check.
+# Functions whose error texts are not compared, because PyTorch's text comes from an internal function or an internal check.
 WORDS = {"geqrf", "householder_product", "orgqr", "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "solve_triangular", "multigammaln", "mvlgamma", "max", "min", "mv", "matmul", "inner", "median", "nanmedian", "searchsorted", "bucketize", "heaviside", "diag", "mean", "logsumexp", "abs", "absolute", "lerp", "ihfftn", "ihfft2", "lstsq", "narrow_copy", "matrix_power"}
-# Functions that PyTorch implements in several ways, chosen by shapes and dtypes. Some of these ways accept another dtype of out=, or warn.
+# Functions for which PyTorch chooses an implementation by shapes and dtypes. Its implementations accept different dtypes of out=, and some warn.
 SEVERAL_WAYS = {"diff", "ldexp", "matmul", "inner", "lerp", "abs", "absolute", "ifft", "ihfft", "ihfftn", "ihfft2", "lstsq", "mode", "narrow_copy", "addbmm"}
 
 
@@ -49,8 +49,8 @@ def calls(operator):
 
 
 def outs(module, results, where, dtype, kind):
-    """Returns out tensors for the results of a call. The tensor for result number `where` has the given dtype, and is empty, fits the result, or is
-    larger."""
+    """Returns out tensors for the results of a call. The tensor for result number `where` has the given dtype. As `kind` says, all
+    tensors are empty, fit the results, or are larger."""
     def out(i, result):
         shape = {"empty": (0,), "fits": tuple(result.shape), "larger": (*result.shape, 2)}[kind]
         return module.zeros(shape, dtype=getattr(module, dtype if i == where else str(result.dtype).split(".")[1]))
@@ -152,7 +152,7 @@ def test_out_of_functions_written_in_python(call):
 
 @pytest.mark.parametrize("name", ["sum", "nansum", "prod", "mean", "nanmean", "var", "std", "logsumexp", "cumsum", "cumprod"])
 def test_out_refuses_lossy_conversions(name):
-    """Floating-point results are not written to integer tensors, and are computed in the dtype of a wider out=."""
+    """Floating-point results are refused if out= has an integer dtype. If out= has a wider dtype, they are computed in that dtype."""
     x, function = gradus.tensor([1.5, 2.7]), getattr(gradus, name)
     for dtype in (gradus.int16, gradus.bool):
         out = gradus.zeros(2 if name.startswith("cum") else (), dtype=dtype)
@@ -164,7 +164,9 @@ def test_out_refuses_lossy_conversions(name):
             continue
         out = gradus.zeros(2 if name.startswith("cum") else (), dtype=wide)
         found, wanted = function(x.to(dtype), 0, out=out), function(x.to(dtype).to(wide), 0)
-        if name == "logsumexp":  # exp is computed in the dtype of the input, or in float32 for 16-bit dtypes
+        # logsumexp computes exp in the dtype of the input (16-bit dtypes in float32), so `found` is not exact. Its error must be less than
+        # half the error of a result rounded to the dtype of the input.
+        if name == "logsumexp":
             assert (found - wanted).abs() < (found.to(dtype) - wanted).abs() / 2
         else:
             assert gradus.equal(found, wanted)

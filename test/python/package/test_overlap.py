@@ -41,8 +41,8 @@ WARNED = [
 
 
 def run(module, call):
-    """Returns ("raises", class, text, elements of x), or ("gives", elements of x, texts of the warnings), after the statements of SETUP and of
-    `call`."""
+    """Executes SETUP, then `call`. Returns ("gives", elements of x, texts of the warnings). If a statement raises an exception, returns ("raises",
+    class of the exception, its text, elements of x)."""
     names = {"torch": module}
     *before, last = (SETUP + call).split("; ")
     with warnings.catch_warnings(record=True) as seen:

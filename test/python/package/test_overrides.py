@@ -16,7 +16,7 @@ from oracle import needs_torch, torch
 
 
 def recording(t, **answers):
-    """Returns a class of modes that record the names and types of the calls that they receive. For the functions named in `answers` a mode returns
+    """Returns a subclass of TorchFunctionMode that records the names and types of intercepted calls. A call of a function named in `answers` returns
     answers[name]."""
 
     class Mode(t.overrides.TorchFunctionMode):

@@ -1,5 +1,5 @@
-"""Checks that an exception that repr, hasattr, a comparison or a finalizer swallows does not stay pending in the library. Otherwise the next call
-would raise it."""
+"""If repr, hasattr, a comparison or a finalizer swallows an exception, no error may stay pending in the library. Otherwise the next call would raise
+it."""
 import copy
 import gc
 import operator
@@ -12,7 +12,7 @@ from gradus import _C
 
 
 def overwritten_view():
-    """Returns a tensor whose grad_fn cannot be computed, because its base was written and it is one of several views that one operator returned."""
+    """Returns a view whose grad_fn cannot be computed, because unbind() returned several views at once and the base was written after that."""
     base = gradus.ones(2, 2, requires_grad=True).clone()
     view = base.unbind()[0]
     with gradus.no_grad():
@@ -84,7 +84,7 @@ def test_operators_and_protocols_leave_no_error_pending(state):
 
 
 def test_failing_finalizers_leave_no_error_pending():
-    """A context, a hook and a finalizer raise exceptions while they are freed. No error stays pending."""
+    """A context, a hook and a finalizer raise exceptions while they are freed. Afterwards no error is pending in the library."""
 
     class Fails:
         def __del__(self):

@@ -13,7 +13,7 @@ from oracle import needs_torch, torch
 
 # Each line lists the import paths (dotted names) of one class or function that PyTorch has under several names. test/record_paths.py writes the file.
 PATHS = [line.split() for line in (Path(__file__).parents[2] / "data" / "torch_paths.txt").read_text().splitlines()]
-# Further paths that programs use. They begin with an underscore, or PyTorch only imports the object there.
+# Further paths that programs import. Most of them end in a name with a leading underscore, which record_paths.py does not record.
 OTHERS = """
 nn.modules.module._IncompatibleKeys nn.modules.module._addindent nn.modules.utils._single nn.modules.utils._pair nn.modules.utils._triple
 nn.modules.utils._quadruple nn.modules.utils._ntuple nn.modules.utils._reverse_repeat_tuple nn.modules.batchnorm._BatchNorm nn.modules.batchnorm._NormBase
@@ -33,8 +33,7 @@ special.gammaln random.default_generator _utils._rebuild_tensor_v3 torch_version
 
 
 def is_stand_in(value):
-    """True if `value` is a placeholder for a class of PyTorch that Gradus lacks. Of such a class the tests do not require all of PyTorch's import
-    paths."""
+    """True if `value` is a placeholder for a class of PyTorch that Gradus lacks. A placeholder need not have all of PyTorch's import paths."""
     return isinstance(value, type) and (value.__doc__ or "").startswith("NotImplementedError: ")
 
 

@@ -34,7 +34,7 @@ class Draw:
 
 
 def outcome(function, *args):
-    """Returns the result of a call, or the class of its error."""
+    """Returns the result of function(*args), or the name of the class of its exception."""
     result = attempt(function, *args)
     return result[0] if isinstance(result, tuple) and isinstance(result[0], str) else result
 

@@ -1,4 +1,4 @@
-"""Limits the rounding error of matrix products that Gradus's own kernels compute. Below x86-64-v3 OpenBLAS computes larger products."""
+"""Checks that the matrix products of Gradus's own kernels have small rounding errors. Below x86-64-v3, OpenBLAS computes the large products."""
 import numpy as np
 import pytest
 

@@ -4,7 +4,7 @@ from nn_programs import same
 
 
 def language_model(torch):
-    """A GPT with causal attention with one projection, tied weights, and generation with a cache of keys and values."""
+    """A GPT with tied weights. One projection computes query, key and value. A cache of keys and values is used to generate text."""
     nn, F = torch.nn, torch.nn.functional
 
     class CausalSelfAttention(nn.Module):

@@ -52,7 +52,8 @@ def test_direction_numbers_of_all_dimensions():
 
 
 def test_scrambled_points_are_evenly_distributed():
-    points = SobolEngine(3, scramble=True).draw(1024, dtype=gradus.float64)  # float64, because float32 would round some points up to the next cell
+    # float64, because float32 would round some points up to the next multiple of 1/1024.
+    points = SobolEngine(3, scramble=True).draw(1024, dtype=gradus.float64)
     assert ((points * 1024).long().sort(0).values == gradus.arange(1024)[:, None]).all() and (0 <= points).all() and (points < 1).all()
 
 

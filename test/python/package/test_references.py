@@ -1,5 +1,5 @@
-"""Checks that calls that succeed or fail leak nothing: the numbers of references, of the interpreter's memory blocks and of the library's memory
-blocks do not grow.
+"""Checks that calls leak nothing, whether they succeed or fail. The numbers of references, of the interpreter's memory blocks and of the library's
+memory blocks do not grow.
 
 GRADUS_REFERENCE_CALLS sets how often each call is repeated (1e5 for a thorough run)."""
 import ctypes
@@ -34,12 +34,12 @@ def attempt(function, positional, keywords):
 
 
 def calls_of(name, function, number):
-    """Returns a few random calls of the function that succeed, followed by a few that fail."""
+    """Returns up to KEPT random calls of `function` that succeed, followed by up to KEPT that fail. A call is (positional, keyword) arguments."""
     arguments, good, bad = Arguments(number), [], []
     for _ in range(TRIED):
         call = arguments.call()
         if any(type(a) is int and a >= 2**31 for a in [*call[0], *call[1].values()]):
-            continue  # this number would be a size, and make tensors of gigabytes
+            continue  # such a number may be used as a size, which makes tensors of gigabytes
         kind = good if attempt(function, *call) else bad
         if len(kind) < KEPT:
             kind.append(call)

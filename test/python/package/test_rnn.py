@@ -15,7 +15,7 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def drawn(seed):
-    """Returns a random network, described by the keyword arguments of `networks`."""
+    """Returns random keyword arguments for `networks`, which builds a network from them."""
     draw = random.Random(seed)
     cell, hidden, rows = draw.choice(list(GATES)), draw.choice([1, 3, 8, 17]), draw.choice([1, 2, 9, 17])
     sizes = sorted([rows, *(draw.randint(1, rows) for _ in range(draw.randint(0, 4)))], reverse=True) if draw.random() < 0.5 else None

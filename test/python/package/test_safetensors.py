@@ -19,7 +19,7 @@ DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64
 
 
 def contents(library):
-    """Returns tensors by name: one of each dtype, and others of 0 to 3 dimensions. One name has characters that JSON must escape, and one is empty."""
+    """Returns {name: tensor}: one tensor of each dtype, and others of 0 to 3 dimensions. JSON must escape one of the names. One name is empty."""
     tensors = {dtype: library.arange(6).reshape(2, 3).to(getattr(library, dtype)) for dtype in DTYPES}
     return {**tensors, "scalar": library.tensor(3.5), "empty": library.zeros(0, 2), 'ä"\\\n\x01😀': library.ones(1, 1, 2), "": library.ones(1)}
 

@@ -1,5 +1,5 @@
-"""Checks that random numbers of distributions with parameters are those of PyTorch's generator, bit for bit, and that both generators then have the
-same state."""
+"""Checks that samples of distributions with parameters equal PyTorch's bit for bit. Afterwards the generators of both libraries must have the same
+state."""
 import numpy as np
 import pytest
 
@@ -33,7 +33,7 @@ def test_poisson_gamma_binomial_and_dirichlet(bounds, dtype):
     expect_same(lambda m: m._standard_gamma(made(m, values)))
     expect_same(lambda m: m.binomial(made(m, values).floor(), made(m, shares)))
     expect_same(lambda m: m.binomial(made(m, values).floor(), made(m, small)[:, :1]))
-    # Only three columns, because PyTorch sums longer rows in the lanes of SIMD vectors, i.e. in another order, which changes the last bits.
+    # Only three columns are used. PyTorch sums longer rows in SIMD lanes, i.e. in another order, so the last bits would differ.
     expect_same(lambda m: m._sample_dirichlet(made(m, values)[:, :3]))
 
 

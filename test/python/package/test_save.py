@@ -206,7 +206,7 @@ def test_loading_files_of_the_other_byte_order():
         assert gradus.load(_archive(records)).tolist() == x.tolist()
 
 
-# Files that are refused.
+# The tests below check that gradus.load refuses invalid files.
 
 
 def _records(data):
@@ -229,7 +229,7 @@ def _replaced(data, change):
 
 
 def load_pickle(text, storages=(b"\0" * 16,)):
-    """Loads an archive with the pickle `text` and the given contents of storages."""
+    """Loads an archive that has the pickle `text` and, for each storage, the bytes in `storages`."""
     return gradus.load(_archive({"a/data.pkl": text, "a/version": b"3\n", **{f"a/data/{i}": content for i, content in enumerate(storages)}}))
 
 
@@ -328,7 +328,7 @@ def test_malicious_pickles_are_refused(instructions):
 
 
 def test_a_pickle_cannot_change_the_allowed_globals():
-    """A file cannot change the attributes of the functions and classes that it may name."""
+    """Loading a file cannot change attributes of the functions and classes that its pickle is allowed to use."""
     before = gradus._serialization.rebuild.rebuild_tensor_v2.__defaults__, set(vars(gradus.nn.Parameter))
     for kind in (b"ctorch._utils\n_rebuild_tensor_v2\n", b"ctorch.nn.parameter\nParameter\n"):
         for state in (b"}" + text("x") + b"Ns", b"N}" + text("__defaults__") + b")s\x86"):
@@ -390,7 +390,7 @@ def test_invalid_archives_are_refused(tmp_path):
 
 
 def test_archives_with_overlapping_records_are_refused():
-    """A small file is refused if its directory has many entries for the same large record."""
+    """A small ZIP archive is refused if many entries of its directory point to the same large record."""
     records = {"a/data.pkl": b"", **{f"a/data/{i}": b"\0" * 4096 for i in range(20)}}
     tensors = b"".join(tensor(storage=STORAGE.replace(text("0"), text(str(i))).replace(b"K\x04", b"M\x00\x04")) + b"0" * 0 for i in range(20))
     records["a/data.pkl"] = pickled(b"(" + tensors + b"t")
@@ -432,9 +432,6 @@ def test_invalid_arguments_of_save_and_load_are_refused(tmp_path):
     ]:
         with pytest.raises(kind):
             call()
-
-
-# A failed save leaves the old file complete.
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path):

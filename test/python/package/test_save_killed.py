@@ -1,5 +1,4 @@
-"""Checks that a save that is killed leaves a complete file, either the old or the new one, and no other file in the folder. GRADUS_KILLS sets the
-number of kills."""
+"""A killed save must leave a complete file, either the old or the new one, and no other file in the folder. GRADUS_KILLS sets the number of kills."""
 import os
 import random
 import signal

@@ -105,7 +105,7 @@ def test_damaged_legacy_files_are_loaded_or_refused():
 
 def test_sizes_beyond_the_file_are_refused():
     whole = saved(gradus, gradus.ones(2)).getvalue()
-    count = pickle.BININT1 + b"\x02N\x74"  # pickled: 2, the number of elements of a storage, and None, which stands for its view
+    count = pickle.BININT1 + b"\x02N\x74"  # pickle of the storage's number of elements (2) and of its view (None)
     assert whole.count(count) == 1
     with pytest.raises(RuntimeError, match="the file has not so many bytes"):
         gradus.load(io.BytesIO(whole.replace(count, pickle.BININT + struct.pack("<i", 2**30) + b"N\x74")))

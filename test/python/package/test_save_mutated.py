@@ -1,4 +1,4 @@
-"""Randomly changed checkpoints: each is loaded or raises an error of a documented class, and takes no more memory than its file.
+"""Loads randomly changed checkpoints. Loading succeeds or raises an error of a documented class, and takes no more memory than the file has bytes.
 
 The changes are to arbitrary bytes, the fields of the archive's directory, the instructions of the pickle, and the assignment of storages to records.
 GRADUS_MUTATIONS sets the number of files, e.g. 30000. A failure prints the seed of its file: GRADUS_MUTATION_SEED=n runs that file alone.
@@ -92,7 +92,7 @@ def change_directory(generator, data):
 
 
 def change_large_directory(generator, data):
-    """Adds ZIP64 records, which files above 4 GiB have, with changed fields."""
+    """Adds the ZIP64 records of files above 4 GiB, with changed fields."""
     start, = struct.unpack_from("<I", data, len(data) - 6)
     count, = struct.unpack_from("<H", data, len(data) - 12)
     number = generator.choice([0, 1, start, len(data), 2**31, 2**32, 2**62, 2**63, 2**64 - 1])
@@ -215,7 +215,7 @@ def text(value):
     return b"X" + len(value).to_bytes(4, "little") + value.encode()
 
 
-BOMB = 2000  # how many copies of an object of a million elements each pickle below asks for
+BOMB = 2000  # each pickle below asks for this many copies of an object with a million elements
 
 
 @pytest.mark.parametrize("instructions", [
@@ -229,8 +229,7 @@ def test_a_pickle_that_copies_a_large_object_repeatedly_is_refused(instructions)
 
 
 def test_loading_a_huge_expanded_conjugated_tensor_takes_little_memory():
-    """A file stores conjugation as a flag of the tensor. Resolving the flag for a large expanded tensor may not take more memory than the storage
-    has."""
+    """A file stores conjugation as a flag of the tensor. Resolving the flag of a large expanded tensor must not take more memory than its storage."""
     storage = b"(" + text("storage") + b"ctorch\nComplexFloatStorage\n" + text("0") + text("cpu") + b"K\x02tQ"
     huge = b"\x8a\x06" + (2**40).to_bytes(6, "little")
     tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x01" + huge + b"\x85K\x00\x85\x89}}" + text("conj") + b"\x88stR"

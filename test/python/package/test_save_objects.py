@@ -150,7 +150,7 @@ def test_the_text_of_the_refusal_is_that_of_pytorch():
 
 
 def test_safe_globals_allow_the_names_of_gradus_and_pytorch():
-    """Allowing a class of Gradus also allows the class of PyTorch that files name instead."""
+    """Allowing a class of Gradus also allows PyTorch's class of the same name."""
     with serialization.safe_globals([nn.Linear, set, gradus.nn.modules.linear.Identity]):
         for library in (gradus, torch):
             assert type(gradus.load(saved(library.nn.Linear(1, 1), library))) is nn.Linear
@@ -166,7 +166,7 @@ def test_loading_an_unknown_class_is_an_attribute_error():
 
 
 def _renamed(file, before, after):
-    """Returns the archive with the bytes `before` replaced by `after` in all records, which changes a name in its pickle."""
+    """Returns a copy of the ZIP archive `file` with `before` replaced by `after` in all records, e.g. the name of a class in its pickle."""
     result = io.BytesIO()
     with zipfile.ZipFile(file) as archive, zipfile.ZipFile(result, "w") as written:
         for name in archive.namelist():

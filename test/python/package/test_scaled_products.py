@@ -1,4 +1,4 @@
-"""Compares products of float8 matrices that have scales with PyTorch."""
+"""Compares products of scaled float8 matrices with PyTorch."""
 import pytest
 
 import gradus
@@ -11,7 +11,7 @@ KINDS = ("float8_e4m3fn", "float8_e5m2")
 
 @pytest.fixture(autouse=True)
 def without_onednn():
-    """Disables oneDNN. On CPUs with float8 tiles PyTorch computes these products by oneDNN, which accepts fewer dtypes."""
+    """Disables oneDNN. On some CPUs PyTorch computes these products with oneDNN, which accepts fewer dtypes."""
     needs_torch()
     with torch.backends.mkldnn.flags(enabled=False):
         yield

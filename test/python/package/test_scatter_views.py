@@ -26,7 +26,7 @@ def gradients(module, name, whole, part, args):
     made = getattr(module, name)(x, y, *args)
     first = module.autograd.grad((made * made * made).sum(), (x, y), create_graph=True)
     second = module.autograd.grad(sum((g * g).sum() for g in first), (x, y), allow_unused=True)
-    # The gradients of self of as_strided_scatter are left out, because PyTorch returns the gradients of src for them.
+    # For as_strided_scatter the gradients of self are not compared, because PyTorch returns the gradients of src instead.
     of_self = [] if name == "as_strided_scatter" else [first[0].detach(), *second]
     return [made.detach(), first[1].detach(), *of_self, type(made.grad_fn).__name__, made.stride()]
 

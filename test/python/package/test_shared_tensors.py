@@ -1,5 +1,5 @@
-"""Several threads use the same tensors in every possible way in random order. Nothing may crash, and the only errors are those of a program that
-writes a tensor that another thread needs. GRADUS_TEST_SECONDS sets the duration."""
+"""Several threads use the same tensors in every possible way, in random order. Nothing may crash. Only those errors are allowed that occur when one
+thread changes a tensor while another uses it. GRADUS_TEST_SECONDS sets the duration."""
 import os
 import random
 import subprocess
@@ -16,7 +16,7 @@ THREADS = 8
 KNOWN = ("modified by an inplace operation", "through the graph a second time", "does not require grad", "leaf Variable that requires grad",
          "doesn't require gradient", "has requires_grad=False", "leaf variables", "must match the size", "invalid gradient", "shape",
          "no grad accumulator", "size", "cannot be broadcast")
-SMALL, LARGE = (5,), (200, 300)  # operators on tensors of the second size release the GIL
+SMALL, LARGE = (5,), (200, 300)  # operators on tensors of the size LARGE release the GIL
 
 
 class Shared:
@@ -117,7 +117,7 @@ def hook_graph(shared, i):
 
 
 def change_in_hook(shared, i):
-    """A hook replaces the memory of a leaf during the backward pass that runs the hook."""
+    """Runs backward through a graph with a hook. The hook replaces the memory of a leaf."""
     y = shared.leaves[i] * 2
     y.register_hook(lambda grad: set_data(shared, i))
     y.sum().backward()
@@ -188,7 +188,7 @@ def test_one_kind_of_change_during_backward_passes(change):
 
 @pytest.mark.forks
 def test_a_forked_process_works_while_threads_of_the_parent_compute():
-    """Threads of the parent that are in the middle of a call at the fork do not exist in the child. The child must work all the same."""
+    """The parent forks while its threads are inside calls. These threads do not exist in the child, which must work all the same."""
     program = """
 import os, threading
 import gradus as torch

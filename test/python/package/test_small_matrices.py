@@ -34,7 +34,7 @@ def test_inv_lu_factor_and_cholesky(n, dtype, by_rows):
         positive = x @ x.mT + gradus.eye(n, dtype=dtype)
         positive = positive if by_rows else positive.mT.contiguous().mT
         for upper in (False, True):
-            # cholesky does not read the other triangle, so a triangular input gives the same factor.
+            # cholesky reads only the triangle named by `upper`, so `half` has the same factor as `positive`.
             half = positive.triu() if upper else positive.tril()
             half = half if by_rows else half.mT.contiguous().mT
             factor = gradus.linalg.cholesky(half, upper=upper)
@@ -81,8 +81,8 @@ def test_solve_inv_and_det_of_a_batch_have_the_bits_of_single_matrices(n, dtype,
 @pytest.mark.parametrize("dtype", [gradus.float32, gradus.float64])
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 16])
 def test_pivots_of_a_batch_are_those_of_single_matrices(n, dtype):
-    """The elements are equal numbers, zeros, infinities and NaN at random places. So matrices that are computed together, in the lanes of a SIMD
-    vector, need different pivots."""
+    """The elements are drawn from a few values, which include 0, infinity and NaN. Therefore matrices in different lanes of one SIMD vector need
+    different pivots."""
     values = np.array([0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan])
     drawn = np.random.default_rng(n).integers(0, 8, size=(200, n, n))
     drawn[:150] %= 5  # these matrices are finite
@@ -172,7 +172,7 @@ def test_lstsq_of_full_rank_and_rank_deficient_matrices():
             made = gradus.linalg.lstsq(gradus.tensor(given.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64))
             assert np.abs(np.asarray(made.solution.tolist()) - np.linalg.pinv(given) @ b).max() < 1e-9
             assert (np.asarray(made.rank.tolist()) == np.linalg.matrix_rank(given)).all() and made.singular_values.shape == (0,)
-        # With this tolerance the smallest singular values count as 0.
+        # With an rcond slightly above the ratio of the smallest to the largest singular value, the smallest one counts as 0 and reduces the rank.
         values = np.linalg.svd(a, compute_uv=False)
         rcond = float((values[..., -1] / values[..., 0]).max()) * 1.01
         made = gradus.linalg.lstsq(gradus.tensor(a.tolist(), dtype=gradus.float64), gradus.tensor(b.tolist(), dtype=gradus.float64), rcond=rcond)

@@ -1,5 +1,5 @@
-"""Compares float64 special functions with mpmath, because test_accuracy uses them as the reference for float32. A bound is in ulps of the value or,
-near zeros of a function, in ulps of a larger number, because there the error is relative to the terms that cancel."""
+"""Compares special functions in float64 with mpmath. test_accuracy uses these functions as the reference for float32. An error bound is in ulps of
+the value. Near a zero of a function, where terms cancel, the bound is in ulps of a larger number."""
 import math
 
 import numpy as np
@@ -14,8 +14,8 @@ def bessel(function, order, scale=lambda x: 1):
     return lambda x: function(order, x) * scale(x)
 
 
-# Name -> (function of mpmath, [(start of an interval, its end, bound in ulps, magnitude)]). The bound is in ulps of the value or of the magnitude,
-# whichever is larger.
+# Name -> (reference function of mpmath, [(start of an interval, its end, bound in ulps, magnitude)]). The bound counts ulps of the exact
+# value or of `magnitude`, whichever is larger in absolute value.
 SPECIAL = {
     "airy_ai": (mpmath.airyai, [(-30, -5, 16, 1), (-5, 0, 4, 1), (0, 2, 8, 0), (2, 20, 8, 0), (20, 100, 8, 0)]),
     "bessel_j0": (bessel(mpmath.besselj, 0), [(-5, 5, 4, 1), (5, 60, 2, 1), (60, 1e4, 2, 1)]),

@@ -28,8 +28,9 @@ WITH_OPTIONS = {
     "clamp to NaN": lambda module, x: module.clamp(x, min=nan),
     "clamp to nothing": lambda module, x: module.clamp(x, 1, -1),
     "round": lambda module, x: module.round(x, decimals=1),
+    # (xlogy, nan) is left out, because PyTorch's xlogy ignores a NaN that is given as a number.
     **{f"{name} by {number}": lambda module, x, name=name, number=number: getattr(module, name)(x, number)
-       for name in ("fmod", "remainder", "div", "mul", "xlogy", "pow") for number in (2.0, 0.0, inf, -1.0, nan, 0.5) if (name, str(number)) != ("xlogy", "nan")},  # PyTorch's xlogy ignores a NaN given as a number
+       for name in ("fmod", "remainder", "div", "mul", "xlogy", "pow") for number in (2.0, 0.0, inf, -1.0, nan, 0.5) if (name, str(number)) != ("xlogy", "nan")},
     **{f"{number} to a power": lambda module, x, number=number: module.pow(number, x) for number in (0.0, 1.0, 2.0, -1.0, 0.5, inf, nan)},
 }
 BINARY = "add sub mul div pow maximum minimum fmax fmin hypot fmod remainder copysign xlogy logaddexp logaddexp2 float_power".split()
@@ -56,7 +57,8 @@ def gradients(module, function, *values, dtype="float64"):
     if not y.requires_grad:
         return []
     (y.real.sum() + 2 * y.imag.sum() if y.is_complex() else y.sum()).backward()
-    return [(module.zeros_like(x) if x.grad is None else x.grad + 0).tolist() for x in leaves]  # adding 0 makes zeros of PyTorch without memory (ZeroTensor) ordinary tensors
+    # Adding 0 turns PyTorch's ZeroTensor, a tensor of zeros without memory, into an ordinary tensor.
+    return [(module.zeros_like(x) if x.grad is None else x.grad + 0).tolist() for x in leaves]
 
 
 def flattened(values):
@@ -65,7 +67,8 @@ def flattened(values):
 
 
 def close(a, b):
-    return a == b or (a != a and b != b) or abs(a - b) <= max(1e-15, 1e-7 * max(abs(a), abs(b)))  # 1e-7, because PyTorch's hardsigmoid has a float32 constant
+    # The relative tolerance is 1e-7, because PyTorch's hardsigmoid uses a float32 constant.
+    return a == b or (a != a and b != b) or abs(a - b) <= max(1e-15, 1e-7 * max(abs(a), abs(b)))
 
 
 def compare(function, *values, dtype="float64"):
@@ -75,8 +78,8 @@ def compare(function, *values, dtype="float64"):
 
 
 def compare_elements(function, *values, dtype="float64"):
-    """Compares the gradients of `function` with those that PyTorch computes in one call for all elements. A gradient that differs must equal the one
-    that PyTorch computes for that element alone, because PyTorch's vectorized and scalar loops treat NaN differently."""
+    """Compares the gradients of `function` with those that PyTorch computes in one call for all elements. PyTorch's vectorized and scalar loops treat
+    NaN differently. A gradient that differs must therefore equal the one that PyTorch computes for that element alone."""
     ours, together = (gradients(module, function, *values, dtype=dtype) for module in (gradus, torch))
     apart = [gradients(torch, function, *([one] for one in element), dtype=dtype) for element in zip(*values)]
     for leaf, mine in enumerate(ours):

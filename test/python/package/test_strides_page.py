@@ -136,7 +136,7 @@ def described(t, copy):
 
 def chain(pick):
     """Returns (input for the page, expected results) for a storage and up to six random view operators, each applied to the result of the one before.
-    The first operator that is refused is the last."""
+    The chain ends after the first operator that is refused."""
     storage, sizes, strides, offset = start(pick)
     told, steps = {"storage": storage, "sizes": sizes, "strides": strides, "offset": offset, "calls": []}, []
     try:

@@ -1,4 +1,4 @@
-"""Checks that the typing stubs describe the extension, i.e. that names, parameters and their kinds are equal, and that mypy accepts the stubs."""
+"""Checks that the typing stubs have the names, parameters and parameter kinds of the extension, and that mypy accepts the stubs."""
 import ast
 import importlib.util
 import inspect
@@ -18,7 +18,7 @@ from codegen.python import functions
 from codegen.stubs import arguments as stub_arguments
 
 PACKAGE = Path(gradus.__file__).parent
-# Names that Python adds to objects, and names that no program uses directly, which the stubs leave out.
+# Names that the stubs leave out: those that Python adds to every object, and those that no program uses directly.
 UNSAID = {*dir(object), "__dict__", "__module__", "__file__", "__loader__", "__name__", "__package__", "__spec__", "__setstate__", "__delitem__",
           "__vectorcalloffset__", "__slotnames__", "__weakref__", "nn", "linalg", "special", "fft", "windows"}
 GOOD = """
@@ -120,7 +120,7 @@ def read(name):
     return definitions(ast.parse((PACKAGE / "_C" / f"{name}.pyi").read_text()).body)
 
 
-# Name of a module or class -> (its definitions in the stubs, the object).
+# Name of a module or class -> (its definitions in the stubs, the module or class).
 PLACES = {"gradus._C": (read("__init__"), _C), "gradus._C.nn": (read("nn"), _C.nn), "gradus._C.linalg": (read("linalg"), _C.linalg), "gradus._C.special": (read("special"), _C.special), "gradus._C.fft": (read("fft"), _C.fft), "gradus._C.windows": (read("windows"), _C.windows)}
 PLACES.update({name: (definitions(nodes[0].body), getattr(_C, name)) for name, nodes in read("__init__").items()
                if isinstance(nodes[0], ast.ClassDef) and hasattr(_C, name)})
@@ -132,8 +132,8 @@ KINDS = {"POSITIONAL_ONLY": "positional", "POSITIONAL_OR_KEYWORD": "any", "VAR_P
 
 
 def from_text(text):
-    """Returns the parameters of a text such as '($self, from=0)'. A parameter named like a keyword of Python has an underscore added, as in the
-    stubs: from_."""
+    """Returns the parameters of a text such as '($self, from=0)'. The parameter `from` is renamed to `from_`, as in the stubs, because `from` is a
+    keyword of Python."""
     return parameters(ast.parse(f"def f{text.replace('$', '')}: ...".replace("from=", "from_=")).body[0].args)
 
 
@@ -142,8 +142,8 @@ def from_inspect(signature):
 
 
 def signatures(function):
-    """Returns the signatures of a function. inspect reads the signature; if inspect cannot, because a parameter is named `from`, the signatures are
-    read from the beginning of the docstring."""
+    """Returns the signatures of a function, read by inspect. inspect fails if a parameter is named `from`. In that case the signatures are read from
+    the beginning of the docstring."""
     try:
         return [from_inspect(inspect.signature(function))]
     except ValueError:
@@ -156,12 +156,12 @@ def signatures(function):
 
 def roughly(signature):
     """Returns [(name, kind)] for the parameters of `signature`. The kind of a variadic parameter (*sizes) is replaced by "any". Defaults are
-    ignored, because an overload may require an argument."""
+    left out, because an overload in the stubs may require an argument that has a default."""
     return [(name, "any" if kind == "*" else kind) for name, kind, _ in signature]
 
 
 def further(home):
-    """Returns {name: call forms that no signature in the docstring has}, from `python.also` in the schema."""
+    """Returns {function name: list of signatures} for the signatures in `python.also` of the schema. The docstrings do not show these signatures."""
     return {name: [from_text(f"({stub_arguments(other, home, False)})") for other in function.others]
             for (place, name), function in functions(OPERATORS).items() if place == home}
 

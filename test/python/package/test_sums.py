@@ -1,5 +1,5 @@
-"""Limits the errors of float32 sums, in units of 2^-24 of the sum of the absolute values. With pairwise summation these errors grow with the
-logarithm of the length."""
+"""Checks that the errors of float32 sums are small. The unit of the errors is 2^-24 of the sum of the absolute values. With pairwise summation the
+errors grow with the logarithm of the length."""
 import math
 
 import numpy as np
@@ -79,7 +79,7 @@ def test_prod_of_float32_does_not_overflow_in_between(n):
     x = (x / np.exp2(np.log2(np.abs(x.astype(np.float64))).mean())).astype(np.float32)
     exact = np.prod(x.astype(np.longdouble))
     assert abs(gradus.tensor(x).prod().item() / float(exact) - 1) <= 2.0**-24 * (2 + 8 * math.sqrt(n))
-    if n <= 1000:  # a product of powers of two is exact, but 16 of these numbers overflow float32
+    if n <= 1000:  # the product of these powers of two is exactly 1, but the product of 11 large ones overflows float32
         powers = np.concatenate([np.full(n, 2.0**12), np.full(n, 2.0**-12)]).astype(np.float32)
         rng.shuffle(powers)
         assert gradus.all(gradus.tensor(np.stack([powers, powers[::-1]])).prod(1) == 1)

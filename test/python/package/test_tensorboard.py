@@ -112,7 +112,7 @@ def test_add_histogram(logged):
 
 
 def pixels(png):
-    """Returns the rows of pixels of a PNG file. No row of the file may have a filter."""
+    """Returns the rows of pixels of a PNG file. Fails if a row uses one of PNG's filters."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     width, height, depth, kind = struct.unpack_from(">IIBB", png, 16)
     start = png.index(b"IDAT")

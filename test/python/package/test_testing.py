@@ -1,4 +1,4 @@
-"""Checks that assert_close and the texts of its errors, and the random numbers of make_tensor, in torch.testing are PyTorch's."""
+"""Compares torch.testing with PyTorch: the results and error texts of assert_close, and the random numbers of make_tensor."""
 from collections import OrderedDict
 
 import numpy
@@ -16,8 +16,8 @@ OPTIONS = [{}, {"rtol": 0, "atol": 0}, {"rtol": 1e-5, "atol": 0.6}, {"equal_nan"
 
 
 def compared(t, actual, expected, **options):
-    """Returns the outcome of assert_close. A bool compared with a number is skipped, because PyTorch fails with an internal error. Gradus takes the
-    bool as an integer."""
+    """Returns the outcome of assert_close, or None if one value is a bool and the other a number. PyTorch fails there with an internal error, and
+    Gradus takes the bool as an integer."""
     kinds = {type(value) for value in (actual, expected)}
     return None if kinds & {bool, numpy.bool_} and kinds & {int, float, complex, numpy.float32, numpy.int64} else attempt(t.testing.assert_close, actual, expected, **options)
 

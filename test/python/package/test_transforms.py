@@ -1,4 +1,5 @@
-"""Compares transforms, constraints and the registry that connects them with PyTorch: values, Jacobians, domains, shapes, texts and errors."""
+"""Compares the transforms and constraints of distributions with PyTorch's: values, Jacobians, domains, shapes, texts and errors. Also compares the
+registry that maps a constraint to a transform."""
 import warnings
 
 import numpy as np
@@ -48,7 +49,8 @@ def array(t):
 
 
 def attempt(function):
-    """Returns the result of the call, or the class of its error. The class is followed by the text if PyTorch's error has one."""
+    """Returns the result of the call, or the class name of its exception. A ValueError or NotImplementedError is given with its text, except if the
+    text shows a tensor."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -173,7 +175,7 @@ def test_constraints_agree_with_pytorch(name):
     assert type(ours).__name__ == type(theirs).__name__
     for value in [VALUES, *VALUES, *(m.tolist() for m in matrices())]:
         if name == "positive_semidefinite" and is_singular(value):
-            # Not compared: rounding decides the sign of an eigenvalue that is 0, and with it the answer.
+            # Singular matrices are not compared. Rounding decides the sign of an eigenvalue that is 0, so it decides the result of check().
             continue
         checked = [attempt(lambda: c.check(t.tensor(value, dtype=t.float64))) for c, t in ((ours, gradus), (theirs, torch))]
         expect_equal(str(value), *checked)

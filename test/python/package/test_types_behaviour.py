@@ -1,4 +1,4 @@
-"""Tests behaviour that comparing expressions with PyTorch does not show: identity, pickling, settings, data, classes, references, unusual
+"""Tests what a comparison of values with PyTorch does not show: identity, pickling, settings, data, classes, references, unusual
 arguments."""
 import copy
 import gc
@@ -280,7 +280,7 @@ def test_torch_function_receives_the_name_of_the_call(use, name):
 
 @pytest.mark.parametrize("width", range(20, 75))
 def test_suffixes_of_printed_tensors_wrap_as_in_pytorch(settings, width):
-    """dtype=, size= and other suffixes move to the next line at the line widths at which they do in PyTorch."""
+    """dtype=, size= and other suffixes move to the next line at the same line widths as in PyTorch."""
     def program(module):
         module.set_printoptions(linewidth=width)
         try:
@@ -331,8 +331,8 @@ def test_results_of_torch_function_are_not_leaked():
 
 @pytest.mark.parametrize("base", [True, False])
 def test_class_and_attributes_of_a_tensor_outlive_its_python_object(base):
-    """A tensor may outlive its Python object, e.g. in the autograd graph. Its class and attributes are kept then, and its next Python object has them
-    again. They are released when the tensor is freed."""
+    """A tensor may outlive its Python object, e.g. in the autograd graph. The tensor keeps the class and the attributes for
+    its next Python object, and releases them when it is freed."""
     class Labelled(torch.Tensor):
         pass
 
@@ -454,7 +454,7 @@ def test_calls_leak_no_references(call):
         run(300)
         return tracemalloc.get_traced_memory()[0] - before
 
-    gc.freeze()  # Garbage collections then skip all existing objects and are fast.
+    gc.freeze()  # From here on, garbage collections skip all existing objects, so they are fast.
     watched = [value for key, value in names.items() if key not in ("torch", "__builtins__")]
     watched += [torch.float32, torch.int8, torch.device("cpu"), torch.strided, torch.Tensor, torch.Size, torch.device, torch.finfo, torch.Generator, None]
     run(20)

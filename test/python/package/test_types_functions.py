@@ -1,4 +1,4 @@
-"""Compares generators, settings of the process, and functions about dtypes and shapes with PyTorch."""
+"""Compares random generators, settings of the process, and functions that describe dtypes and shapes with PyTorch."""
 import pytest
 from beside_torch import check
 

@@ -1,4 +1,4 @@
-"""Tests torch.utils: paths and predicates of pytrees, and the swapping of tensors."""
+"""Tests the pytree functions of torch.utils that return paths of leaves or test all leaves (tree_all, tree_any), and swap_tensors."""
 from collections import OrderedDict, namedtuple
 
 import pytest

@@ -1,4 +1,4 @@
-"""Compares in-place views, copied views, and results of split that are not views with PyTorch."""
+"""Compares with PyTorch: in-place views, copied views, and results of split that are not views."""
 import pytest
 
 import gradus

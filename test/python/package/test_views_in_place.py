@@ -1,5 +1,5 @@
-"""Checks that writing a view, or the base of a view, is allowed, refused and recorded as in PyTorch, for every operator that makes views and in every
-grad mode."""
+"""Checks that in-place writes to a view, or to its base, are refused or recorded exactly where PyTorch refuses or records them. Covers every operator
+that makes views, and every grad mode."""
 import itertools
 import re
 
@@ -23,7 +23,8 @@ BASES = ["plain", "leaf", "history", "made a leaf later"]
 
 
 def outcome(module, make, base_is, made, written, write, with_grad):
-    """Writes a view or its base and runs backward. Returns what was observed, or the text of the error."""
+    """Writes to a view or to its base, then runs backward. Returns [requires_grad of the view, requires_grad of the base, True if the view has no
+    grad_fn, elements of the base, gradient of `other` if backward ran]. Returns the text of the error if there is one."""
     base = module.ones(4, 2, requires_grad=base_is in ("leaf", "history"))
     base = base * 1 if base_is == "history" else base
     other = module.full((), 2.0, requires_grad=with_grad)
@@ -42,7 +43,8 @@ def outcome(module, make, base_is, made, written, write, with_grad):
         return found
     except RuntimeError as error:
         text = re.sub(r"^(\w+(\(\))?: )+", "", str(error).split("\n")[0])
-        return re.sub("Output (.) of Split(WithSizes)?", r"Output \1 of Split", text)  # PyTorch's text has the name of the node of split
+        # The text names the autograd node of the view, which may be Split or SplitWithSizes. This difference is ignored.
+        return re.sub("Output (.) of Split(WithSizes)?", r"Output \1 of Split", text)
 
 
 @pytest.mark.parametrize("write", WRITES)

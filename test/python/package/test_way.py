@@ -1,5 +1,5 @@
-"""Limits the numbers of stack frames, of files, and of changes between generated and hand-written code on the way from a call to its kernel's loop.
-tools/way.py counts them."""
+"""Checks that the call stack from a call in Python down to its kernel's loop is short. The limits are numbers of stack frames, of files, and of calls
+between generated and hand-written code. tools/way.py counts them."""
 import sys
 
 import pytest

@@ -6,7 +6,7 @@ from nn_programs import attempt, same
 
 
 def gradients(t, function, *inputs):
-    """Returns the value of the function, its strides and the name of its node, and the first and second derivatives if there are any."""
+    """Returns [result y of the function, strides of y, name of its grad_fn, gradients of a loss, second derivatives]."""
     inputs = [x.detach().requires_grad_() for x in inputs]
     y = function(*inputs)
     grads = t.autograd.grad((y * y).sum(), inputs, create_graph=True)

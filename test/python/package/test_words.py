@@ -1,4 +1,4 @@
-"""Checks that an operator that is given an unknown string refuses it and lists the allowed strings."""
+"""Checks that every operator refuses an unknown string, and that the error lists the allowed strings."""
 import re
 
 import gradus
