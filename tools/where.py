@@ -65,8 +65,8 @@ class Where:
     def written(self, operator, *prefixes):
         """Returns the Definitions of hand-written functions that a generated op_<name> calls and whose names have one of the prefixes (plan_,
         run_, ...)."""
-        words = dict.fromkeys(re.findall(r"\w+", self.implementation(operator)))
-        return [d for word in words if word.startswith(prefixes) for d in self.sources.defined.get(word, []) if d.path.startswith("src/op/")]
+        called = dict.fromkeys(re.findall(r"(\w+)\(", self.implementation(operator)))
+        return [d for word in called if word.startswith(prefixes) for d in self.sources.defined.get(word, []) if d.path.startswith("src/op/")]
 
     def by_hand(self, operator):
         """Returns a list with the Definition of op_<name> if it is written by hand, otherwise []."""
@@ -92,8 +92,7 @@ class Where:
         if operator.through:
             return [d for o in self.parts(operator) if o.kernel for d in self.functions_of_law(o)]
         if operator.planned_view:
-            text = self.implementation(operator)
-            return [d for d in self.written(operator, "") if not d.name.startswith("plan_") and f"{d.name}(" in text]
+            return [d for d in self.written(operator, "") if not d.name.startswith("plan_")]
         return self.written(operator, "run_") if operator.planned else [] if operator.composite else self.by_hand(operator)
 
     def parts(self, operator):
