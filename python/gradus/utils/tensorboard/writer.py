@@ -194,8 +194,8 @@ class SummaryWriter:
         """
         if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
-        numbers = {name: value.item() if isinstance(value, gradus.Tensor) else value for name, value in hparam_dict.items()}
-        summaries = _summaries.hparams(numbers, metric_dict, hparam_domain_discrete or {})
+        values = {name: value.item() if isinstance(value, gradus.Tensor) else value for name, value in hparam_dict.items()}
+        summaries = _summaries.hparams(values, metric_dict, hparam_domain_discrete or {})
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for summary in summaries:
                 writer._add(summary, global_step, None)
