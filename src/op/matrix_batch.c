@@ -69,8 +69,8 @@ char *grd_broadcast_matrix_at(const grd_tensor *x, const grd_tensor *result, int
 {
     int64_t offset = 0;
     for (int d = x->ndim - 3, of = result->ndim - 3; d >= 0; d--, of--) {
-        const int64_t rest =
-            of > 0 ? index / result->sizes[of] : 0; /* Along the outermost dimension the quotient is 0, so no slow division is needed. */
+        /* Along the outermost dimension the quotient is 0, so no slow division is needed. */
+        const int64_t rest = of > 0 ? index / result->sizes[of] : 0;
         offset += x->sizes[d] == 1 ? 0 : (index - rest * result->sizes[of]) * x->strides[d];
         index = rest;
     }

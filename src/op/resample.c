@@ -174,8 +174,8 @@ static void size_pieces(struct grd_plan *p, struct resample *x)
     p->scratch_bytes += (size_t)(x->piece_bytes * grd_ceil_div(rows, x->grain));
 }
 
-/* Plans the operand `self` and the result, whose images have the spatial sizes `image`. Operand and result are stored channels-last if
- * `channels_last`, otherwise contiguously. Returns false, with the error raised, on failure. */
+/* Plans to read the operand `self`, and plans a result whose images have the spatial sizes `image`. Both are channels-last if `channels_last`, else
+ * contiguous. Returns false, with the error raised, on failure. */
 static bool plan_images(struct grd_plan *p, grd_tensor *self, grd_dims image, bool channels_last)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype, working = grd_computed_dtype(dtype);

@@ -1,4 +1,4 @@
-"""Prints masked tensors as PyTorch does: numbers with four decimals, padded to eight characters, and -- for masked elements."""
+"""Formats masked tensors as PyTorch prints them. Numbers have four decimals and are padded to eight characters. A masked element is ``--``."""
 __all__ = ["text_of"]
 
 

@@ -66,7 +66,7 @@ class Adagrad(GroupStep):
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
+        """Returns the numbers that the operator ``_recorded_step`` takes for this optimizer. step: the number of the step, from 1."""
         return group["eps"], 1 + (step - 1) * group["lr_decay"]
 
 

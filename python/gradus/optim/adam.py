@@ -82,7 +82,7 @@ class Adam(GroupStep):
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
+        """Returns the numbers that the operator ``_recorded_step`` takes for this optimizer. step: the number of the step, from 1."""
         beta1, beta2 = group["betas"]
         return beta1, beta2, group["eps"], 1 - beta1**step, (1 - beta2**step) ** 0.5
 

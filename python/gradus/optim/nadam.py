@@ -66,7 +66,7 @@ class NAdam(GroupStep):
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
+        """Returns the numbers that the operator ``_recorded_step`` takes for this optimizer. step: the number of the step, from 1."""
         beta1, beta2 = group["betas"]
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         return beta1, beta2, group["eps"], 1 - beta2**step, mu, mu_next, state["mu_product"].mul_(mu).item()

@@ -58,7 +58,7 @@ class RAdam(GroupStep):
 
     @staticmethod
     def _recorded_numbers(group, state, step):
-        """Returns the numbers for the operator ``_recorded_step``, which does one differentiable step. step: the number of the step, from 1."""
+        """Returns the numbers that the operator ``_recorded_step`` takes for this optimizer. step: the number of the step, from 1."""
         beta1, beta2 = group["betas"]
         correction, rho_inf = 1 - beta2**step, 2 / (1 - beta2) - 1
         rho = rho_inf - 2 * step * beta2**step / correction

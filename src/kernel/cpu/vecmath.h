@@ -1,8 +1,9 @@
 /* Defines transcendental functions as inline functions without branches, so that the compiler vectorises any loop that calls them. A macro such as
  * vm_exp(x) chooses the function by the type of x, float or double.
  *
- * Most float functions compute in float (vecmath_float.h). For floats, pow, sin and cos compute in double with short polynomials (relative error
- * about 2^-30) and round once, with an error of at most 0.6 ulp. So do gelu and mish at instruction-set levels without fused multiply-add.
+ * Most float functions compute in float (vecmath_float.h). The float versions of pow, sin and cos compute in double with short polynomials (relative
+ * error about 2^-30) and round once; their error is at most 0.6 ulp. At instruction-set levels without fused multiply-add, the float versions of
+ * gelu and mish also compute in double.
  * The double functions use the classic argument reductions with longer polynomials; their error is at most 4 ulp.
  * Functions whose names end in _normal or _near accept only the arguments that their comments state. They return the same bits as the function
  * without that ending, in fewer steps. A loop may call them after it has checked its arguments.
