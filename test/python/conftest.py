@@ -5,6 +5,7 @@ The order of files, and of the tests within a file, is random. The end of the re
 share the tests (pytest-xdist), each worker takes the next file in this order. Which worker runs a file then depends on time."""
 import ast
 import fcntl
+import gc
 import os
 import random
 import shutil
@@ -113,6 +114,15 @@ def modes_are_left_as_they_were(request):
         if restore is not None:
             restore(value)
     assert changed == [], f"left changed: {', '.join(f'{name} is {after[name][0]}, was {before[name][0]}' for name in changed)}"
+
+
+@pytest.fixture
+def no_collector():
+    """Keeps the garbage collector from running during a test, because it would free tensors of earlier tests while this test counts memory."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -103,14 +103,6 @@ CYCLES = [through_a_leaf, through_a_post_accumulate_grad_hook, through_a_result_
           through_an_attribute_of_a_tensor]
 
 
-@pytest.fixture
-def no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
 @pytest.mark.parametrize("cycle", CYCLES, ids=lambda cycle: cycle.__name__)
 def test_reference_cycles_through_the_graph_are_collected(cycle, no_collector):
     thing = weakref.ref(cycle())

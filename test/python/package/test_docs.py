@@ -37,7 +37,7 @@ def run(tests, flags=0):
 
 
 @pytest.mark.parametrize("place", EXTENSION)
-def test_docstring_examples_of_the_extension(place):
+def test_docstring_examples_of_the_extension(place, no_collector):
     run(examples(place))
 
 
@@ -59,7 +59,7 @@ def test_docstrings_end_with_the_schema_files_of_their_operators():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples_of_modules(name):
+def test_docstring_examples_of_modules(name, no_collector):
     # If `name` is "gradus", only the module's own docstring is tested. Its functions come from the extension module, where their examples are tested.
     finder = doctest.DocTestFinder(recurse=name != "gradus")
     run(finder.find(importlib.import_module(name), extraglobs=NAMES), doctest.NORMALIZE_WHITESPACE)

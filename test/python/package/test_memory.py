@@ -85,7 +85,7 @@ def test_cache_limits_bound_the_cached_memory():
     assert int(run("import gradus\ngradus.cpu.set_cache_limit(8 << 20)\ngradus.cpu.set_cache_limit(None)\n" + program)) >= 190_000_000
 
 
-def test_memory_limit():
+def test_memory_limit(no_collector):
     try:
         torch.cpu.set_memory_limit(torch.cpu.memory_allocated() + 10_000_000)
         x = torch.ones(1_000_000)
@@ -106,7 +106,7 @@ def test_memory_and_cache_limits_refuse_invalid_values(function):
         getattr(torch.cpu, function)(-1)
 
 
-def test_memory_statistics():
+def test_memory_statistics(no_collector):
     # The first call of a thread allocates a block that the thread keeps, which would change the counts below.
     torch.ones(1)
     torch.cpu.reset_peak_memory_stats()
@@ -146,6 +146,6 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_pairwise_losses_and_distances_do_not_store_all_pairs(name):
+def test_pairwise_losses_and_distances_do_not_store_all_pairs(name, no_collector):
     x, t = torch.randn(500, 300, requires_grad=True), torch.randint(0, 300, (500, 300))
     assert peak_of(lambda: PAIRS[name](x, t).sum().backward()) < 25
