@@ -173,13 +173,19 @@ static size_t round_up(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
+/* Returns how many bytes the versions of a saved list of n tensors take in the node's memory block. */
+static size_t versions_size(int64_t n)
+{
+    return round_up((size_t)n * sizeof(uint32_t));
+}
+
 /* Returns how many bytes a saved string, a saved list of tensors or a saved list of sizes takes behind the outputs in the node's memory block.
  * save_room, which is inlined, calls this function for these rare cases. */
 static __attribute__((noinline)) size_t other_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     switch (save->how) {
     case GRD_SAVE_TENSORS:
-        return (size_t)list_of(call, save).n * (sizeof(grd_tensor *) + sizeof(uint64_t));
+        return (size_t)list_of(call, save).n * sizeof(grd_tensor *) + versions_size(list_of(call, save).n);
     case GRD_SAVE_STRING: {
         const char *string = call->args[save->index].v.string;
         return string != NULL ? round_up(strlen(string) + 1) : 0;
@@ -279,7 +285,7 @@ static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors
 {
     grd_tensor **list = take_room(room, (size_t)tensors.n * sizeof *list);
     note_owned(self);
-    saved->versions = take_room(room, (size_t)tensors.n * sizeof(uint64_t));
+    saved->versions = take_room(room, versions_size(tensors.n));
     saved->output = results ? 0 : -1;
     saved->value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {0, list}};
     for (int64_t i = 0; i < tensors.n; i++) {

@@ -7,6 +7,7 @@
  * Invariant: nothing can fail, and the division of the elements into parts for the threads does not depend on the number of threads. */
 #include "core/iter.h"
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "core/dtype.h"
 #include "core/shape.h"
@@ -415,7 +416,7 @@ static int64_t grain_of(const struct run *run)
 {
     const int64_t turned = run->lines * run->it->shape[0];
     const int64_t grain = grd_iter_grain(run->it->numel);
-    return run->turned == 0 ? grain : (grain + turned - 1) / turned * turned;
+    return run->turned == 0 ? grain : grd_round_up(grain, turned);
 }
 
 static void run_all(struct run *run)

@@ -1,24 +1,15 @@
-/* Defines functions for the kernels that choose pivots and exchange rows (lu.c and ldl.c). These files are compiled once for each of float32,
+/* Defines functions for the kernels that choose pivots (lu.c and ldl.c). These files are compiled once for each of float32,
  * float64, complex64 and complex128. */
 #ifndef GRD_KERNEL_CPU_PIVOTS_H
 #define GRD_KERNEL_CPU_PIVOTS_H
 
+#include "kernel/cpu/exchange.h"
 #include "kernel/cpu/matrix.h"
 
 /* Returns |x|, or |real| + |imaginary| if x is complex. This is the magnitude by which LAPACK chooses pivots. */
 GRD_INLINE R size_of(C x)
 {
     return GRD_IS_COMPLEX ? fabs(real_part(x)) + fabs(imaginary_part(x)) : fabs(real_part(x));
-}
-
-/* Exchanges n elements of x with n elements of y. The elements of both arrays are `step` apart. */
-GRD_INLINE void exchange(int64_t n, int64_t step, T *x, T *y)
-{
-    for (int64_t i = 0; i < n * step; i += step) {
-        const T kept = x[i];
-        x[i] = y[i];
-        y[i] = kept;
-    }
 }
 
 /* Returns the index of the element of x with the largest size_of(), or the lowest such index if several elements have it. x has n > 0 elements. */

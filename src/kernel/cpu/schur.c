@@ -10,7 +10,7 @@
 #include <string.h>
 #include <tgmath.h>
 
-#include "kernel/cpu/typed.h"
+#include "kernel/cpu/exchange.h"
 
 enum { STEPS = 30 /* most QR steps per row */, STEPS_STUCK = 10 /* QR steps from one exceptional shift to the next */, RADIX = 2 };
 
@@ -44,16 +44,6 @@ static T largest_of(int64_t n, const T *x)
 }
 
 /* ---- Balance ------------------------------------------------------------------------------------------------------------------------------ */
-
-/* Exchanges `count` elements of x with `count` elements of y. The elements of both arrays are `step` apart. */
-static void exchange(int64_t count, int64_t step, T *x, T *y)
-{
-    for (int64_t i = 0; i < count * step; i += step) {
-        const T kept = x[i];
-        x[i] = y[i];
-        y[i] = kept;
-    }
-}
 
 /* Exchanges rows i and `with` of h, and columns i and `with`, and records the exchange in s->scales. */
 static void exchange_both(struct schur *s, int64_t i, int64_t with)
