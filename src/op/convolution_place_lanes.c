@@ -139,7 +139,8 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     b.in_plane = grd_conv_pieces(rows, b.rows);
     b.all = planes * b.in_plane * b.in_row;
     const int64_t lanes = r->kernel->lanes;
-    b.is_one_line = 2 * b.width < grd_conv_pieces(b.columns, lanes) * lanes;
+    /* Rows of an expanded tensor of width 1 are 0 elements apart, so they do not lie in one long row. */
+    b.is_one_line = b.width == r->source[1] && 2 * b.width < grd_conv_pieces(b.columns, lanes) * lanes;
     b.writes_result = !b.is_one_line && parts == 1 && r->narrow == NULL && r->to_column == 1;
     return b;
 }

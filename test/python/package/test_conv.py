@@ -97,6 +97,29 @@ def test_convolutions_of_strided_inputs(seed, how):
         assert got.is_contiguous(memory_format=gradus.channels_last) == wanted.is_contiguous(memory_format=torch.channels_last)
 
 
+@pytest.mark.parametrize("seed", range(800, 840))
+def test_expanded_columns_are_convolved_like_their_copies(seed):
+    """An image of width 1 and a gradient of the result are expanded along random dimensions, so they have strides of 0. The elements are small integers,
+    for which convolutions are exact."""
+    draw = random.Random(seed)
+
+    def drawn(*sizes):
+        return gradus.tensor([draw.randint(-4, 4) for _ in range(math.prod(sizes))], dtype=gradus.float32).reshape(sizes)
+
+    def expanded(*sizes):
+        return drawn(*(1 if draw.random() < 0.5 else size for size in sizes)).expand(sizes)
+
+    samples, channels, outer, length, kernel = (draw.randint(1, most) for most in (40, 5, 5, 40, 3))
+    image, weight = expanded(samples, channels, max(length, kernel), 1), drawn(outer, channels, kernel, 1)
+    outcomes = []
+    for x in (image, image.contiguous()):
+        leaves = [x.detach().requires_grad_(), weight.detach().requires_grad_()]
+        result = gradus.nn.functional.conv2d(*leaves)
+        gradient = expanded(*result.shape) if not outcomes else gradient.contiguous()
+        outcomes.append([result, *gradus.autograd.grad(result, leaves, gradient)])
+    assert all(got.equal(wanted) for got, wanted in zip(*outcomes))
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), (("float16", 4e-3), ("bfloat16", 3e-2), ("complex64", 3e-5), ("complex128", 1e-12)))
 @pytest.mark.parametrize("seed", range(300, 315))
 def test_convolutions_in_half_and_complex_dtypes(seed, dtype, tolerance):
