@@ -22,8 +22,9 @@ struct grd_lines_block {
     bool columns;
     /* pointers to the results of the block, followed by its inputs in the order of the operator's signature */
     char *data[GRD_LINES_OPERANDS];
-    /* step[i]: distance, in elements of data[i], between two lines (a line is the elements along the dimension) or, if `columns`, between two
-     * elements of a line. It is 1 if data[i] has one value per line, and 0 if all lines share one line of data[i]. */
+    /* step[i]: a distance in data[i], in elements. If data[i] has one value per line, step[i] is 1. If all lines share one line of data[i], step[i]
+     * is 0. Otherwise step[i] is the distance between two lines or, if `columns`, between two elements of a line. A line is the elements along the
+     * dimension. */
     int64_t step[GRD_LINES_OPERANDS];
     const double *numbers; /* the operator's numeric arguments */
 };

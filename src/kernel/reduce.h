@@ -22,7 +22,7 @@ enum grd_reduce_kind {
     GRD_REDUCE_NONZERO,    /* the number of nonzero x */
     GRD_REDUCE_MAX,        /* the largest x, or NaN if an x is NaN */
     GRD_REDUCE_MIN,        /* the smallest x, or NaN if an x is NaN */
-    GRD_REDUCE_FIND,       /* the first index at which x equals the center (NaN equals NaN here) */
+    GRD_REDUCE_FIND,       /* the first index at which x equals `center`, the number given for the output (NaN equals NaN here) */
     GRD_REDUCE_COUNT
 };
 
@@ -67,7 +67,7 @@ struct grd_reduce_block {
     int64_t stride; /* `lines` kernels: bytes between two outputs; `columns` kernels: bytes between two elements of an output */
     const char *in;
     void *gathered;     /* accumulated values, one per output; their dtype is grd_reduce_gathers(kind, dtype) */
-    const void *center; /* one center per output, for DIFFERENCE, EXP, FIND and SQUARE; for SQUARE, NULL means center = 0 */
+    const void *center; /* one number per output; DIFFERENCE, EXP and SQUARE subtract it, FIND searches for it; SQUARE: NULL means 0 */
     int64_t first;      /* only for GRD_REDUCE_FIND: the index, within the reduction, of the first of the n elements */
 };
 typedef void grd_reduce_kernel(const struct grd_reduce_block *block);

@@ -26,8 +26,8 @@ enum grd_stores { GRD_STORES_NEAR, GRD_STORES_FAR, GRD_STORES_PAST };
 /* The `params` of a light kernel, i.e. the kernel of an operator so cheap that memory limits its speed. A call with these `params` computes only
  * whole cache lines. */
 struct grd_light_call {
-    /* element[i] is NULL if input i is contiguous. Otherwise input i is one element at address element[i], repeated n times. The kernel then fills
-     * the cache line at data[i + 1] with copies of this element and reads them. */
+    /* element[i] is NULL if input i is a contiguous array at data[i + 1]. Otherwise input i is the single element at address element[i],
+     * repeated n times. The kernel then fills data[i + 1], scratch memory of one cache line, with copies of the element and reads these copies. */
     const char *element[3];
     enum grd_stores stores; /* how to store the result; unless `stores` is GRD_STORES_NEAR, the result must be aligned to a cache line */
 };

@@ -76,8 +76,8 @@ static void join(struct places *p, int64_t dim, grd_tensor *mask)
 }
 
 /* Sets p->index[d] to the index tensor for each indexed dimension d of self. `dims` lists these dimensions; without `dims`, the first dimensions are
- * indexed. If `joins` (self and out are contiguous), one index tensor may replace a mask of several dimensions. Returns false after raising an
- * error. */
+ * indexed. A mask is replaced by integer index tensors, one for each of its dimensions. If `joins`, which requires that self and out are contiguous,
+ * a mask of several dimensions is replaced by a single index tensor instead (see join()). Returns false after raising an error. */
 static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, bool joins, struct places *p)
 {
     if (dims.data != NULL && dims.n != indices.n)
@@ -295,9 +295,9 @@ static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool
     return grd_dims_from(ret_sizes, n);
 }
 
-/* Runs `kernel` over the selected elements of `self` and the elements of `other`, which has the strides other_strides. `named` is the role of
- * `self`. GRD_SOURCE: `self` is read and `other` is written. GRD_RESULT: `self` is written in the order of the index, and other_strides has a single
- * stride for all index dimensions together. */
+/* Runs `kernel` over the selected elements of `self` and the elements of `other`, which has the strides other_strides. If `named` is GRD_SOURCE,
+ * reads `self` and writes `other`. If `named` is GRD_RESULT, reads `other` and writes `self` in the order of the index; other_strides then has a
+ * single stride for all index dimensions together. */
 static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
                        grd_loop_kernel *kernel)
 {
@@ -405,8 +405,9 @@ static bool check_values(const grd_tensor *self, const grd_tensor *values, const
                      grd_list_text(grd_sizes(values)), grd_list_text(named));
 }
 
-/* Returns `values` broadcast to the shape of the selected elements. If the index dimensions of this view cannot be merged into one dimension, returns
- * a contiguous copy of the view. Writes the strides of the result with merged index dimensions to put->strides. */
+/* Returns a view of `values`, broadcast to the shape of the selected elements. If the index dimensions of this view cannot be merged into one
+ * dimension, returns a contiguous copy of the view instead. Writes to put->strides the strides of the returned tensor with merged index
+ * dimensions. */
 static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct put *put)
 {
     int64_t sizes[GRD_MAX_DIMS], merged[GRD_MAX_DIMS + 1];

@@ -21,8 +21,9 @@
  * The fallback in conjugate.c passes tensors without the key to all operators that are not views, so kernels need not handle the key. Code that reads
  * memory without a call through the dispatcher must ask grd_is_conjugated. */
 
-/* Plans a view of the memory of `self` that has the dispatch key CONJUGATE exactly if `self` does not. So the elements of the view are the
- * conjugates of those of `self`, or the negatives if `self` is real. Always returns true. */
+/* Plans a view of the memory of `self` that has the dispatch key CONJUGATE exactly if `self` does not. Complex numbers in a tensor with this key are
+ * read as their conjugates, and real numbers as their negatives. So the elements of the view are the conjugates or negatives of those of `self`.
+ * Always returns true. */
 static bool plan_turned(struct grd_view *v, const grd_tensor *self)
 {
     grd_view_start(v, self, self->ndim);

@@ -63,14 +63,19 @@ struct grd_conv_run {
     /* Number of packed weights for each kernel element of each source channel. It is `rows`, rounded up to full vectors if vectors hold channels. */
     int64_t width;
 
-    /* The source is the operand that is read through windows: the image or, for GRD_CONV_IMAGE, the output. size_seen: its spatial sizes. In a padded
-     * copy of the source, index i along dimension d is at offset i % split[d] * part[d] + i / split[d] * source[d]. split[d] is above 1 only if
-     * vectors hold output positions and the stride is above 1. In this case the elements that one vector loads are contiguous in the copy. */
+    /* The spatial sizes of the source. The source is the operand that is read through windows: the image or, for GRD_CONV_IMAGE, the output. */
     const int64_t *size_seen;
     /* is_copied: the kernel reads a padded copy of the source. is_local: each task makes a copy of the samples that it reads. */
     bool is_copied, is_local;
     /* before: number of zeros before the source in its padded copy; extent: size of the copy */
     int64_t before[GRD_CONV_DIMS], extent[GRD_CONV_DIMS];
+    /* The order of elements in the padded copy. Along dimension d, the indices with the same remainder modulo split[d] form a part. Parts begin
+     * part[d] elements apart, and neighbouring elements of a part are source[d] elements apart. So the offset of index i is
+     *
+     *     i % split[d] * part[d] + i / split[d] * source[d]
+     *
+     * If vectors hold output positions and the result is not an image, split[d] is the stride of the convolution. The elements that one vector loads
+     * are then contiguous in the copy. Otherwise split[d] is 1. If the source is not copied, source[d] is its stride along dimension d. */
     int64_t split[GRD_CONV_DIMS], part[GRD_CONV_DIMS], source[GRD_CONV_DIMS];
     int64_t source_sample, source_channel;
     int64_t wave; /* number of items that are computed together; an item is one group of channels of one sample */
@@ -134,8 +139,9 @@ static inline int64_t grd_conv_group(const struct grd_conv_run *r, int64_t item)
     return r->c->kind == GRD_CONV_WEIGHT ? item / r->c->batch : item % r->c->groups;
 }
 
-/* Returns the distance, in elements of the source or its copy, from one sample to the next in the same group. If the source is copied,
- * consecutive items must be consecutive samples of one group. */
+/* Returns the distance, in elements of the source or its copy, from one sample to the next in the same group. If the source is copied, returns the
+ * distance in the copy from one item to the next, where an item is one group of channels of one sample. In this case, consecutive items must be
+ * consecutive samples of one group. */
 static inline int64_t grd_conv_seen_step(const struct grd_conv_run *r)
 {
     return r->is_copied ? r->channels * r->source_channel : r->source_sample;

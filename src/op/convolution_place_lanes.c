@@ -131,7 +131,9 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     int64_t columns = 0;
     for (int64_t i = 0; i < parts; i++)
         columns = grd_greatest(columns, phases[i].axes[2].count);
-    b.width = grd_greatest(r->source[1], columns); /* result rows that use no kernel element can be longer than the source's rows */
+    /* If the result is an image, it can have elements to which no kernel element contributes. A phase of such elements can have longer rows than the
+     * source. */
+    b.width = grd_greatest(r->source[1], columns);
     b.columns = grd_least(columns, b.part);
     b.in_row = grd_conv_pieces(columns, b.part);
     if (b.in_row == 1 && rows > 1 && b.width <= b.part)

@@ -155,8 +155,9 @@ static void read_line(const struct run *r, int64_t group, int64_t k, int64_t fir
     }
 }
 
-/* Packs into `panel` the elements that output positions [first, first + length) read through kernel elements [k, k + n). If `across`, kernel elements
- * are the columns of the panel and positions its rows, otherwise the reverse. */
+/* Packs elements of r->seen into `panel`. For each kernel element in [k, k + n) and each output position in [first, first + length), packs the
+ * element of r->seen that the kernel element multiplies for this position. If `across`, the panel has a row for each position and a column for each
+ * kernel element. Otherwise the panel has a row for each kernel element and a column for each position. */
 static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n, int64_t first, int64_t length, bool across, int64_t width,
                        char *panel)
 {
@@ -398,7 +399,8 @@ static struct run describe(const struct grd_conv *c)
     }
     r.positions = grd_conv_product(c->places);
     r.windows = (struct grd_windows){.itemsize = r.itemsize};
-    /* If the result is an image, the output is read. Each of its positions is read once, without windows, so a sample is described as one row. */
+    /* If the convolution computes the image (GRD_CONV_IMAGE), it reads the output, y in convolution.h. Each position of y is read once, without
+     * windows, so a sample of y is described as one row. */
     if (image) {
         for (int d = 0; d < GRD_CONV_DIMS; d++)
             r.windows.plane[d] = r.windows.places[d] = d == GRD_CONV_DIMS - 1 ? r.positions : 1;

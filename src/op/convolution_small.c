@@ -52,7 +52,8 @@ static struct planes planes_of(const struct grd_conv *c, const char *sample, cha
     return (struct planes){room, row, plane};
 }
 
-/* Fills *ret_taps for the n kernel elements of all channels: their offsets in the padded sample, and a chain of one element for each. */
+/* Fills *ret_taps for the n kernel elements of all channels. For each kernel element, writes its offset in the padded sample and a chain. A chain is
+ * a list of kernel elements that the vector kernel processes together. Here it contains only this kernel element. */
 static void find_taps(const struct grd_conv *c, const struct planes *planes, int64_t n, struct taps *ret_taps)
 {
     const int64_t counts[GRD_CONV_DIMS] = {c->inner, c->kernel[1], c->kernel[2]};

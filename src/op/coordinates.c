@@ -98,9 +98,10 @@ grd_tensors op_unravel_index(grd_tensor *indices, grd_dims shape)
     }
     if (grd_pending() || shape.n == 0)
         return (grd_tensors){0};
+    /* PyTorch divides indices.unsqueeze(-1) by a vector with one element per dimension of `shape`. The result has the strides of this quotient. */
     const grd_tensors inputs = grd_tensors(
         grd_unsqueeze(indices, -1),
         grd_arange_end(grd_int(shape.n),
-                       .device = grd_device_of(indices))); /* as in PyTorch, the result gets the strides of the quotient of the inputs */
+                       .device = grd_device_of(indices))); /* a vector of the same size as the divisor; its elements are not read */
     return grd_unbind(grd_composite_elementwise(grd_stack(grd_tensors_from(places, shape.n), .dim = -1), inputs), .dim = -1);
 }

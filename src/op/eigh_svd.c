@@ -311,8 +311,8 @@ bool plan_hidden_linalg_svd(struct grd_plan *p, grd_tensor *A, bool full_matrice
     begin_job(p, A, 40);
     job_of(p)->svd =
         (struct grd_svd){.m = m, .n = n, .columns = columns, .rows = rows, .parts = job_of(p)->parts, .ret_u = compute_uv ? wanted : NULL};
-    /* If A has no elements and the vectors are empty or not wanted, the sizes are set to 0. Otherwise work and memory would be planned for the longer
-     * side of A. */
+    /* If A has no elements and the vectors are empty or not wanted, nothing is computed, so m and n are set to 0. With the original m and n, work and
+     * memory would be planned for the longer side of A. */
     if (k == 0 && !(compute_uv && full_matrices))
         job_of(p)->svd.m = job_of(p)->svd.n = 0;
     p->prepare = prepare_svd;

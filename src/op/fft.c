@@ -473,7 +473,7 @@ static void find_lines(const struct lines *l, int64_t first, int64_t count, int6
             to += at * l->to[d];
             index = d > 0 ? index / l->sizes[d] : 0;
         }
-        /* The lines up to the end of the innermost dimension of l->sizes are one stride apart, so their offsets need no divisions. */
+        /* From this line to the end of the innermost dimension of l->sizes, lines are one stride apart. So their offsets need no divisions. */
         const int64_t from_step = inner >= 0 ? l->from[inner] : 0, to_step = inner >= 0 ? l->to[inner] : 0;
         const int64_t run = inner > 0 ? grd_least(count - done, l->sizes[inner] - (first + done) % l->sizes[inner]) : count - done;
         for (int64_t i = 0; i < run; i++) {

@@ -68,7 +68,7 @@ static int64_t size_asked(grd_dtype dtype, const void *number)
     return (int64_t)size + 1;
 }
 
-/* Sets w->bytes to the size of the workspace, i.e. of its arrays copies, elements, reals and integers together. */
+/* Sets w->bytes to the size of the workspace. The workspace has four arrays, whose lengths are w->copies, w->elements, w->reals and w->integers. */
 static void count_bytes(grd_dtype dtype, struct grd_lapack_work *w)
 {
     w->bytes = rounded((size_t)w->copies * itemsize(dtype)) + rounded((size_t)w->elements * itemsize(dtype)) +

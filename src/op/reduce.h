@@ -126,7 +126,7 @@ struct grd_reduction {
     bool columns;
     /* Number of elements of the arrays `reduced` and `kept`. */
     int nreduced, nkept;
-    /* The dimension, not reduced, that is divided into strips. The outputs of a strip are adjacent along this dimension. */
+    /* The dimension that is divided into strips. It is not reduced. The outputs of a strip are adjacent along this dimension. */
     struct grd_reduction_dim strip;
     /* reduced: the reduced dimensions. kept: all others except `strip`. Both begin with the innermost dimension. */
     struct grd_reduction_dim reduced[GRD_MAX_DIMS], kept[GRD_MAX_DIMS];

@@ -32,12 +32,13 @@ enum {
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* State of a call that finds `block.kept` values and their indices in each line, i.e. in each sequence of elements along `dim`. The function plan_...
- * fills it, and run_rank() reads it. The kernel reads and writes contiguous elements. Lines that are not contiguous are therefore copied to scratch
- * memory, and their results are copied back. A transposition copies several adjacent lines at a time. */
+/* State of a call that finds `block.kept` values and their indices in each line. A line is a sequence of elements along `dim`. The plan functions,
+ * e.g. plan_sort(), fill the state, and run_rank() reads it. The kernel reads contiguous elements, so lines that are not contiguous are copied to
+ * scratch memory first. The results of such a line are also written to scratch memory, and are copied back, if neighbouring lines have results that
+ * are adjacent in memory. A transposition copies several neighbouring lines at a time. */
 struct lines {
     struct grd_rank_block block; /* arguments of the kernel that are the same for all lines (sequences of elements along `dim`) */
-    /* dim: the dimension along which a line lies, e.g. the sorted dimension. beside: the dimension along which adjacent lines follow each other; -1
+    /* dim: the dimension along which a line lies, e.g. the sorted dimension. beside: the dimension along which consecutive lines are neighbours; -1
      * if there is only one line. */
     int64_t dim, beside;
     int64_t count, part, together; /* count: number of lines; part: lines per task; together: lines that are processed at a time */
@@ -85,8 +86,9 @@ static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, i
     return grd_plan_result(p, dims, (grd_dtype)self->dtype) && grd_plan_result(p, dims, GRD_INT64);
 }
 
-/* Returns the dimension along which adjacent lines follow each other. A line is a sequence of elements along `dim`. Prefers a dimension with
- * stride 1. Otherwise returns the last dimension except `dim`, ignoring dimensions of size 1. Returns -1 if there is only one line. */
+/* Chooses the dimension along which consecutive lines are neighbours. A line is a sequence of elements along `dim`. Returns a dimension with stride 1
+ * if there is one, because a transposition can then copy several lines at a time. Otherwise returns the last dimension except `dim`. Ignores
+ * dimensions of size 1. Returns -1 if there is only one line. */
 static int64_t find_beside(const grd_tensor *self, int64_t dim)
 {
     int64_t beside = -1;

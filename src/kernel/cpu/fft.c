@@ -513,9 +513,12 @@ GRD_INLINE void unfold_two(pair *z, pair *back, pair w)
     *back = scaled(conjugate(minus(even, odd)), (lane)0.5);
 }
 
-/* Let X be the transform of 2 h real numbers, and Z[k] = (X[k] + conj(X[h - k])) + i (X[k] - conj(X[h - k])) / w, where w is exp(-2 pi i k / (2 h)).
- * Replaces X[k] in *x by Z[k] and X[h - k] in *back by Z[h - k]. In both, the real and the imaginary part are exchanged. A forward transform of such
- * numbers gives the inverse transform of Z, again with exchanged parts. */
+/* Let X be the transform of 2 h real numbers. Let w be the root exp(-2 pi i k / (2 h)), and let
+ *
+ *     Z[k] = (X[k] + conj(X[h - k])) + i (X[k] - conj(X[h - k])) / w
+ *
+ * Replaces X[k] in *x by Z[k], and X[h - k] in *back by Z[h - k]. In both, exchanges the real and the imaginary part, because a forward transform is
+ * the inverse transform if the parts are exchanged in its input and in its output. */
 GRD_INLINE void fold_two(pair *x, pair *back, pair w)
 {
     const pair opposite = conjugate(*back), even = plus(*x, opposite), odd = turned_back(product(conjugate(minus(*x, opposite)), w));

@@ -26,9 +26,9 @@ static __attribute__((noinline)) void copy(int64_t rows, int64_t columns, const 
     copy_lanes(rows, columns, columns, from, row, column, to, to_row);
 }
 
-/* Packs the coefficients of the triangular matrix t->a into *to. If equation i of the matrix has the unknowns from i on, equations and unknowns
- * are taken in reverse order. So packed equation i always has the unknowns up to i. The last block is filled up with equations whose coefficients
- * are 0. */
+/* Packs the coefficients of the triangular matrix t->a into *to, as a lower triangle: packed equation i has the unknowns 0 to i. If t->a is an upper
+ * triangle (t->rises is false), takes its equations and its unknowns in reverse order. Fills up the last block of ROWS equations with equations whose
+ * coefficients are 0. */
 static void pack_triangle(const struct grd_small_triangle *t, struct coefficients *to)
 {
     const int64_t equation = t->rises ? t->equation : -t->equation, unknown = t->rises ? t->unknown : -t->unknown;

@@ -6,7 +6,7 @@
 
 #include "kernel/cpu/typed.h"
 
-enum { POINTS = 512 }; /* number of points per block; the cells of a block are all found before its weights are added */
+enum { POINTS = 512 }; /* number of points per block; the histogram cells of all points of a block are found before weights are added */
 
 /* Returns floor(bins * (x - low) / (high - low)), clamped to [0, bins]. For x in [low, high] this is the bin of x or, because of rounding, a bin
  * beside it. */

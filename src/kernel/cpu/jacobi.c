@@ -266,7 +266,7 @@ static void complete(int64_t m, int64_t from, int64_t to, T *q, R *weights)
     }
 }
 
-/* Writes to ret_rows the conjugate transpose of the matrix `columns`, which has n rows and `rows` columns. */
+/* Writes to ret_rows the conjugate transpose of an n x `rows` matrix, whose address is `columns`. Both matrices are stored column by column. */
 static void write_rows(int64_t rows, int64_t n, const T *columns, T *ret_rows)
 {
     for (int64_t j = 0; j < n; j++)

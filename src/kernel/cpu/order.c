@@ -201,8 +201,9 @@ static int64_t place_of(const struct grd_rank_block *b, W key, int64_t nth)
     return first;
 }
 
-/* Writes to b->items[b->first].index the position in b->in of element number b->first (from 0) in descending order. Among equal elements, chooses the
- * one that a stable sort puts in this place if `stably`, otherwise the one that PyTorch's kthvalue returns. */
+/* Finds the element that would have index b->first if b->in were sorted by descending keys (see key_at). Writes its index in b->in to
+ * b->items[b->first].index. Among elements with equal keys, chooses the one to which a stable sort gives index b->first if `stably`, otherwise the
+ * one that PyTorch's kthvalue returns. */
 static void choose(const struct grd_rank_block *b, bool stably)
 {
     int64_t before, equal;

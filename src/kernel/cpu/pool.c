@@ -114,8 +114,8 @@ static inline struct range range_of(const struct grd_pool *x, int axis, int64_t 
     return (struct range){at + skipped * dilation, n > 0 ? n : 0, grd_least(x->kernel[axis], in + x->padding[axis] - at)};
 }
 
-/* Returns the windows along an axis that contain element i of the input. The members `first` and `n` of the result count windows. The dilation must
- * be 1. */
+/* Returns the range of windows along an axis that contain element i of the input: the number of the first of these windows (`first`) and how many
+ * there are (`n`). The dilation must be 1. */
 static inline struct range windows_of(const struct grd_pool *x, int axis, int64_t i)
 {
     const int64_t at = i + x->padding[axis], kernel = x->kernel[axis], stride = x->stride[axis];
@@ -175,7 +175,8 @@ struct batch {
     int64_t next, next_place;
     int64_t count;             /* number of input rows per window that are counted in the divisor of an average */
     int64_t length, line_step; /* length: elements of a line; line_step: elements from one line to the next, margins included */
-    /* The first line, i.e. the first array of combined input rows. Lines are line_step elements apart. */
+    /* The first line. A line is an array that combines, element by element, the input rows covered by the windows of one output row. Lines begin
+     * line_step elements apart. */
     T *line;
     P *places; /* if indices are computed: for each element of a line, the position in the image at which its input row begins */
 };
@@ -262,9 +263,9 @@ struct span {
     int64_t *indices, place, lane_place;
 };
 
-/* Sets to[i], for each of n outputs, to the index in the image of the output's largest element. The window of output i begins at position
- * place + i * lane_place of its row. offsets[i] is the position at which the row of the largest element begins plus the distance of the element from
- * the start of the window. */
+/* Writes the indices of n outputs to `to`. to[i] is the position, in the image, of the largest element in the window of output i. In each input row,
+ * this window begins at position place + i * lane_place of the row. offsets[i] is the position at which the row of the largest element begins, plus
+ * the distance of this element from the start of the window. */
 GRD_INLINE void write_indices(int64_t *to, const P *offsets, int64_t n, int64_t place, int64_t lane_place)
 {
     LANEWISE

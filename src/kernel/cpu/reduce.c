@@ -215,9 +215,9 @@ GRD_INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map
     }
 }
 
-/* Prefetches the cache line at column j in each of `rows` rows: the rows after those that the caller reads now, which begin at `row`. The hardware
- * does not prefetch these lines if the stride is large. The caller prefetches one cache line for each one that it reads, because many prefetches at
- * once would wait for each other. */
+/* Prefetches the cache line at column j in the rows that the caller reads next. The caller now reads `rows` rows, of which the first is at `row`. The
+ * `rows` rows after them are prefetched. The hardware does not prefetch these cache lines if the stride is large. The caller prefetches one cache
+ * line for each one that it reads, because many prefetches at once would wait for each other. */
 GRD_INLINE void fetch_below(const struct grd_reduce_block *b, const char *row, int rows, int64_t j)
 {
     UNROLLED for (int r = rows; r < 2 * rows; r++) __builtin_prefetch(row + r * b->stride + j * (int64_t)sizeof(S));

@@ -76,9 +76,10 @@ static void unary_exp(int64_t n, C *y, const C *x)
 
 #if defined(__AVX512F__)
 /* Returns correctly rounded square roots of normal numbers. Newton's method for the root and half its reciprocal takes half as long as the
- * processor's instruction. The last Newton step has an error below half a unit in the last place before it is rounded down to `low`. So the root is
- * `low` or the next larger number, here called `high`. The product low * high is about the square of the midpoint of the two numbers. So the root is
- * `high` exactly if x > low * high. The fused multiply-add computes this product without rounding. */
+ * processor's instruction. Before rounding, the result of the last Newton step differs from the exact root by less than half a unit in the last
+ * place. The result is rounded down to `low`. So the correctly rounded root is `low` or the next larger number, here called `high`. It is `high`
+ * exactly if x is above the square of the midpoint of `low` and `high`. The product low * high is slightly smaller than this square, but no
+ * floating-point number lies between the two. So x is compared with the product, which the fused multiply-add does not round. */
 GRD_INLINE vector roots_of_normal(vector x)
 {
     const vector estimate = nearly_reciprocal_roots(x), half = everywhere((C)0.5);
