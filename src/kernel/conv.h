@@ -79,9 +79,10 @@ struct grd_conv_places {
     int64_t n, before, split, part;
 };
 
-/* The arguments of `copy`, which copies an image from `from` to `to`. The rows of `from` are contiguous and begin from_row elements apart. `rows`
- * and `columns` give the place in `to` of each row and each column. The rows with the numbers p and p + rows.split (see struct grd_conv_places) are
- * to_row elements apart in `to`. */
+/* The arguments of `copy`, which copies an image from `from` to `to`. The rows of `from` are contiguous and begin from_row elements apart. Let
+ * p = rows.before + i and q = columns.before + j. Element j of row i is copied to the element of `to` with this index (see struct grd_conv_places):
+ *
+ *     p % rows.split * rows.part + p / rows.split * to_row + q % columns.split * columns.part + q / columns.split */
 struct grd_conv_copy {
     struct grd_conv_places rows, columns;
     const char *from;

@@ -32,10 +32,13 @@ struct grd_fft_line {
 
 /* One pass of a Fourier transform of n = radix * m * s elements. It computes m * s transforms of length `radix`, one for each p < m and q < s. This
  * turns s transforms of length radix * m into radix * s transforms of length m.
- * Result k of a transform is multiplied by a twiddle factor: the root of unity of order radix * m / repeats with the exponent (p / repeats) * k. The
- * factor is 1 for k = 0, and twiddles[p / repeats][k - 1] for k > 0.
- * A long transform is computed as a matrix. In the passes over its columns, `repeats` is the number of columns; in all other passes it is 1. The last
- * pass over the columns multiplies all results by `factors` instead of by twiddle factors. */
+ * A long transform is computed as a matrix. In the passes over its columns, `repeats` is the number of columns; in all other passes it is 1.
+ * Let j = p / repeats, rounded down. Result k of a transform is multiplied by a twiddle factor, which is the root of unity
+ *
+ *     exp(-2 pi i j k repeats / (radix * m))
+ *
+ * The factor is 1 for k = 0, and twiddles[j][k - 1] for k > 0. The last pass over the columns of a matrix multiplies all results by `factors` instead
+ * of by twiddle factors. */
 struct grd_fft_pass {
     int64_t radix, m, s, repeats;
     const char *twiddles; /* an array [m / repeats][radix - 1] of roots of unity */

@@ -247,7 +247,8 @@ static __attribute__((noinline)) void in_lines(int64_t n, char *const *data, con
 
 /* Runs the kernel on n <= PIECE elements with any strides. Inputs that are not contiguous are copied to `buffers`. An input with stride 0 is one
  * element. The first of several calls (`first`) fills the buffer of this input with n copies of the element. Later calls reuse the buffer; n must not
- * be larger in them. If `spreading`, an input with stride 0 needs no buffer, because in_lines repeats the element. */
+ * be larger in them. If `spreading`, an input with stride 0 uses no buffer. In this case in_lines() calls the kernel, and makes the few copies of the
+ * element that it needs. */
 GRD_INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, const struct grd_map_kernel *kernel,
                           piece *buffers, bool first, bool spreading)
 {

@@ -16,8 +16,9 @@
 
 enum grd_rnn_cell { GRD_RNN_LSTM, GRD_RNN_GRU, GRD_RNN_TANH, GRD_RNN_RELU, GRD_RNN_CELLS };
 
-/* GATES: the number of gates, i.e. of blocks of columns in the products p and q. SAVED: the number of blocks of columns that a step saves for its
- * gradient: i, f, g, o and c for lstm, and r, z, n and m for gru. The gradients of rnn_tanh and rnn_relu need only h'. */
+/* The letters are those of the formulas at the top of this file. GATES is the number of gates, which are blocks of columns of p and q. SAVED is the
+ * number of blocks of columns that a step saves for its gradient. An lstm step saves i, f, g, o and the old c, and a gru step saves r, z, n and m.
+ * The gradients of rnn_tanh and rnn_relu need only h'. */
 enum { GRD_RNN_LSTM_GATES = 4, GRD_RNN_GRU_GATES = 3, GRD_RNN_LSTM_SAVED = 5, GRD_RNN_GRU_SAVED = 4 };
 
 /* The arguments of one step of a recurrent cell with `hidden` state elements per row. */

@@ -1,8 +1,8 @@
 /* Computes convolutions and their gradients; kernel/conv.h states the sums that each function computes. The build compiles this file once for float32
- * and once for float64. As in matrix products (gemm.c), a tile of sums is held in registers. A tile has several rows, and its columns fill several vectors.
- * A row is an output position of the convolution, and a column is an output channel. Unlike gemm.c, this file does not pack the elements of a row. It
- * loads each element from the input and multiplies it with all vectors of the tile. A tap is one element of the filter window. A list holds the
- * offset of the loaded element for each tap.
+ * and once for float64. As in matrix products (gemm.c), a tile of sums is held in registers. A tile has several rows, and its columns fill several
+ * vectors. A row is an output position of the convolution, and a column is an output channel. Unlike gemm.c, this file does not pack the elements of
+ * a row. It loads each element from the input and multiplies it with all vectors of the tile. A tap is one element of the filter window. A list holds
+ * the offset of the loaded element for each tap.
  *
  * Invariant: the bits of a sum depend only on its row, its column and the order of its terms. The terms are divided into blocks, and the terms of a
  * block are summed by themselves before they are added to the sum of the blocks before it. So the rounding error grows with the length of a block
@@ -186,9 +186,9 @@ GRD_INLINE void put_pairs(int64_t n, struct pair_masks rest, const lane *even, c
     store_lanes(to + i + LANES, rest.high, high_pairs(x, y));
 }
 
-/* Copies a row of an image so that the elements which a convolution with the stride columns->split reads one after the other become contiguous.
- * Element i has the number p = before + i and goes to to[p % split * part + p / split], where `before`, `split` and `part` are members of
- * *columns. */
+/* Copies a row of an image for a convolution whose stride is columns->split. Elements at this distance in `from` become neighbours in `to`, because
+ * the convolution reads them one after the other. With p = before + i, element i goes to to[p % split * part + p / split]. Here `before`, `split` and
+ * `part` are members of *columns. */
 GRD_INLINE void copy_apart(const struct grd_conv_places *columns, const lane *from, lane *to)
 {
     for (int64_t i = 0; i < columns->split && i < columns->n; i++) {

@@ -503,9 +503,13 @@ GRD_INLINE pair scaled(pair x, lane factor)
     return (pair){x.re * factor, x.im * factor};
 }
 
-/* Let Z be the transform of h complex numbers. Let X be the transform of 2 h real numbers, which are the parts re, im, re, im, ... of these numbers.
- * Replaces Z[k] in *z by X[k], and Z[h - k] in *back by X[h - k]. w is the root exp(-2 pi i k / (2 h)). The formulas are Z[k] = e + i o,
- * X[k] = e + w o and conj(X[h - k]) = e - w o. Here e and o are element k of the transform of the real parts and of that of the imaginary parts. */
+/* Let Z be the transform of h complex numbers. The real and imaginary parts of these numbers, in the order re, im, re, im, ..., are 2 h real numbers.
+ * Let X be the transform of the 2 h real numbers. Replaces Z[k] in *z by X[k], and Z[h - k] in *back by X[h - k]. w is the root
+ * exp(-2 pi i k / (2 h)). Let E be the transform of the h real parts, and O the transform of the h imaginary parts. The formulas are:
+ *
+ *     Z[k] = E[k] + i O[k]
+ *     X[k] = E[k] + w O[k]
+ *     conj(X[h - k]) = E[k] - w O[k] */
 GRD_INLINE void unfold_two(pair *z, pair *back, pair w)
 {
     const pair opposite = conjugate(*back), even = plus(*z, opposite), odd = product(turned_back(minus(*z, opposite)), w);

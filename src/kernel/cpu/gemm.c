@@ -264,8 +264,8 @@ GRD_INLINE int64_t columns_of_panel(int64_t left)
     return left < WIDTH ? left : WIDTH;
 }
 
-/* Returns a struct right for a panel of `columns` columns of b, with the strides `row` and `part` in lanes. `full` is true if all lanes of the
- * last vector of a row may be read. */
+/* Returns a struct right for a panel of `columns` columns of b. In memory, rows of the panel are `row` lanes apart, and the imaginary part of an
+ * element is `part` lanes after its real part. `full` is true if all lanes of the last vector of a row may be read. */
 GRD_INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool full)
 {
     const lane_mask last = first_lanes(columns - (vectors_of(columns) - 1) * LANES);

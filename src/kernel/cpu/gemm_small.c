@@ -164,8 +164,8 @@ GRD_INLINE int64_t next_vectors(int64_t left)
     return MOST_VECTORS == 4 ? (left % 3 == 0 || left == 5 ? 3 : 4) : (left == 4 ? 2 : 3);
 }
 
-/* Computes the product g panel by panel. A panel is a group of columns of b whose rows fill a few vectors. If `copied`, copies each panel to the
- * memory at `panel` first. */
+/* Computes the product g panel by panel. A panel is a group of neighbouring columns of b. A row of a panel fills a few vectors. If `copied`, copies
+ * each panel to the memory at `panel` first. */
 GRD_INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
 {
     for (int64_t j = 0, columns; j < g->n; j += columns) {
@@ -196,7 +196,7 @@ GRD_INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
 }
 
 /* Computes a product g in which the rows of b are contiguous. If all sums of the product fit in registers at once, computes it in one step. Otherwise
- * computes it panel by panel. A panel is a group of columns of b whose rows fill a few vectors. */
+ * computes it panel by panel. A panel is a group of neighbouring columns of b. A row of a panel fills a few vectors. */
 static void panels_in_place(const struct grd_small_gemm *g)
 {
     const int64_t vectors = vectors_of(g->n);

@@ -33,8 +33,9 @@ static int64_t check(const struct grd_nll *x, int64_t begin, int64_t end)
     return -1;
 }
 
-/* Consecutive targets. For each class, the input elements of this class at these targets have a constant stride. If a sample has several positions,
- * all the targets belong to one sample. */
+/* Consecutive targets, and the input elements for them. The input has the shape (samples, classes, positions), and the targets have the shape
+ * (samples, positions). If positions > 1, all targets of a run belong to one sample. So, in each class, the input elements for these targets have a
+ * constant stride. */
 struct run {
     int64_t first, n;
     int64_t at;               /* index of the input element of class 0 for the first target */

@@ -178,7 +178,9 @@ struct batch {
     /* The first line. A line is an array that combines, element by element, the input rows covered by the windows of one output row. Lines begin
      * line_step elements apart. */
     T *line;
-    P *places; /* if indices are computed: for each element of a line, the position in the image at which its input row begins */
+    /* Used only if indices are computed. An element of a line is then the largest of several elements, one from each input row that is combined. For
+     * each element of a line, `places` holds the position in the image at which the row with the largest element begins. */
+    P *places;
 };
 
 /* Returns the smallest value of the dtype, which never replaces another one in a maximum. */
@@ -398,8 +400,8 @@ GRD_INLINE void take_windows(const struct job *job, int64_t slot, int64_t row, i
         take_span(&s, kind, n > 1 ? x->stride[2] : 1);
 }
 
-/* Computes row number `row` of the output from line number `slot` of the batch, an array that combines the input rows covered by the row's
- * windows. */
+/* Computes row number `row` of the output from its line, an array that combines the input rows covered by the windows of the row. The line has the
+ * number `slot` in job->batch. */
 GRD_INLINE void take_row(const struct job *job, int64_t slot, int64_t row, enum kind kind)
 {
     const struct grd_pool *x = job->pool;
@@ -640,8 +642,8 @@ static void spread_rows(const struct gradient *g, const T *line, T *out, int64_t
 }
 
 /* Finds the elements [g->low, g->high) of an input row that need no test for the ends of the row. The range stays empty for adaptive pooling, or if
- * there are several channels and a stride above 1. Otherwise sets `lines`, the memory for the terms of the windows, and its margins to zero, so that
- * windows beyond the ends add nothing. */
+ * there are several channels and a stride above 1. Otherwise fills the memory at `lines` with zeros. Each line holds one value for each window along
+ * the width, with a margin on both sides. The zeros in the margins stand for windows beyond the ends of the row, which add nothing. */
 static void find_inner(struct gradient *g, T *lines, int64_t line_step)
 {
     const struct grd_pool *x = g->pool;

@@ -113,7 +113,8 @@ GRD_INLINE double vm_exp2_short(double x)
     return vm_fma(r, vm_fma(r, vm_exp_q_short(r), 1), 1) * vm_power_of_two(t);
 }
 
-/* A number stored as the product a * b of normal numbers. If b is multiplied last, the result is rounded only once, even if it is subnormal. */
+/* The number a * b. Both factors are normal numbers, and b is a power of two. Compute its product with x as (x * a) * b, because a * b may be
+ * subnormal and would then have lost digits. */
 struct vm_product {
     double a, b;
 };

@@ -21,9 +21,12 @@
 #define NAME(name) name##_float
 #include "kernel/cpu/vecmath_bits.h"
 
-/* The two functions below return max(negative, x) and min(positive, x) for a negative and a positive limit. If x is NaN, the result may be the limit.
- * They compare the bits as unsigned integers, because this minimum is one instruction. A float minimum with a defined result for NaN takes several.
- * As integers, positive floats are less than negative floats, and floats of the same sign are ordered by their absolute values. */
+/* vm_at_least returns max(negative, x) for a limit below 0. vm_at_most returns min(positive, x) for a limit above 0. If x is NaN, the result may be
+ * the limit. Both functions read the bits of the two floats as integers and return the float with the smaller integer. The minimum of two integers
+ * is one instruction. The minimum of two floats takes several if the result for NaN must be defined.
+ * vm_at_least reads unsigned integers. These are smaller for positive floats than for negative floats, and for negative floats they are smaller the
+ * nearer the float is to 0. vm_at_most reads signed integers. These are smaller for negative floats than for positive floats, and positive floats are
+ * in the same order as their integers. */
 GRD_INLINE float vm_at_least(float negative, float x)
 {
     const uint32_t a = vm_bits_float(negative), b = vm_bits_float(x);
