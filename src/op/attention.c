@@ -245,13 +245,17 @@ static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
     return grd_flatten(grd_expand(lifted, grd_dims_from(sizes, lifted->ndim)), .start_dim = -4, .end_dim = -3);
 }
 
-/* Implements enable_gqa (grouped-query attention), in which several heads of the query share one head of key and value. Changes nothing if query,
- * key and value have equally many heads. If key and value have different numbers of heads, or one head each, repeats their heads until they have as
- * many as the query. Otherwise splits the query's dimension of heads into two dimensions: key heads, and query heads per key head. Key and value get
- * a dimension of size 1 that broadcasts over the latter. But if the query has one row and attention is not causal, the query heads of one key head
- * become rows of the query instead, and key and value do not change. Sets *ret_grouped to true if the query is split, because the caller must then
- * reshape the output. Raises IndexError if an argument has no dimension of heads. Raises RuntimeError if the number of query heads is not a multiple
- * of the numbers of key heads and of value heads. */
+/* Implements enable_gqa (grouped-query attention), in which several heads of the query share one head of key and value. Changes the tensors of *x by
+ * the first of these rules that applies:
+ *
+ *   - Query, key and value have equally many heads: nothing changes.
+ *   - Key and value have different numbers of heads, or one head each: their heads are repeated until both have as many heads as the query.
+ *   - The query has one row, and attention is not causal: the query heads that share a key head become the rows of one head.
+ *   - All other cases: the query's dimension of heads becomes two dimensions, the key heads and the query heads per key head. Key and value get a
+ *     dimension of size 1, which broadcasts along the query heads per key head.
+ *
+ * Sets *ret_grouped to true in the last two cases, in which the caller must reshape the output. Raises IndexError if an argument has no dimension of
+ * heads. Raises RuntimeError if the number of query heads is not a multiple of the numbers of key heads and of value heads. */
 static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
 {
     int64_t dim;

@@ -235,8 +235,9 @@ struct block {
     int64_t head, query, rows, key, keys;
 };
 
-/* Computes to = left right^T for the queries and keys of block `b`. `left` is the query or the gradient of the output; `right` is the key or the
- * value. If operands are packed, reads the copies run->packed[strips] and run->packed[panels] instead. */
+/* Multiplies the rows of `left` for the queries of block `b` by the transpose of the rows of `right` for the keys of `b`, and writes the product
+ * to `to`. `left` is the query or the gradient of the output; `right` is the key or the value. If operands are packed, reads the copies
+ * run->packed[strips] and run->packed[panels] instead. */
 static void multiply_rows(const struct run *run, const struct block *b, struct matrix left, struct matrix right, int strips, int panels,
                           int64_t width, struct matrix to)
 {

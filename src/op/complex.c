@@ -18,8 +18,8 @@
 /* Note [Conjugated when read]
  * conj() returns a view of the same memory with the dispatch key CONJUGATE. The elements of such a tensor are the conjugates of the numbers in
  * memory. For a real tensor with the key, such as the imaginary part of a conjugated tensor, they are the negatives. Views inherit the key.
- * The fallback in conjugate.c passes tensors without the key to all operators that are not views, so kernels need not handle the key. Code that reads
- * memory without a call through the dispatcher must ask grd_is_conjugated. */
+ * Only view operators run on tensors with the key. For all other operators, the fallback in conjugate.c replaces such tensors by copies without the
+ * key. So kernels need not handle the key. Code that reads memory without a call through the dispatcher must check grd_is_conjugated(). */
 
 /* Plans a view of the memory of `self` that has the dispatch key CONJUGATE exactly if `self` does not. Complex numbers in a tensor with this key are
  * read as their conjugates, and real numbers as their negatives. So the elements of the view are the conjugates or negatives of those of `self`.

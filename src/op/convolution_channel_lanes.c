@@ -1,7 +1,9 @@
 /* Runs direct convolutions (see convolution_direct.h) whose results have many channels. A vector holds neighbouring channels of the result, and a
- * panel is a few such vectors. The sums of a block of output positions for one panel are on the stack. The kernel (kernel/conv.h) multiplies packed
- * weights by the image elements that the positions read, and adds the products to these sums. For the gradient of a weight, a row of a block is one
- * kernel element of one source channel instead of a position, and the output's gradient is packed instead of the weights.
+ * panel is a few such vectors. The sums of a block of output positions for one panel are on the stack, in one row for each position. The kernel
+ * (kernel/conv.h) multiplies packed weights by the image elements that the positions read, and adds the products to these sums.
+ *
+ * The gradient of a weight is computed by the same kernel. Then there is one row of sums for each kernel element of each source channel, and the
+ * gradient of the output is packed instead of the weights.
  *
  * Without groups, the positions of all samples that are computed together are numbered consecutively. If there are few positions, each task packs a
  * few rows of the weights of its panel at a time and multiplies them with all positions while they are in the cache. Otherwise the weights of all

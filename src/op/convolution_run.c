@@ -138,8 +138,8 @@ static void pack_across(const struct run *r, const char *from, int64_t distance,
 
 /* ---- What is read through windows ------------------------------------------------------------------------------------------------------ */
 
-/* Writes n elements to `line`, one for each of the output positions [first, first + n). It is the element that kernel element k multiplies for
- * this position. Positions are numbered through all samples, and kernel elements through all channels of the group. */
+/* Writes to `line` the n elements that kernel element k multiplies at the output positions [first, first + n). Positions are numbered through all
+ * samples, and kernel elements through all channels of the group. */
 static void read_line(const struct run *r, int64_t group, int64_t k, int64_t first, int64_t n, char *line)
 {
     const struct grd_conv *c = r->c;

@@ -26,7 +26,7 @@ struct grd_elementwise {
     uint16_t kernel; /* index of the operator's kernel in a dtype's kernel table */
     bool mask;       /* the first input is a bool mask, which type promotion ignores */
     bool divides;    /* a zero in the last input is an error for integers */
-    /* the operator is commutative, so the variant `number` may also take the first input as the number */
+    /* The operator is commutative. So the variant `number` (see below) runs not only if the last input is a number, but also if the first is. */
     bool commutes;
     bool gradient;                        /* the operator computes a gradient, with a kernel from the gradient table */
     const struct grd_refusal *refusal;    /* error for dtypes without a kernel; NULL for the default error */

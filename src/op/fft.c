@@ -491,8 +491,8 @@ static void transform_in_lanes(const struct lines *l, int64_t first, int64_t cou
     const struct grd_fft_row *row = l->row;
     const int64_t n = length_of(s);
     struct grd_fft_line source = l->source, result = l->result;
-    /* Only the first `count` offsets are those of lines. In `sources` the last of these offsets is repeated for all other lanes. In `results` the
-     * other offsets remain unset, because put() does not read them. */
+    /* The first `count` elements of sources.offsets and results.offsets are the offsets of the lines. The elements after them belong to lanes without
+     * a line. In sources.offsets these repeat the offset of the last line. In results.offsets they are not set, because put() does not read them. */
     struct grd_fft_lines sources, results;
     if (s->direction == TO_COMPLEX && s->is_inverse) {
         source = exchanged(source);

@@ -146,8 +146,8 @@ bool grd_check_factor(grd_tensors tensors, grd_scalar value);
 /* Raises RuntimeError if `exponent` is a Python scalar that torch.pow does not accept: a negative integer for an integral self, or a number that
  * does not fit into the integral dtype of the result. */
 bool grd_check_power(grd_tensor *self, grd_tensor *exponent);
-/* Returns the exponent of pow as a double if it is a Python scalar (as a tensor) that is real and does not change the result's dtype. Otherwise
- * returns NaN. */
+/* Returns the exponent of pow as a double if `exponent` is a wrapped number (a tensor made from a Python scalar), is real, and does not change the
+ * result's dtype. Otherwise returns NaN. */
 double grd_number_power(grd_tensor *self, grd_tensor *exponent);
 /* Raises RuntimeError if both bounds of clamp are NULL. Raises NotImplementedError if the result would be complex, or bool with two bounds. */
 bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max);
@@ -308,8 +308,8 @@ grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
 grd_dims grd_batch_sizes_of(grd_dims sizes);
 /* Returns the numbers of rows and columns of matrices, which are the last two of `sizes`. */
 grd_dims grd_matrix_sizes(grd_dims sizes);
-/* Returns the number of dimensions that vmap must give the matrices of _exchange_rows, so that their batch dimensions broadcast with those of the
- * pivots. The dimension over which vmap maps is not counted. */
+/* Returns the number of dimensions to which vmap extends the matrices that it passes to _exchange_rows. With this number, the batch dimensions of the
+ * matrices broadcast with those of the pivots. The dimension over which vmap maps is not counted. */
 int64_t grd_pivots_rank(const grd_tensor *matrices, const grd_tensor *pivots);
 /* Raises RuntimeError if `info`, a result of an LU decomposition, says that U has a zero on its diagonal. `function` is the caller's name in the
  * error's text. */
@@ -407,8 +407,9 @@ grd_dims grd_image_sizes(grd_dims sizes, int64_t n);
 grd_dims grd_plane_sizes(grd_dims sizes, int64_t n);
 /* True if `size` has exactly two numbers. */
 bool grd_is_pair(grd_dims size);
-/* Converts an argument of one-dimensional pooling to the argument of two-dimensional pooling over images with one row. `numbers` has one number, e.g.
- * (kernel_size); the result is (above, kernel_size). Returns an empty list if `numbers` does not have exactly one number. */
+/* Converts an argument of one-dimensional pooling, such as kernel_size, to the argument of two-dimensional pooling over images with one row. Returns
+ * two numbers: `above`, which is for the height, and the only number in `numbers`, which is for the width. Returns an empty list if `numbers` does
+ * not have exactly one number. */
 grd_dims grd_window_of_row(grd_dims numbers, int64_t above);
 /* Returns the input of one-dimensional pooling as images with one row, for two-dimensional pooling. Raises RuntimeError if self does not have 2
  * or 3 dimensions, or if one of the argument lists does not have one number (`stride` may be absent). */
@@ -437,8 +438,9 @@ grd_dtype grd_summing_dtype(const grd_tensor *out, const grd_tensor *self);
 
 /* ---- repeat.c ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the sizes of the result of `repeat` with each repeated dimension split in two: first the number of repetitions (1 if `once`), then the size
- * of the input's dimension. A dimension that is repeated once is not split. */
+/* Returns the sizes of the result of `repeat`, in which each dimension with a number of repetitions other than 1 is split in two: first the number of
+ * repetitions, then the size of the input's dimension. If `once`, returns these sizes with every number of repetitions replaced by 1. The gradient of
+ * `repeat` sums from the first sizes to the second. */
 grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once);
 
 /* ---- resample.c ---------------------------------------------------------------------------------------------------------------------- */

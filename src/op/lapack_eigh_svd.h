@@ -43,9 +43,9 @@ struct grd_least_squares {
 
 /* Returns the memory that grd_lapack_least_squares() needs. m, n and k must not be 0. */
 struct grd_lapack_work grd_lapack_least_squares_work(grd_dtype dtype, int64_t m, int64_t n, int64_t k);
-/* Solves least squares for one matrix whose elements are all finite. `w` is the result of grd_lapack_least_squares_work(), and `work` is memory of
- * w->bytes bytes. Returns true only if the rank is certainly less than min(m, n). Otherwise returns false, and the output arrays are
- * undefined. Also returns false if the dtype has no such routine or OpenBLAS has no memory. */
+/* Solves least squares by LAPACK's gelsy for one matrix whose elements are all finite. `w` is the result of grd_lapack_least_squares_work(), and
+ * `work` is memory of w->bytes bytes. Returns true if the rank is certain and less than min(m, n). Otherwise returns false; the output arrays are
+ * then undefined, and the caller must use another algorithm. Also returns false if the dtype has no such routine or OpenBLAS has no memory. */
 bool grd_lapack_least_squares(grd_dtype dtype, const struct grd_least_squares *s, const struct grd_lapack_work *w, char *work);
 
 #endif

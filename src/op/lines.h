@@ -32,16 +32,16 @@ enum grd_lines_operand {
                        * may be empty */
 };
 
-/* Returns the dtype in which results of `dtype` are computed: complex128 for complex dtypes, int64 for integers and bool, and float32 or float64
- * for float dtypes. If `dtype` has no arithmetic, the returned dtype has no kernel. */
+/* Returns the dtype in which results of `dtype` are computed: complex128 for complex dtypes, int64 for integers and bool, float64 for float64, and
+ * float32 for float32, float16 and bfloat16. Returns a float8 dtype unchanged; there are no kernels for it. */
 grd_dtype grd_lines_dtype(grd_dtype dtype);
 /* Raises NotImplementedError if there is no kernel for the dtype. `name` is the operator's name in the error text. */
 bool grd_lines_check(enum grd_lines_kernel_index kernel, const char *name, grd_dtype dtype);
-/* Plans to read `t` as lines. A line is the elements along the dimensions of `t` from `first` on. If one stride cannot describe these dimensions,
- * a contiguous copy of `t` is read. */
+/* Plans to read `t` as lines. A line spans dimension `first` and all later dimensions of `t`. If one stride cannot describe these dimensions, a
+ * contiguous copy of `t` is read. */
 bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first);
-/* Finishes the plan of an operator that uses run_lines(). A line is the elements along the dimensions of the first result from `first` on. `as`
- * is the dtype in which the kernel computes. `kinds` has one element for each result, then one for each tensor that is read. `numbers` are
+/* Finishes the plan of an operator that uses run_lines(). A line spans dimension `first` and all later dimensions of the first result. `as` is the
+ * dtype in which the kernel computes. `kinds` has one element for each result, then one for each tensor that is read. `numbers` are
  * GRD_LINES_NUMBERS arguments for the kernel. */
 bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const enum grd_lines_operand *kinds,
                     const double *numbers);

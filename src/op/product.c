@@ -3,8 +3,9 @@
  *   small    small matrices of a batch: one call of the small kernel per matrix
  *   direct   medium or thin matrices: for each block of the result, one call of a kernel that reads operands with their strides
  *   blas     for each block of the result, one call of OpenBLAS
- *   packed   large matrices: the product is divided into slabs. A slab is a range of rows, of columns and of k, in as many matrices as
- *            fit in the scratch memory. For each slab, all threads pack both operands, then all threads multiply blocks of the slab.
+ *   packed   large matrices: the product is divided into slabs. A slab is a range of rows, a range of columns and a range of k. If the
+ *            matrices are small, a slab has these ranges of several matrices of the batch. For each slab, all threads pack both operands,
+ *            then all threads multiply blocks of the slab.
  *
  * Dtypes without kernels of their own are converted to a wider dtype as they are packed. Half types are multiplied in float32 or complex64 and
  * rounded once. Small integers are multiplied in 32 bits, which gives the same result modulo 2^bits. */

@@ -1,5 +1,5 @@
-/* Declares the plan and the run that all reductions share: sums, extremes, moments and norms. Each operator describes its reduction by a rule (struct
- * grd_reduce_rule) in its schema entry, whose law is "reduce".
+/* Declares the plan and the run that all reductions share: sums, extremes, moments and norms. An operator uses them if its schema entry contains
+ * law = "reduce". The entry also describes the reduction by a rule (struct grd_reduce_rule).
  *
  * A reduction makes one to three passes over its tensor. A pass accumulates a value for each output (kernel/reduce.h), finishes it, and writes it to
  * a result of the operator if the rule says so. The next pass gets the finished value as its center. For example, var() makes three passes. The first

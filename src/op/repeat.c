@@ -96,8 +96,9 @@ void run_repeat_interleave_indices(const struct grd_plan *p, grd_tensor *repeats
     grd_kernels->index->repeat(repeats->numel, (const int64_t *)(const void *)p->in[0]->data, (int64_t *)(void *)p->results[0]->data);
 }
 
-/* Sets *ret_self to the tensor whose elements are repeated, and *ret_dim to the dim along which they are repeated. If `dim` is None, these are `self`
- * flattened to one dimension, and 0. Otherwise they are `self` and `dim`. Returns false, with an error, if `dim` is out of range. */
+/* Sets *ret_self to the tensor whose elements are repeated, and *ret_dim to the dim along which they are repeated. If `dim` is None, *ret_self is
+ * `self` flattened to one dimension, and *ret_dim is 0. Otherwise *ret_self is `self` with at least one dimension, and *ret_dim is `dim` counted from
+ * the first dimension. Returns false, with an error, if `dim` is out of range. */
 static bool repeated(grd_tensor *self, grd_scalar dim, grd_tensor **ret_self, int64_t *ret_dim)
 {
     const bool merges = dim.kind == GRD_SCALAR_NONE;

@@ -1,8 +1,9 @@
 /* Plans and runs the resampling of images (interpolate, upsample). This file checks arguments, and divides the scratch memory and the work into
  * tasks. Positions and weights are computed in kernel/resample_tables.c, and the loops are in kernel/cpu/resample.c. Schema: schema/resample.toml.
  *
- * Positions in the input are computed in float32, except for float64 images and for uint8 images in modes with weights. Half types are computed in
- * float32. uint8 images are computed in fixed point, and rounded after resampling along the width and again after resampling along the height. */
+ * Positions in the input are computed in float32 in the modes "nearest" and "nearest-exact". In all other modes they are computed in double for
+ * float64 and uint8 images, and in float32 for images of other dtypes. The elements of half types are computed in float32. The elements of uint8
+ * images are computed in fixed point, and rounded after resampling along the width and again after resampling along the height. */
 #include "kernel/resample.h"
 
 #include <math.h>
