@@ -223,7 +223,7 @@ static bool locate(const grd_tensor *self, struct places *p)
             return false;
         if (!grd_indices_in_range(&indices, -size, size))
             return grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, size);
-        if (indexed == 1 && indices.unique == p->count && grd_indices_in_range(&indices, 0, size)) {
+        if (indexed == 1 && indices.stored == p->count && grd_indices_in_range(&indices, 0, size)) {
             p->list = indices;
             p->step = stride * self->itemsize;
             return true;
@@ -283,7 +283,7 @@ static struct places *places_of(const struct grd_plan *p)
 
 /* Writes the shape of the selected elements to ret_sizes and returns it: the sizes of the dimensions of self without an index, with the sizes of the
  * broadcast index inserted at position p->at. If `merged`, the index counts as one dimension of size p->count. */
-static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool merged, int64_t *ret_sizes)
+static grd_dims selected_sizes(const grd_tensor *self, const struct places *p, bool merged, int64_t *ret_sizes)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < p->at; i++)
@@ -295,26 +295,26 @@ static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool
     return grd_dims_from(ret_sizes, n);
 }
 
-/* Runs `kernel` over the selected elements of `self` and the elements of `other`, which has the strides other_strides. If `named` is GRD_SOURCE,
- * reads `self` and writes `other`. If `named` is GRD_RESULT, reads `other` and writes `self` in the order of the index; other_strides then has a
+/* Runs `kernel` over the selected elements of `self` and the elements of `other`, which has the strides other_strides. If `role` is GRD_SOURCE,
+ * reads `self` and writes `other`. If `role` is GRD_RESULT, reads `other` and writes `self` in the order of the index; other_strides then has a
  * single stride for all index dimensions together. */
-static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
+static void run_places(const grd_tensor *self, int role, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
                        grd_loop_kernel *kernel)
 {
-    const bool writes = named == GRD_RESULT;
+    const bool writes = role == GRD_RESULT;
     const int side = writes ? GRD_SOURCE : GRD_RESULT;
     const int64_t span = writes ? 1 : p->n;
     struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = writes, .dim = p->at};
     int64_t list[GRD_MAX_DIMS];
-    x.n = named_sizes(self, p, writes, x.sizes).n;
+    x.n = selected_sizes(self, p, writes, x.sizes).n;
     grd_shape_contiguous_strides(grd_dims_from(writes ? &p->count : p->sizes, span), list);
     for (int64_t i = 0; i < p->nleft; i++)
-        x.strides[named][i < p->at ? i : i + span] = grd_byte_stride(self, p->left[i]);
+        x.strides[role][i < p->at ? i : i + span] = grd_byte_stride(self, p->left[i]);
     for (int64_t i = 0; i < x.n; i++)
         x.strides[side][i] = grd_wrapping_product(other_strides[i], other->itemsize);
     for (int64_t i = 0; i < span; i++)
         x.strides[GRD_INDEX][p->at + i] = p->count == 1 ? 0 : list[i] * (int64_t)sizeof(int64_t);
-    x.data[named] = self->data;
+    x.data[role] = self->data;
     x.data[side] = other->data;
     x.data[GRD_INDEX] = (char *)(uintptr_t)p->list.data;
     grd_indexed_run(&x);
@@ -343,7 +343,7 @@ static void index_strides(const grd_tensor *index, const struct places *p, grd_d
 static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const struct places *p)
 {
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], numel;
-    const grd_dims named = named_sizes(self, p, false, sizes);
+    const grd_dims selected = selected_sizes(self, p, false, sizes);
     int64_t(*told)[GRD_MAX_DIMS] = grd_pool_array((int64_t)self->ndim + 1, sizeof *told);
     if (told == NULL)
         return false;
@@ -353,13 +353,13 @@ static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const 
     int n = 1;
     for (int64_t dim = 0; dim < self->ndim; dim++)
         if (p->index[dim] != NULL)
-            index_strides(p->index[dim], p, named, told[n++]);
-    if (!grd_shape_numel(named, &numel))
+            index_strides(p->index[dim], p, selected, told[n++]);
+    if (!grd_shape_numel(selected, &numel))
         return false;
     if (numel <= 1)
-        return grd_plan_result(plan, named, (grd_dtype)self->dtype);
-    grd_shape_ordered_strides(named, (const int64_t(*)[GRD_MAX_DIMS])told, n, strides);
-    return grd_plan_strided(plan, named, strides, (grd_dtype)self->dtype);
+        return grd_plan_result(plan, selected, (grd_dtype)self->dtype);
+    grd_shape_ordered_strides(selected, (const int64_t(*)[GRD_MAX_DIMS])told, n, strides);
+    return grd_plan_strided(plan, selected, strides, (grd_dtype)self->dtype);
 }
 
 /* Plans the operator `index`: checks its arguments and describes the result. If an index is a mask, the size of the result depends on the elements of
@@ -396,13 +396,13 @@ struct put {
 static bool check_values(const grd_tensor *self, const grd_tensor *values, const struct places *p)
 {
     int64_t sizes[GRD_MAX_DIMS];
-    const grd_dims named = named_sizes(self, p, false, sizes);
-    bool fits = values->ndim <= named.n;
+    const grd_dims selected = selected_sizes(self, p, false, sizes);
+    bool fits = values->ndim <= selected.n;
     for (int64_t i = 0; fits && i < values->ndim; i++)
-        fits = values->sizes[i] == 1 || values->sizes[i] == named.data[named.n - values->ndim + i];
+        fits = values->sizes[i] == 1 || values->sizes[i] == selected.data[selected.n - values->ndim + i];
     return fits ||
            grd_raise(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
-                     grd_list_text(grd_sizes(values)), grd_list_text(named));
+                     grd_list_text(grd_sizes(values)), grd_list_text(selected));
 }
 
 /* Returns a view of `values`, broadcast to the shape of the selected elements. If the index dimensions of this view cannot be merged into one
@@ -411,13 +411,13 @@ static bool check_values(const grd_tensor *self, const grd_tensor *values, const
 static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct put *put)
 {
     int64_t sizes[GRD_MAX_DIMS], merged[GRD_MAX_DIMS + 1];
-    const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, merged);
+    const grd_dims selected = selected_sizes(self, &put->places, false, sizes), wanted = selected_sizes(self, &put->places, true, merged);
     /* If no element is selected, the strides are not needed. Computing them could fail, because the product of the sizes other than 0 may
      * overflow. */
     if (put->places.count == 0)
         return values;
-    values = op_expand(values, named);
-    if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, put->strides))
+    values = op_expand(values, selected);
+    if (grd_pending() || grd_shape_view_strides(selected, values->strides, wanted, put->strides))
         return values;
     grd_shape_contiguous_strides(wanted, put->strides);
     return grd_contiguous_as(values, GRD_DTYPE_NONE);

@@ -62,7 +62,7 @@ bool plan_embedding(struct grd_plan *p, grd_tensor *weight, grd_tensor *indices,
 static struct grd_indexed rows_of(const struct grd_plan *p, const grd_tensor *table, int named, char *list)
 {
     const grd_tensor *index = p->in[1];
-    const struct grd_indices rows = {.data = (const int64_t *)(const void *)index->data, .unique = index->numel};
+    const struct grd_indices rows = {.data = (const int64_t *)(const void *)index->data, .stored = index->numel};
     const int other = named == GRD_RESULT ? GRD_SOURCE : GRD_RESULT;
     struct grd_indexed x = {.in_order = named == GRD_RESULT};
     grd_indexed_slices(&x, table, named, &rows, 0, index->numel);

@@ -63,7 +63,7 @@ struct added_rows {
  * is stable. Entries ret_ends[r - 1] to ret_ends[r] - 1 of ret_sources belong to row r of the result, where ret_ends[-1] counts as 0. */
 static void sort_rows(int64_t rows, int64_t added, const struct grd_indices *indices, int64_t *ret_ends, int64_t *ret_sources)
 {
-    const int64_t step = indices->unique == 1 ? 0 : 1;
+    const int64_t step = indices->stored == 1 ? 0 : 1;
     memset(ret_ends, 0, (size_t)rows * sizeof *ret_ends);
     for (int64_t i = 0; i < added; i++)
         ret_ends[indices->data[i * step]]++;

@@ -73,7 +73,7 @@ bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
     if (grd_pending())
         return false;
     ret->data = (const int64_t *)(const void *)contiguous->data;
-    ret->unique = contiguous->numel;
+    ret->stored = contiguous->numel;
     grd_shape_contiguous_strides(shape, ret->strides);
     for (int64_t i = 0; i < index->ndim; i++)
         ret->strides[i] = sizes[i] == 1 ? 0 : grd_wrapping_product(ret->strides[i], sizeof(int64_t));
@@ -97,9 +97,9 @@ static void check_some(int64_t begin, int64_t end, void *context)
 bool grd_indices_in_range(struct grd_indices *indices, int64_t low, int64_t high)
 {
     struct range range = {.indices = indices->data, .low = low, .high = high};
-    grd_parallel_for(0, indices->unique, CHECK_GRAIN, check_some, &range);
+    grd_parallel_for(0, indices->stored, CHECK_GRAIN, check_some, &range);
     if (range.left)
-        indices->first_bad = indices->data[grd_kernels->index->check(indices->unique, indices->data, low, high)];
+        indices->first_bad = indices->data[grd_kernels->index->check(indices->stored, indices->data, low, high)];
     return !range.left;
 }
 
@@ -423,10 +423,10 @@ bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed
 static bool wrap_indices(struct grd_indices *indices, int64_t size)
 {
     const int64_t step = (int64_t)sizeof *indices->data;
-    grd_tensor *wrapped = grd_new_zeros(grd_dims(indices->unique), GRD_INT64, GRD_CPU);
+    grd_tensor *wrapped = grd_new_zeros(grd_dims(indices->stored), GRD_INT64, GRD_CPU);
     if (grd_is_failed(wrapped))
         return false;
-    grd_kernels->index->add_offsets(indices->unique, (char *const[]){wrapped->data, (char *)(uintptr_t)indices->data},
+    grd_kernels->index->add_offsets(indices->stored, (char *const[]){wrapped->data, (char *)(uintptr_t)indices->data},
                                     (const int64_t[]){step, step}, &(struct grd_indexed_dim){size, 1});
     indices->data = (const int64_t *)(const void *)wrapped->data;
     return true;
@@ -460,7 +460,7 @@ void run_indexed(const struct grd_plan *p)
         grd_indexed_operand(&x, GRD_RESULT, p->results[0]);
     else if (p->in[2] != NULL)
         grd_indexed_operand(&x, GRD_SOURCE, p->in[2]);
-    if (plan->slices && plan->indices.unique == 1)
+    if (plan->slices && plan->indices.stored == 1)
         x.strides[GRD_INDEX][plan->dim] = 0;
     grd_indexed_run(&x);
 }

@@ -23,9 +23,9 @@ bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const ch
 struct grd_indices {
     const int64_t *data;
     int64_t strides[GRD_MAX_DIMS];
-    /* `unique` is the number of elements of `data`. An index that an expanded tensor repeats is stored there only once. `first_bad` is the first
+    /* `stored` is the number of elements of `data`. An index that an expanded tensor repeats is stored there only once. `first_bad` is the first
      * index out of range; it is set only if grd_indices_in_range() returns false. */
-    int64_t unique, first_bad;
+    int64_t stored, first_bad;
 };
 
 /* Reads the tensor `index` into *ret. If it must be converted to int64, the innermost memory scope frees the converted copy when it closes.

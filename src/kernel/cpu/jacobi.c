@@ -266,12 +266,12 @@ static void complete(int64_t m, int64_t from, int64_t to, T *q, R *weights)
     }
 }
 
-/* Writes to ret_rows the conjugate transpose of an n x `rows` matrix, whose address is `columns`. Both matrices are stored column by column. */
-static void write_rows(int64_t rows, int64_t n, const T *columns, T *ret_rows)
+/* Writes to ret_rows the conjugate transpose of the n x `rows` matrix at `from`. Both matrices are stored column by column. */
+static void write_rows(int64_t rows, int64_t n, const T *from, T *ret_rows)
 {
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < rows; i++)
-            ret_rows[i + j * rows] = conjugate(columns[j + i * n]);
+            ret_rows[i + j * rows] = conjugate(from[j + i * n]);
 }
 
 /* Writes the singular values of matrix `index` in descending order, and the singular vectors in the same order if x->v is not NULL. All are computed
