@@ -295,13 +295,13 @@ static grd_dims selected_sizes(const grd_tensor *self, const struct places *p, b
     return grd_dims_from(ret_sizes, n);
 }
 
-/* Runs `kernel` over the selected elements of `self` and the elements of `other`, which has the strides other_strides. If `role` is GRD_SOURCE,
- * reads `self` and writes `other`. If `role` is GRD_RESULT, reads `other` and writes `self` in the order of the index; other_strides then has a
+/* Runs `kernel` over the selected elements of `self` and the elements of `other`, which has the strides other_strides. If `operand` is GRD_SOURCE,
+ * reads `self` and writes `other`. If `operand` is GRD_RESULT, reads `other` and writes `self` in the order of the index; other_strides then has a
  * single stride for all index dimensions together. */
-static void run_places(const grd_tensor *self, int role, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
+static void run_places(const grd_tensor *self, int operand, const struct places *p, const grd_tensor *other, const int64_t *other_strides,
                        grd_loop_kernel *kernel)
 {
-    const bool writes = role == GRD_RESULT;
+    const bool writes = operand == GRD_RESULT;
     const int side = writes ? GRD_SOURCE : GRD_RESULT;
     const int64_t span = writes ? 1 : p->n;
     struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = writes, .dim = p->at};
@@ -309,12 +309,12 @@ static void run_places(const grd_tensor *self, int role, const struct places *p,
     x.n = selected_sizes(self, p, writes, x.sizes).n;
     grd_shape_contiguous_strides(grd_dims_from(writes ? &p->count : p->sizes, span), list);
     for (int64_t i = 0; i < p->nleft; i++)
-        x.strides[role][i < p->at ? i : i + span] = grd_byte_stride(self, p->left[i]);
+        x.strides[operand][i < p->at ? i : i + span] = grd_byte_stride(self, p->left[i]);
     for (int64_t i = 0; i < x.n; i++)
         x.strides[side][i] = grd_wrapping_product(other_strides[i], other->itemsize);
     for (int64_t i = 0; i < span; i++)
         x.strides[GRD_INDEX][p->at + i] = p->count == 1 ? 0 : list[i] * (int64_t)sizeof(int64_t);
-    x.data[role] = self->data;
+    x.data[operand] = self->data;
     x.data[side] = other->data;
     x.data[GRD_INDEX] = (char *)(uintptr_t)p->list.data;
     grd_indexed_run(&x);

@@ -450,12 +450,12 @@ void run_indexed(const struct grd_plan *p)
 {
     struct grd_indexed_plan *plan = indexed_of(p);
     const grd_tensor *self = plan->writes ? p->results[0] : p->in[0], *index = p->in[1];
-    const int named = plan->writes ? GRD_RESULT : GRD_SOURCE;
+    const int operand = plan->writes ? GRD_RESULT : GRD_SOURCE;
     struct grd_indexed x = {.kernel = plan->kernel, .in_order = plan->writes, .data[GRD_SOURCE] = plan->element};
     if (plan->slices)
-        grd_indexed_slices(&x, self, named, &plan->indices, plan->dim, index->numel);
+        grd_indexed_slices(&x, self, operand, &plan->indices, plan->dim, index->numel);
     else
-        grd_indexed_elements(&x, self, named, index, &plan->indices, plan->dim);
+        grd_indexed_elements(&x, self, operand, index, &plan->indices, plan->dim);
     if (!plan->writes)
         grd_indexed_operand(&x, GRD_RESULT, p->results[0]);
     else if (p->in[2] != NULL)
