@@ -1,7 +1,7 @@
 """Compares with PyTorch the times of elementwise functions, reductions, copies, indexing and sorting of 1e3, 1e5 and 4e6 elements.
 
-Most cases run for four dtypes. A case with two operands runs with both contiguous, with the first one transposed, and with the second one
-broadcast:
+Most cases run for four dtypes. Functions of two operands run with both operands contiguous, with the first one transposed, and with the second one
+broadcast. An example of a command:
 
     build/venv/bin/python bench/arrays.py --only 'sum' --threads 2
 """

@@ -57,8 +57,8 @@ static void add(int argument)
     grd_add(a, b);
 }
 
-/* Adds two batched tensors. The first call, which is not timed, begins a batch level (vmap) and does not end it, so that it stays active for later
- * calls. Therefore this case is the last of the small ones, and main() ends the level. */
+/* Adds two batched tensors. The first call, which is not timed, begins a batch level (vmap). The level stays active for the timed calls, but no
+ * other case may run in it. Therefore this case is the last one in the array `small`. After that array main() ends the level. */
 static void add_batched(int argument)
 {
     static grd_tensor *batched[2];

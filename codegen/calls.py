@@ -6,7 +6,7 @@ scalar (s). Each shape has a header, e.g. gen/calls/o_tts.h, with the following 
 - kernel_o_tts, the C type of the kernel
 - unbox_o_tts, which calls a kernel with an array of grd_value
 - boxed_o_tts, which calls an operator that has no typed kernel, with an array of grd_value
-- call_o_tts, which checks the arguments, dispatches and closes the call
+- call_o_tts, which checks the arguments, calls the kernel for their dispatch keys, and drops the temporary tensors of the call
 - write_o_tts and out_o_tts, for operators that write a tensor: these check that tensor and then call call_o_tts
 """
 from dataclasses import replace
@@ -51,8 +51,8 @@ def shape(operator):
     """Returns the name of the operator's shape, i.e. of the C types of its result and arguments: a letter for the result, an underscore, and a letter
     for each argument.
 
-    The result's letter is o for a tensor that may be given as `out`; c for such a tensor if the call does not bump its version (counts_writes); t for
-    a new tensor; l for a list; and m with a number for that many tensors.
+    The result's letter is t for a new tensor, l for a list, and m with a number for that many tensors. For a tensor that may be given as `out` it is
+    o if the call itself increments the version counter of `out` (counts_writes), and otherwise c.
     """
     if operator.has_out:
         result = "o" if counts_writes(operator) else "c"
@@ -188,8 +188,8 @@ def write_function(operator, name, arguments):
 
 
 def out_function(operator, name, arguments):
-    """Returns the C function out_NAME, which the out= form calls if the operator has a rule for the dtype of out=. It checks this dtype, and then
-    calls write_NAME."""
+    """Returns the C function out_NAME. The out= form calls it if the operator's schema entry has the key `out.dtype`, which says what dtype `out` must
+    have. out_NAME checks the dtype of `out`, and then calls write_NAME."""
     tensors = ", ".join(a.name for a in arguments if a.is_tensor and not a.list)
     given = next((a.name for a in arguments if a.kind == "dtype"), "GRD_DTYPE_NONE")
     return function(f"static inline grd_tensor *out_{name}({parameters(operator, arguments)})",

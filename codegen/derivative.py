@@ -158,8 +158,8 @@ class Formulas:
     def __init__(self, operator, operators, key, formulas):
         self.operator, self.operators, self.key = operator, operators, key
         self.places = {name: position for position, name in enumerate(operator.grads)}
-        # `saves` maps each Save to the positions of the arguments whose gradient formulas read it. `used` holds the names of the gradients that
-        # formulas read.
+        # `saves` maps each Save, i.e. each value that the node saves for backward, to the positions of the arguments whose gradient formulas read the
+        # value. `used` holds the names of the gradients that formulas read.
         self.saves, self.statements, self.used = {}, "", set()
         self.called = set()  # names of operators that the formulas call
         shared = self.shared_parts(formulas)

@@ -176,7 +176,7 @@ def function_table(operators):
     calls, rows = "", []
     for name in sorted(functions_called(f for o in operators.values() for f in [*(o.grads or {}).values(), *o.where.values()]) - set(operators)):
         types, result = FUNCTIONS[name]
-        if any(kind.startswith("Tensor") for kind in types):  # a property of a tensor, such as shape(x); the node saves its value
+        if any(kind.startswith("Tensor") for kind in types):  # e.g. shape(x); the autograd node saves this value instead of x
             continue
         kinds = [ctype.of_type(kind) for kind in types]
         words = ", ".join(f"args[{i}].v.{member}" for i, (_, member, _) in enumerate(kinds))

@@ -49,8 +49,8 @@ def argument_row(operator, argument):
 
 
 def argument_table(operator, tables):
-    """Returns (definition, name) of the C table of the operator's arguments. Operators of a file with equal arguments share a table. `tables` maps
-    the rows of each table to its name; the definition is '' if the file already has the table."""
+    """Returns (definition, name) of the C table of the operator's arguments. If operators in the same C file have equal arguments,
+    they share a table. `tables` maps the rows of each table to its name. The definition is '' if the file already has the table."""
     rows = tuple(argument_row(operator, a) for a in operator.args)
     if not rows:
         return "", "NULL"

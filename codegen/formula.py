@@ -4,12 +4,13 @@ A formula reads arguments, results, gradients, and the names that the entry defi
 operators of the schema. One of several results is selected by its name, as in max(x, dim).values. Where a formula reads only shape(x), strides(x),
 offset(x), dtype(x), device(x) or sizes_along(xs, dim), the autograd node saves this value and not the tensor.
 
-The formulas under the keys `formula` and `through` may have several lines. A call in `through` becomes a direct call, without dispatch, of
-op_<name>, the C function that implements the operator. Both formulas may also call the functions that functions.py finds, and in-place operators
-such as mul_(x, y). Every line but the last assigns a value to a name or is a check such as
+The formulas under the keys `formula` and `through` implement the operator, and may have several lines. In `formula`, the calls of operators are
+dispatched. In `through`, a call of an operator becomes a direct call of op_<name>, the C function that implements the called operator. Both formulas
+may also call the functions that functions.py finds, and in-place operators such as mul_(x, y). Every line but the last assigns a value to a name or
+is a check such as
     assert p >= 0, f"RuntimeError: p is {p}"
-A check without a text has a condition that raises the error itself. A list is made by [f(t) for t in tensors]; len(tensors) and tensors[0] read
-lists. A line of `through` may also return early:
+The text is left out if the condition is a call of a function that raises the error itself. A list is made by [f(t) for t in tensors]; len(tensors)
+and tensors[0] read lists. A line of `through` may also return early:
     if is_one(alpha): return _add(self, other)
 """
 import ast
@@ -52,8 +53,8 @@ C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_di
 
 
 def names_read(tree, in_any_case=True):
-    """Yields the names that a formula reads unconditionally. If in_any_case is False, also yields names that only one side of a conditional
-    expression reads."""
+    """Yields the names that a formula reads. If `in_any_case` is true, skips both sides of each conditional expression, because only one of them is
+    computed."""
     if isinstance(tree, ast.Name):
         yield tree.id
     parts = [tree.test] if isinstance(tree, ast.IfExp) and in_any_case else [*tree.args, *tree.keywords] if isinstance(tree, ast.Call) else ast.iter_child_nodes(tree)
@@ -75,8 +76,8 @@ class Value:
 @dataclass(frozen=True)
 class Save:
     """A value that the autograd node saves for the derivative. If `how` is "WHOLE", the value is the argument or result called `name`. Otherwise the
-    value is a property of that argument or result, e.g. its shape if `how` is "SHAPE". `extra` is only set for the property sizes_along(xs, dim),
-    where it is the name of the argument dim."""
+    value is a property of that argument or result, e.g. its shape if `how` is "SHAPE". `extra` is the name of the argument that the formula
+    passes to sizes_along(xs, dim) as `dim`. For other properties `extra` is empty."""
     how: str
     name: str
     extra: str = ""
@@ -98,7 +99,7 @@ def is_of_tensors(types, result):
 
 
 def argument_type(argument):
-    """Returns the formula type of an argument."""
+    """Returns the type that an argument has in formulas, such as "Tensor" or "dims" (see Value)."""
     if argument.list:
         return "Tensor[]" if argument.kind == "Tensor" else "dims"
     return "Scalar" if ctype.of(argument)[0] == "grd_scalar " else argument.kind
@@ -123,7 +124,8 @@ class Lowering:
         self.saves = []
         self.called = set()  # names of operators that the formulas call
         self.places = {}  # maps the name of an argument without a C variable to its C expression
-        self.parts_named = {}  # {name in `where`: its Value}, for the names that already have a C variable
+        # Maps each name that the schema key `where` defines and that already has a C variable to this variable, a Value.
+        self.parts_named = {}
         # C loops for the lists [f(t) for t in tensors] in the formula line being translated; written before that line's C code
         self.loops = []
         self.in_place = None  # C calls of in-place operators that compute the formula (value_in_place), or None
@@ -172,8 +174,8 @@ class Lowering:
         return "{\n" + textwrap.indent("\n".join(statements), "    ") + "\n}"
 
     def parts_of(self, text, in_any_case):
-        """Returns the names that a formula reads, directly or through other such names, and that the schema entry defines under `where`. If
-        `in_any_case` is true, names that only one side of a conditional expression reads are left out."""
+        """Returns the names under the schema key `where` that a formula reads. Includes the names that the definitions of these names read. If
+        `in_any_case` is true, skips both sides of each conditional expression, because only one of them is computed."""
         found = {name for name in names_read(self.parse(text), in_any_case) if name in self.operator.where}
         return found.union(*(self.parts_of(self.operator.where[name], in_any_case) for name in found))
 

@@ -8,13 +8,14 @@ HEADERS = ("include/gradus/tensor.h", "include/gradus/types.h", "src/base/intege
            "src/core/scalar.h", "src/core/shape.h", "src/core/tensor.h", "src/op/checks.h", "src/op/composite.h", "src/op/copy.h", "src/op/dtypes.h", "src/op/out.h", "src/op/sizes.h",
            "src/op/formula.h", "src/op/index_loops.h", "src/op/lines.h", "src/transform/formula.h")
 PROTOTYPE = re.compile(r"^(?:GRD_API |static inline |GRD_INLINE )?(?:const )?([\w ]+?[ *])grd_(\w+)\(([^()]*)\)", re.M)
-# C type without const -> formula type. Scalar& is the type of a parameter grd_scalar *, which the function may change.
+# C type without const -> name of this type in formulas. Scalar& is the type of a parameter grd_scalar *, which the function may change.
 TYPES = {"grd_tensor *": "Tensor", "grd_tensors": "Tensor[]", "grd_dims": "dims", "grd_scalar": "Scalar", "grd_scalar *": "Scalar&", "int64_t": "int", "double": "float", "bool": "bool",
          "grd_dtype": "dtype", "grd_device": "device", "char *": "str"}
 
 
 def type_of(declared):
-    """Returns the formula type of a C declaration such as 'const grd_tensor *t' or 'grd_tensor *', or None if no formula type corresponds to it."""
+    """Returns the name that the type of a C declaration, such as 'const grd_tensor *t' or 'grd_tensor *', has in formulas (TYPES). Returns None if
+    formulas have no such type."""
     return TYPES.get(re.sub(r"\bconst |(?<=\*)\w+$|(?<=\w) \w+$", "", declared.strip()).strip())
 
 

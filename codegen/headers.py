@@ -74,8 +74,8 @@ def public_functions(operator):
 
 
 def option_marks(operator):
-    """Returns the C initialisers that mark all options as not given. They always initialise the last member of the options struct. An option that
-    the caller passes by position, without its name, would follow the last member and so does not compile."""
+    """Returns the C initialisers that mark all options as not given. The last of them is always that of the last member of the options struct. The
+    caller's options come after these initialisers. Compilers therefore report an option without a name as an excess element."""
     marks = {a.name: ctype.option_mark(a) for a in options(operator)}
     last = options(operator)[-1]
     marks[last.name] = marks[last.name] or ("false" if last.kind == "bool" else "0" if last.kind in ("int", "float") else ctype.option_default(last))

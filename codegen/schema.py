@@ -159,7 +159,8 @@ class Operator:
     out: dict = field(default_factory=dict)  # {"dtype": rule of OUT_DTYPES, "texts": error text for each result}
     symbol: str = ""  # the operator's symbol in formulas, such as "+" or "unary -"
     inlined: str = ""  # C function in autograd/formula.h that derivatives call instead of the operator
-    # A key of LAWS if the operator uses a law, i.e. the two C functions, for checks and computation, that many operators share. Otherwise None.
+    # A key of LAWS, or None if the operator has no law. A law is a pair of C functions, one for the checks and one for the computation, that many
+    # operators share.
     law: str = None
     # {key of REDUCE_KEYS: its value in the entry} for an operator with the law "reduce", i.e. a reduction. Otherwise empty.
     reduce: dict = field(default_factory=dict)
@@ -625,8 +626,8 @@ def check_numbers(operators):
 
 
 def hidden_calls(operator, formulas):
-    """Returns the names of the hidden operators (not public; their names begin with "_") that the given formulas call, directly or through the
-    names in `where`."""
+    """Returns the names of the hidden operators that the given formulas call. A hidden operator is not public, and its name begins with "_". A formula
+    may read names that the schema key `where` defines by other formulas. The calls in these formulas count too."""
     words = {word for formula in formulas for word in re.findall(r"\w+", formula)}
     parts = [operator.where[word] for word in sorted(words & operator.where.keys())]
     return {word for word in words if word.startswith("_")} | (hidden_calls(operator, parts) if parts else set())
@@ -696,8 +697,8 @@ def with_copies(entries):
 
 
 def read_schema(folder):
-    """Returns {name: Operator} for all entries in the folder, in the order of files and lines, followed by the kernels that compute derived
-    gradients."""
+    """Returns {name: Operator} for all entries in the folder, in the order of files and lines. They are followed by the kernels that
+    gradient.py adds, which compute gradients in one loop."""
     operators = {}
     for path in sorted(Path(folder).glob("*.toml")):
         text = path.read_text()

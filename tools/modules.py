@@ -145,7 +145,8 @@ def both(what, ours, theirs):
 
 
 def compare(info, sample, dtype, training):
-    """Raises Difference if the two frameworks differ for one sample of the database."""
+    """Raises Difference if Gradus and PyTorch differ for `sample`. `info` is an entry of PyTorch's module_db, and `sample` holds inputs that it
+    proposes for its module."""
     name = info.module_cls.__name__
     if not hasattr(gradus.nn, name):
         raise Difference("absent")

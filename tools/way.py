@@ -1,7 +1,7 @@
 """Prints the call stack of torch.add(x, y, alpha=2), with broadcasting and a gradient, at the moment when the loop over the elements runs.
 
   way.py [--build build/dev]      prints the frames from the loop up to the interpreter, and the numbers of frames, of files, and of calls
-                                  between written and generated code. The build must have debug information, as preset dev has;
+                                  between hand-written and generated code. The build must have debug information, as preset dev has;
                                   gdb also shows inlined calls.
 """
 import argparse

@@ -39,8 +39,8 @@ class Where:
     # ---- The schema ----------------------------------------------------------------------------------------------------------------
 
     def entry(self, operator, note=""):
-        """Returns the Place of the operator's entry in schema/. Some operators have no entry of their own (copying forms of views, kernels of derived
-        gradients). For these, returns the entry from which the generator makes them."""
+        """Returns the Place of the operator's entry in schema/. Some operators have no entry of their own, namely NAME_copy for a view NAME, and
+        kernels that compute gradients in one loop. For these, returns the entry from which the generator makes them."""
         return Place(operator.file, operator.line, self.sources.lines(operator.file)[operator.line - 1], note)
 
     def keys(self, operator, *prefixes, note=""):
@@ -118,8 +118,8 @@ class Where:
         return found if operator.through else found + self.sources.kernels_of(self.sources.reached(starts))
 
     def elementwise_kernel(self, operator):
-        """Returns the Places of the keys in the schema entry that define one element of the result, followed by the Places of the kernel's
-        hand-written functions. The function with the loop over elements comes last."""
+        """Returns source lines as Places. First come the lines of the schema entry that define an element of the result, then the kernel's hand-written
+        functions, and last the function with the loop over elements."""
         body = self.sources.definitions_of(f"{operator.kernel}_{operator.c_name}", "src/kernel/")
         text = kernels.block(operator, self.operators) + "".join(d.body for d in body)
         said = [self.entry(operator, operator.expr)] if operator.kernel == "gradient" else self.keys(operator, "expr", "body", "bits")
@@ -168,7 +168,8 @@ class Where:
 
     @cached_property
     def written_in_python(self):
-        """Returns [(name without "gradus.", names that the body calls after a dot, Place)] for each public function that is written in Python."""
+        """Returns [(name without "gradus.", names called by the body, Place)] for each public function that is written in Python. The names called are
+        those of attributes, e.g. softmax for _nn.softmax(x)."""
         found = []
         for path, home in ((path, home) for pattern, home in PYTHON_FILES.items() for path in self.sources.paths(pattern)):
             for node in ast.walk(ast.parse(self.sources.text(path))):
