@@ -122,7 +122,7 @@ static double train_step(struct network *net, const struct data *data, grd_tenso
     return value;
 }
 
-/* Reads the images with the indices in `chosen`. Returns the fraction that is read correctly. */
+/* Returns the fraction of digits that the network recognizes in the images with the indices in `chosen`. */
 static double accuracy(const struct network *net, const struct data *data, grd_tensor *chosen)
 {
     const grd_scope scope = grd_scope_open();

@@ -3,8 +3,8 @@ numbers.
 
     python examples/python/ppo.py [--updates 60] [--seed 0]
 
-After every ten updates the program prints the mean number of steps in the episodes that ended last. At the end it prints a bar chart of all updates.
-An episode has at most 500 steps.
+After every ten updates the program prints the mean number of steps of the 16 most recently ended episodes. At the end it prints a bar chart with this
+mean after each update. An episode has at most 500 steps.
 """
 import argparse
 import sys

@@ -82,8 +82,8 @@ static bool fits(const grd_op *op, enum rule rule, const grd_value *args)
     return rule == SUM || (rule == LINEAR && plain == 0) || (rule == PRODUCT && secrets == 1);
 }
 
-/* Calls `op` with each encrypted argument replaced by one of its two shares. `share` chooses between the masked words and the mask. If
- * `rule` is SUM, an unencrypted tensor counts as zero in the call on the mask. Returns the result. */
+/* Calls `op` with each encrypted argument replaced by one of its two shares, and returns the result. The shares are the masked words, if
+ * `share` is MASKED, or the masks, if `share` is MASK. If `rule` is SUM, unencrypted tensors are replaced by zeros in the call with MASK. */
 static grd_tensor *run_on(int share, const grd_op *op, enum rule rule, const grd_value *args)
 {
     grd_value near[GRD_MAX_ARGS], result;

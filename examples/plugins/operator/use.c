@@ -3,7 +3,7 @@
 
 #include <gradus/gradus.h>
 
-/* Calls the operator called `name`, which takes one tensor, with `x`. Returns the result, or grd_failed after an error. */
+/* Returns the result of the operator called `name` for its only argument `x`, or grd_failed after an error. */
 static grd_tensor *call(const char *name, grd_tensor *x)
 {
     const grd_op *op = grd_op_find(name);

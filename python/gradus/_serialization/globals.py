@@ -74,7 +74,8 @@ def module_in_files(module):
     parts = module.split(".")
     if parts[0] != "gradus" or module in _MODULES:
         return _MODULES.get(module, module)
-    # Index of the first private module. The package that contains this module exports its names, so files name the package.
+    # Index of the first private module in the name. The names that a private module defines are exported by the package that contains it. Files
+    # therefore refer to the package.
     private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))
     name = ".".join(["torch", *parts[1:private]])
     return _MODULES.get(name, name)

@@ -8,7 +8,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """The exponential distribution, with density rate exp(-rate x) for x >= 0."""
+    """The exponential distribution. Its density is rate * exp(-rate * x) for x >= 0."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative

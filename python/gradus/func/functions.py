@@ -158,6 +158,6 @@ def _with_saved(ctx, marks):
 
 
 def _summed(grad, batched):
-    """Returns the gradient of an argument as an ordinary tensor, or None if `grad` is None. If `batched` is true, the result holds the whole batch.
-    Otherwise all elements share the argument, so the gradients are summed over the batch."""
+    """Returns the gradient of an argument as an ordinary tensor, or None if `grad` is None. If `batched` is true, the result has the batch as
+    dimension 0. Otherwise one argument serves the whole batch, so its gradients are summed over the batch."""
     return grad if grad is None else _C._unbatch(grad) if batched else _C._unbatch(grad).sum(0)

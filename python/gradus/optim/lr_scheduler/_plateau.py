@@ -73,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self):
-        """True during the ``cooldown`` epochs after a reduction, in which epochs without improvement are not counted."""
+        """True during the first ``cooldown`` epochs after a reduction of the learning rates. Epochs without improvement do not count during this time."""
         return self.cooldown_counter > 0
 
     def step(self, metrics, epoch=None):

@@ -97,7 +97,8 @@ class Measurement:
 
     @property
     def significant_figures(self):
-        """The number of significant digits of the median, estimated from the 90 % confidence interval of the times between the quartiles."""
+        """The number of significant digits of the median, from 1 to 4. The error of the median is estimated as half the width of the 90 % confidence
+        interval of the mean of the times between the quartiles."""
         n = len(self.raw_times)
         middle = sorted(self.times)[n // 4:math.ceil(3 * n / 4)]
         interval = max(1.645 * statistics.pstdev(middle) / math.sqrt(len(middle)), _LEAST_INTERVAL)

@@ -14,7 +14,9 @@ from gradus.utils.data._utils.worker import Failure, StreamEnd, worker_loop
 from gradus.utils.data.dataloader import _BaseDataLoaderIter
 
 _PATIENCE = 5.0  # seconds to wait for a worker to end before it is terminated, and again before it is killed
-_NOTHING = object()  # stands for the answer to a task that has no batch, or whose batch was already returned out of order
+# Stands for the answer to a task for which there is no batch to return. Either the worker's IterableDataset had no more samples, or the batch was
+# already returned out of order.
+_NOTHING = object()
 
 
 class _Worker:
