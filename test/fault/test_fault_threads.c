@@ -166,7 +166,7 @@ static void test_threads_run_backward_to_a_shared_leaf(void **state)
     assert_true(grd_item_double(grd_sum(grd_grad_of(leaf))) == 5.0 * ROUNDS * THREADS * (THREADS + 1));
 }
 
-/* Thread function: runs backward through the shared graph of `trunk`, which is retained. */
+/* Thread function: runs backward, with retain_graph, through the graph of `trunk`, which all threads share. */
 static void *backward_through_shared_graph(void *number)
 {
     const grd_backward_options retain = {.retain_graph = true};

@@ -238,7 +238,7 @@ static void check_odd_strides(struct bytes *b)
 
 enum { STORAGE = 48, MAX_NDIM = 6, MAX_ELEMENTS = 512, CHAIN = 6 };
 
-/* The reference of a view: its number of elements n, its sizes, and the storage position of each element in row-major order. */
+/* What is expected of a view: its number of elements n, its sizes, and the storage position of each element in row-major order. */
 struct list {
     int64_t ndim, n, sizes[MAX_NDIM + 1], at[MAX_ELEMENTS];
 };

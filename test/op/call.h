@@ -26,8 +26,8 @@ struct setting {
     bool requires_grad;
 };
 
-/* The arguments of a call for grd_call. `lists` holds the tensors of list arguments, and `differentiable` lists the tensors of TEST_FLOATS
- * arguments, also those in lists. */
+/* The arguments of a call for grd_call. `lists` holds the tensors of list arguments. `differentiable` holds the tensors that may require a
+ * gradient (kind TEST_FLOATS), including those in `lists`. */
 struct call {
     const struct test_case *test;
     const grd_op *op;

@@ -1,5 +1,5 @@
-"""Trains a continuous policy that moves a point to the origin by advantage actor-critic (Mnih et al., 2016), and a policy with discrete actions by
-REINFORCE."""
+"""Trains a policy with continuous actions by advantage actor-critic (Mnih et al., 2016), and one with discrete actions by REINFORCE. The first policy
+moves a point to the origin."""
 import random
 
 import torch

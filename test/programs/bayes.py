@@ -1,5 +1,5 @@
-"""Fits models with torch.distributions in three ways, namely by variational inference, by gradient ascent on a mixture model (EM), and by
-Metropolis sampling."""
+"""Fits a linear model by variational inference and a mixture model by maximum likelihood, and samples by the Metropolis algorithm. All distributions
+are from torch.distributions."""
 import torch
 import torch.distributions as dist
 from torch import nn, optim

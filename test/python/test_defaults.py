@@ -22,7 +22,8 @@ WANTED = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
 
 # Defaults of Gradus that mean the same as the recorded defaults of PyTorch but are written in another way.
 DIFFERENT = {
-    # 0 is the default of torch.embedding_bag, "mean" that of nn.functional.embedding_bag. nn.functional.linear_cross_entropy has ignore_index=None.
+    # torch.embedding_bag has mode=0, but the recorded default is the mode="mean" of nn.functional.embedding_bag. The recorded ignore_index of
+    # nn.functional.linear_cross_entropy is None, which stands for -100.
     "embedding_bag": {"mode": 0}, "linear_cross_entropy": {"ignore_index": -100},
     "meshgrid": {"indexing": "ij"}, "clone": {"memory_format": "preserve"}, "contiguous": {"memory_format": "contiguous"}, "embedding": {"padding_idx": -1},
     "norm": {"p": None}, **{name: {"dim": None} for name in ("amax", "amin")},

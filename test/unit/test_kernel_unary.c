@@ -176,8 +176,9 @@ static void expect_roots(double *x, int n)
 }
 
 /* Tests numbers whose square roots are closest to the midpoint of two neighbouring doubles. An inexact root could be rounded to the wrong double.
- * Scaled to integers of 53 bits, the two doubles have the midpoint x / 2, where x is odd. The tested number is (x^2 - c) / 4 for a small c.
- * It fits into a double only if x^2 - c, which has 107 or 108 bits, is divisible by 2^54 or 2^55. */
+ * If the two doubles are scaled to integers of 53 bits, their midpoint is m / 2 for an odd integer m of 54 bits. The number (m^2 - c) / 4 is
+ * tested for small c, because its root is close to the midpoint. This number fits into a double only if m^2 - c, which has 107 or 108 bits, is
+ * divisible by 2^54 or 2^55. In the code `middle` is m. */
 static void test_sqrt_rounds_hard_cases_correctly(void **state)
 {
     (void)state;

@@ -165,8 +165,8 @@ static void test_parsed_signatures_equal_the_generated_tables(void **state)
     }
 }
 
-/* Replaces one character of a signature at a time by several other characters. NUL is among them and ends the signature early. Each resulting text
- * must be either parsed or refused. */
+/* Replaces each character of a signature in turn by each character of `others`. One of these is NUL, which ends the signature early. Each resulting
+ * text must be either parsed or refused. */
 static void test_damaged_signatures_are_parsed_or_refused(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-"""Compares distributions with PyTorch: parameters at and beyond their limits, numbers and integers as parameters, and expand."""
+"""Compares distributions with PyTorch. Their parameters are at or beyond the limits, Python numbers, integer tensors, or of different dtypes. Also
+compares expanded distributions."""
 import re
 import warnings
 

@@ -1,4 +1,4 @@
-"""Tests conversions from and to NumPy arrays, the buffer protocol, storages, copies, pickling and subclasses."""
+"""Tests conversions from and to NumPy arrays. Also tests the buffer protocol, storages, copies, pickling and subclasses."""
 import copy
 import ctypes
 import gc

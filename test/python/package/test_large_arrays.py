@@ -290,7 +290,8 @@ def test_reductions_of_short_rows(dtype):
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("shape", [(3, 5, 7, 331), (40, 3, 1003), (5, 9001), (70001,)])
 def test_gather_scatter_and_index_functions_along_each_dimension(shape, dtype):
-    """The functions read and write along every dimension, with short and long index lists, and with elements that begin at any offset."""
+    """The functions read and write along every dimension, with short and long index lists. Rows have odd lengths, so most of them begin at addresses
+    that are not multiples of the size of a SIMD vector."""
     random = np.random.default_rng(0)
     x, values = (random.integers(0, 99, shape).astype(dtype) for _ in range(2))
     given, put = torch.from_numpy(x), torch.from_numpy(values)

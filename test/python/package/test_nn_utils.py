@@ -1,5 +1,5 @@
-"""Checks that values, keys, texts and warnings of nn.utils are PyTorch's: weight and spectral normalization by hooks, fused layers, skip_init,
-functional_call."""
+"""Compares nn.utils with PyTorch: weight and spectral normalization by hooks, fused layers, skip_init and functional_call. Compares values, keys of
+state_dict, reprs, errors and warnings."""
 import copy
 import io
 import pickle

@@ -1,5 +1,5 @@
-"""Checks that values, gradients, second derivatives, initial values, dropout's random numbers, texts and errors of recurrent networks and cells are
-PyTorch's."""
+"""Compares recurrent networks and cells with PyTorch: values, gradients, second derivatives, initial values, the random numbers of dropout, reprs and
+errors."""
 import io
 import pickle
 import random

@@ -155,8 +155,8 @@ def signatures(function):
 # ---- Comparison --------------------------------------------------------------------------------------------------------
 
 def roughly(signature):
-    """Returns [(name, kind)] for the parameters of `signature`. The kind of a variadic parameter (*sizes) is replaced by "any". Defaults are
-    left out, because an overload in the stubs may require an argument that has a default."""
+    """Returns [(name, kind)] for the parameters of `signature`. The kind of a variadic parameter (*sizes) is replaced by "any". The result does not
+    say which parameters have defaults, because an overload in the stubs may have no default for a parameter that has one in the function."""
     return [(name, "any" if kind == "*" else kind) for name, kind, _ in signature]
 
 

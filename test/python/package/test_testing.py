@@ -1,4 +1,4 @@
-"""Compares torch.testing with PyTorch: the results and error texts of assert_close, and the random numbers of make_tensor."""
+"""Compares gradus.testing with torch.testing: the results and error texts of assert_close, and the random numbers of make_tensor."""
 from collections import OrderedDict
 
 import numpy

@@ -1,4 +1,4 @@
-"""Compares the transforms and constraints of distributions with PyTorch's: values, Jacobians, domains, shapes, texts and errors. Also compares the
+"""Compares the transforms and constraints of distributions with PyTorch's: values, Jacobians, domains, shapes, reprs and errors. Also compares the
 registry that maps a constraint to a transform."""
 import warnings
 

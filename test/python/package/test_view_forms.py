@@ -1,4 +1,5 @@
-"""Compares with PyTorch: in-place views, copied views, and results of split that are not views."""
+"""Compares with PyTorch the operators that make a tensor a view in place (such as t_), the copying variants of view operators (such as t_copy), and
+unsafe_split, whose results are not views."""
 import pytest
 
 import gradus
