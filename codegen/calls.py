@@ -188,8 +188,8 @@ def write_function(operator, name, arguments):
 
 
 def out_function(operator, name, arguments):
-    """Returns the C function out_NAME. The out= form calls it if the operator's schema entry has the key `out.dtype`, which says what dtype `out` must
-    have. out_NAME checks the dtype of `out`, and then calls write_NAME."""
+    """Returns the C function out_NAME. The out= form calls it if the operator's schema entry has the key `out.dtype`, the rule for the dtype of
+    `out`. out_NAME checks this dtype, and then calls write_NAME."""
     tensors = ", ".join(a.name for a in arguments if a.is_tensor and not a.list)
     given = next((a.name for a in arguments if a.kind == "dtype"), "GRD_DTYPE_NONE")
     return function(f"static inline grd_tensor *out_{name}({parameters(operator, arguments)})",

@@ -626,8 +626,8 @@ def check_numbers(operators):
 
 
 def hidden_calls(operator, formulas):
-    """Returns the names of the hidden operators that the given formulas call. A hidden operator is not public, and its name begins with "_". A formula
-    may read names that the schema key `where` defines by other formulas. The calls in these formulas count too."""
+    """Returns the names of the hidden operators that the given formulas call. Hidden operators are not public, and their names begin with "_".
+    A formula may read names that the schema key `where` defines by other formulas. The calls in these formulas count too."""
     words = {word for formula in formulas for word in re.findall(r"\w+", formula)}
     parts = [operator.where[word] for word in sorted(words & operator.where.keys())]
     return {word for word in words if word.startswith("_")} | (hidden_calls(operator, parts) if parts else set())

@@ -118,8 +118,8 @@ class Where:
         return found if operator.through else found + self.sources.kernels_of(self.sources.reached(starts))
 
     def elementwise_kernel(self, operator):
-        """Returns source lines as Places. First come the lines of the schema entry that define an element of the result, then the kernel's hand-written
-        functions, and last the function with the loop over elements."""
+        """Returns source lines as Places. First come the lines of the schema entry that define an element of the result, then the kernel's
+        hand-written functions, and last the function with the loop over elements."""
         body = self.sources.definitions_of(f"{operator.kernel}_{operator.c_name}", "src/kernel/")
         text = kernels.block(operator, self.operators) + "".join(d.body for d in body)
         said = [self.entry(operator, operator.expr)] if operator.kernel == "gradient" else self.keys(operator, "expr", "body", "bits")
@@ -168,8 +168,8 @@ class Where:
 
     @cached_property
     def written_in_python(self):
-        """Returns [(name without "gradus.", names called by the body, Place)] for each public function that is written in Python. The names called are
-        those of attributes, e.g. softmax for _nn.softmax(x)."""
+        """Returns [(name without "gradus.", names called by the body, Place)] for each public function that is written in Python. The names called
+        are those of attributes, e.g. softmax for _nn.softmax(x)."""
         found = []
         for path, home in ((path, home) for pattern, home in PYTHON_FILES.items() for path in self.sources.paths(pattern)):
             for node in ast.walk(ast.parse(self.sources.text(path))):

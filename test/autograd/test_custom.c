@@ -511,8 +511,8 @@ static void see_release(void *context)
     count_release(context);
 }
 
-/* When the last reference to a node is dropped, take_over() is called. Here its first call returns true. Then the node is not freed, and the context
- * owns the node until grd_drop_node. The second call returns false, and the node is freed. */
+/* When the last reference to the node of a custom function is dropped, take_over() is called. Its first call returns true here. Then the node is not
+ * freed, and the context owns the node until grd_drop_node. The second call returns false, and the node is freed. */
 static void test_a_context_may_take_over_its_node(void **state)
 {
     (void)state;

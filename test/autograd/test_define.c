@@ -173,8 +173,8 @@ static void test_invalid_kernel_results_are_refused(void **state)
     call1(view, double_leaf());
     expect_error("t5::view: result 0 of the kernel shares memory with argument 'self'; return a copy");
 
-    /* The kernel returns a view, the transpose of a temporary. The operator's result must be no view, and its gradient must be right after it has
-     * been written in place. */
+    /* The kernel returns a view, the transpose of a temporary. The operator's result must be no view, and the gradient must be right after the
+     * result has been written in place. */
     const grd_op *own = define("t5::own(Tensor self) -> Tensor", "self", "t(grad) * 2 * self", write_view_of_own);
     grd_tensor *x = double_leaf(), *y = call1(own, x);
     assert_null(grd_view_base(y));

@@ -262,8 +262,8 @@ def make(call, dtype, seed, transposed):
 
 
 def arguments(operator, text, dtype, transposed):
-    """Returns {name: PyTorch tensor or Python value} for the arguments in `text`. `text` holds sample arguments from the operator's schema entry, e.g.
-    "T(2, 3), dim=1"."""
+    """Returns {name: PyTorch tensor or Python value} for the arguments in `text`. `text` holds sample arguments from the operator's schema entry,
+    e.g. "T(2, 3), dim=1"."""
     make.domain = operator.test.get("domain", [-2, 2])
     call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     nodes = dict(zip((a.name for a in operator.args), call.args)) | {k.arg: k.value for k in call.keywords}
@@ -470,8 +470,8 @@ def zero_dimensional(dtype):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", HALF_CALLS)
 def test_half_types_combined_with_numbers(name, dtype):
-    """Results in 16-bit dtypes must be equal bit by bit, except for up to 3 elements of logarithms and of lerp. For lerp, PyTorch rounds the product and
-    the sum together only once. The tensors have 1024 elements, so that PyTorch uses only its vectorized loops. Its scalar loops would give other
+    """Results in 16-bit dtypes must be equal bit by bit, except for up to 3 elements of logarithms and of lerp. For lerp, PyTorch rounds the product
+    and the sum together only once. The tensors have 1024 elements, so that PyTorch uses only its vectorized loops. Its scalar loops would give other
     results, because they round products separately."""
     operator, arguments_of, call = HALF_CALLS[name]
     x, y = torch.linspace(-3, 3, 1024).to(getattr(torch, dtype)), torch.linspace(0.5, 7.5, 1024).to(getattr(torch, dtype))

@@ -140,8 +140,8 @@ class Wishart(_OfMatrix, ExponentialFamily):
     def rsample(self, sample_shape=gradus.Size(), max_try_correction=None):
         tries = 10 if max_try_correction is None else max_try_correction
         sample = self._bartlett_sampling(gradus.Size(sample_shape))
-        # By mistake PyTorch draws the valid samples again instead of the invalid ones. This code repeats the mistake, so that its samples and all later
-        # random numbers are equal to those of PyTorch.
+        # By mistake PyTorch draws the valid samples again instead of the invalid ones. This code repeats the mistake, so that its samples and
+        # all later random numbers are equal to those of PyTorch.
         again = self._any_of_batch(self.support.check(sample))
         for _ in range(tries):
             if not again.any():

@@ -68,8 +68,8 @@ def _as_tensor(t):
 
 class _Enter(Function):
     """Function whose forward returns the data of the tensor `t`, expanded to `sizes` unless that is None. rule(grad) returns the mask of `grad`, the
-    gradient of the expanded data. Backward reduces `grad` and the mask to the sizes of `t`. If `grad_mask`, a GradMask, is given, backward also
-    combines the mask with it by OR."""
+    gradient of the expanded data. Backward reduces `grad` and the mask to the sizes of `t`. If `grad_mask`, a GradMask, is not None, backward also
+    merges the mask into `grad_mask` by OR."""
 
     @staticmethod
     def forward(t, sizes, rule, grad_mask):

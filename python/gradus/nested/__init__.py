@@ -46,8 +46,8 @@ def _from_list(tensors, dtype, device):
 
 
 def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Returns a new nested tensor, a leaf. Each of its sequences is a copy of one of the given tensors. The tensors must have equal dtypes and numbers
-    of dimensions, and their sizes may differ in at most one dimension.
+    """Returns a new nested tensor, a leaf. Each of its sequences is a copy of one of the given tensors. The tensors must have equal dtypes and
+    numbers of dimensions, and their sizes may differ in at most one dimension.
 
     Items that are not tensors are converted. NotImplementedError: `layout` is missing or torch.strided; it must be torch.jagged. RuntimeError: the
     list is empty, or the tensors break these rules.

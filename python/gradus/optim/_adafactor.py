@@ -67,7 +67,7 @@ class Adafactor(StepByGroup):
 
     @staticmethod
     def _start(grad, state):
-        """Creates the state of a parameter: the step count, and the running means, which begin as zeros."""
+        """Creates the state of a parameter: the step count, and the running means, which start at zero."""
         state["step"] = gradus.tensor(0.0, dtype=scalar_dtype())
         if grad.dim() > 1:
             state["row_var"] = grad.new_zeros((*grad.shape[:-1], 1))

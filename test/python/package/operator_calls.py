@@ -19,8 +19,8 @@ HOMES = {"function": _C, "nn": _C.nn, "linalg": _C.linalg, "special": _C.special
 
 
 def with_operators_arguments(function, one):
-    """Returns a function that takes the arguments in the order of the operator's signature and passes them on to the Python function `function`. `one`
-    is the Signature (codegen/python.py) of `function`. Returns `function` itself if its parameters have the order of the operator's arguments."""
+    """Returns a function that takes the arguments in the order of the operator's signature and passes them on to the Python function `function`.
+    `one` is the Signature (codegen/python.py) of `function`. Returns `function` itself if its parameters already have this order."""
     if one.order is None:
         return function
 

@@ -1,5 +1,5 @@
-"""Compares distributions with PyTorch. Their parameters are at or beyond the limits, Python numbers, integer tensors, or of different dtypes. Also
-compares expanded distributions."""
+"""Compares distributions with PyTorch. Their parameters are at or beyond the limits of what is allowed, Python numbers, integer tensors, or tensors
+of different dtypes. Also compares expanded distributions."""
 import re
 import warnings
 

@@ -103,8 +103,8 @@ DIFFERENT = {
     **{name: ("DivBackward0", "DivBackward1", "PyTorch divides and multiplies by numbers of C++") for name in ("trapezoid", "trapz", "cumulative_trapezoid")},
     **{name: ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes in place") for name in ("quantile", "nanquantile")},
 }
-# Name of a call -> further accepted pairs (name of grad_fn in Gradus, name in PyTorch). The call gives these pairs for some of the sample arguments in
-# the operator's schema entry. Equal names and the pair in DIFFERENT are always accepted.
+# Name of a call -> further accepted pairs (name of grad_fn in Gradus, name in PyTorch). The call gives these pairs for some of the sample arguments
+# in the operator's schema entry. Equal names and the pair in DIFFERENT are always accepted.
 ALSO = {**{name: {("MulBackward0", "MulBackward1")} for name in ("trapezoid", "trapz")}, **{name: {("ViewBackward0", "SqueezeBackward4")} for name in ("quantile", "nanquantile")},
         **{f"native_{name}": {("MeanBackward1", theirs), ("RsqrtBackward0", theirs)} for name, theirs in (("layer_norm", None), ("group_norm", "NativeGroupNormBackward0"))},
         "vander": {("FlipBackward0", None)}, "squeeze_copy": {("CloneBackward0", "SqueezeBackward2_copy")}, "stft": {("TransposeBackward0", "TransposeBackward1")},

@@ -88,8 +88,8 @@ def test_sort_and_kthvalue_of_distinct_elements(dtype, n):
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 @pytest.mark.parametrize("n", [60, 400, 5000])
 def test_sorting_keys_that_agree_in_their_highest_bits(dtype, n):
-    """Sorts numbers between 2^40 and 2^52 together with -most and most. If most is 2^60, these two make the range of the keys so large that many of the
-    other keys agree in their highest bits."""
+    """Sorts numbers between 2^40 and 2^52 together with -most and most. If most is 2^60, these two make the range of the keys so large that many of
+    the other keys agree in their highest bits."""
     def program(torch):
         results, pick = [], random.Random(f"alike {n}")
         for most in (1 << 40, 1 << 60):

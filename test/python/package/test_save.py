@@ -348,8 +348,8 @@ def test_a_deeply_nested_pickle_does_not_crash():
 
 
 def test_damaged_files_are_loaded_or_refused():
-    """A file that is truncated or randomly changed is loaded, possibly with other values, or raises RuntimeError, UnpicklingError or EOFError. It raises
-    no other error, e.g. no MemoryError."""
+    """A file that is truncated or randomly changed is loaded, possibly with other values, or raises RuntimeError, UnpicklingError or EOFError.
+    Loading raises no other error, e.g. no MemoryError."""
     data = saved(torch, {"x": torch.arange(6.0), "y": [torch.ones(3), {"z": 1}]}).getvalue()
     generator = random.Random(0)
     for _ in range(600):

@@ -135,8 +135,8 @@ def described(t, copy):
 
 
 def chain(pick):
-    """Returns (chain, expected results). The chain describes a tensor and up to six random view operators, each applied to the result of the one before.
-    RUNNER computes it on the page docs/strides.html. The chain ends after the first operator that is refused."""
+    """Returns (chain, expected results). The chain describes a tensor and up to six random view operators, each applied to the result of the one
+    before. RUNNER computes the chain on the page docs/strides.html. The chain ends after the first operator that is refused."""
     storage, sizes, strides, offset = start(pick)
     told, steps = {"storage": storage, "sizes": sizes, "strides": strides, "offset": offset, "calls": []}, []
     try:

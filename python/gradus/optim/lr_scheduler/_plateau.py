@@ -73,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self):
-        """True during the first ``cooldown`` epochs after a reduction of the learning rates. Epochs without improvement do not count during this time."""
+        """True during the first ``cooldown`` epochs after a reduction. During this time epochs without improvement are not counted."""
         return self.cooldown_counter > 0
 
     def step(self, metrics, epoch=None):
