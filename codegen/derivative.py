@@ -180,7 +180,7 @@ class Formulas:
         """Declares a C variable for each name in `where` that the formulas of at least two arguments read, so that its value is computed only
         once. If all formulas read a name only in one side of a conditional expression, the name gets no variable. Returns {name: (value, positions
         of the arguments whose formulas read it)}."""
-        of = {in_any_case: {argument: self.lowering(f"{self.key}.{argument}").parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
+        of = {unconditional: {argument: self.lowering(f"{self.key}.{argument}").parts_of(formula, unconditional) for argument, formula in formulas.items()} for unconditional in (True, False)}
         shared = {}
         for name in self.operator.where:
             places = [self.places[argument] for argument, parts in of[False].items() if name in parts]

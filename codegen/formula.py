@@ -52,14 +52,14 @@ C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_di
            "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
 
 
-def names_read(tree, in_any_case=True):
-    """Yields the names that a formula reads. If `in_any_case` is true, skips both sides of each conditional expression, because only one of them is
+def names_read(tree, unconditional=True):
+    """Yields the names that a formula reads. If `unconditional` is true, skips both sides of each conditional expression, because only one of them is
     computed."""
     if isinstance(tree, ast.Name):
         yield tree.id
-    parts = [tree.test] if isinstance(tree, ast.IfExp) and in_any_case else [*tree.args, *tree.keywords] if isinstance(tree, ast.Call) else ast.iter_child_nodes(tree)
+    parts = [tree.test] if isinstance(tree, ast.IfExp) and unconditional else [*tree.args, *tree.keywords] if isinstance(tree, ast.Call) else ast.iter_child_nodes(tree)
     for part in parts:
-        yield from names_read(part, in_any_case)
+        yield from names_read(part, unconditional)
 
 
 @dataclass(frozen=True)
@@ -173,11 +173,11 @@ class Lowering:
             return statements[0] if statements[0].startswith("if (") else f"{{ {statements[0]} }}"
         return "{\n" + textwrap.indent("\n".join(statements), "    ") + "\n}"
 
-    def parts_of(self, text, in_any_case):
+    def parts_of(self, text, unconditional):
         """Returns the names under the schema key `where` that a formula reads. Includes the names that the definitions of these names read. If
-        `in_any_case` is true, skips both sides of each conditional expression, because only one of them is computed."""
-        found = {name for name in names_read(self.parse(text), in_any_case) if name in self.operator.where}
-        return found.union(*(self.parts_of(self.operator.where[name], in_any_case) for name in found))
+        `unconditional` is true, skips both sides of each conditional expression, because only one of them is computed."""
+        found = {name for name in names_read(self.parse(text), unconditional) if name in self.operator.where}
+        return found.union(*(self.parts_of(self.operator.where[name], unconditional) for name in found))
 
     def name_parts(self, tree):
         """Declares a C variable for each name that a formula reads unconditionally and that the schema entry defines under `where`. A name that only

@@ -60,7 +60,7 @@ def clipped(norm_type):
 
 
 def main():
-    lines = ["/* Written by test/record_optim.py: parameters after steps of PyTorch; total norms, and gradients after PyTorch has clipped them. */",
+    lines = ["/* Written by test/record_optim.py. Holds the parameters after four optimizer steps of PyTorch, and the norms and gradients of clip_grad_norm_. */",
              "#ifndef GRD_TEST_RECORDED_OPTIM_H", "#define GRD_TEST_RECORDED_OPTIM_H", "", "/* clang-format off */"]
     lines += [line(name, optimized(kind, options)) for name, kind, options in OPTIMIZERS]
     lines += [line(name, clipped(order)) for name, order in CLIPS]

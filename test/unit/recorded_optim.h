@@ -1,4 +1,4 @@
-/* Written by test/record_optim.py: parameters after steps of PyTorch; total norms, and gradients after PyTorch has clipped them. */
+/* Written by test/record_optim.py. Holds the parameters after four optimizer steps of PyTorch, and the norms and gradients of clip_grad_norm_. */
 #ifndef GRD_TEST_RECORDED_OPTIM_H
 #define GRD_TEST_RECORDED_OPTIM_H
 
