@@ -7,10 +7,11 @@
  *     grd_var(x, .correction = 0)   is   grd_with_var(x, &(grd_var_options){GRD_VAR_DEFAULTS, .correction = 0})
  *
  * A grd_scalar and a list are structs whose first member is a number. A caller may give such an option as a number without braces, which initializes
- * only the first member (C11 6.7.9, 20 and 22). The other member keeps its default, GRD_SCALAR_UNTYPED or GRD_LIST_FROM_NUMBER. If the library finds
- * this default, the option was given as a number, unless the first member has its default too: then the option was not given. A number given for a
- * grd_scalar is stored as a double. It counts as an integer if it is integral and its magnitude is below 2^53, otherwise as floating point. With
- * grd_int and grd_float the caller states the kind.
+ * only the first member (C11 6.7.9, 20 and 22). The other member keeps its default, GRD_SCALAR_UNTYPED or GRD_LIST_FROM_NUMBER. So the library
+ * can tell how the option was given. Both members have their defaults: it was not given. Only the second member has its default: it was given as a
+ * number.
+ * A number given for a grd_scalar is stored as a double. It counts as an integer if it is integral and its magnitude is below 2^53, otherwise as
+ * floating point. With grd_int and grd_float the caller states the kind.
  * Compilers warn of members that are initialized twice or without braces. GRD_NAMED silences these warnings for one call only. */
 #ifndef GRADUS_OPTIONS_H
 #define GRADUS_OPTIONS_H

@@ -313,9 +313,9 @@ bool grd_broadcast_shapes(grd_dims_view a, grd_dims_view b, int64_t *ret_sizes, 
     return check_shape(a, "a") && check_shape(b, "b") && grd_shape_broadcast(a, b, ret_sizes, ret_ndim);
 }
 
-/* A chunk is a group of adjacent old dimensions without gaps between them. The loop finds the chunks from the innermost dimension outwards. `chunk`
- * is the number of elements in the current chunk. The view exists only if the new dimensions divide into one group for each chunk, and each group has
- * as many elements as its chunk. */
+/* A chunk is a group of adjacent old dimensions that could be merged into one dimension with one stride. The loop over i finds the chunks from the
+ * innermost dimension outwards. `chunk` is the number of elements in the current chunk. The view exists only if each chunk has a group of adjacent new
+ * dimensions with as many elements. */
 bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides)
 {
     if (has_zero(sizes)) {

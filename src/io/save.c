@@ -94,8 +94,8 @@ static bool check_metadata(grd_named_texts metadata)
 
 /* ---- Order of the tensors ---------------------------------------------------------------------------------------------------- */
 
-/* Compares two tensors for qsort: by the alignment of their dtype first, so that every tensor is aligned when the file is mapped, and then by
- * name. */
+/* Compares two tensors for qsort. Tensors whose dtype needs a larger alignment come first, because then every tensor is aligned in the mapped file
+ * without padding. Tensors with the same alignment are ordered by name. */
 static int compare_pieces(const void *a, const void *b)
 {
     const struct piece *x = a, *y = b;

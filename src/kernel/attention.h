@@ -50,7 +50,8 @@ struct grd_attention_row {
      * ret_logsumexp[r] to max[r] + log(sum[r]). */
     void (*finish)(int64_t rows, const void *max, const void *sum, void *ret_factors, void *ret_logsumexp);
     /* Computes a block of the backward pass. Replaces the scores of the block by the weights after dropout. On entry `slopes` holds the gradients of
-     * the weights, in the layout of the scores. On return it holds the gradients of the products query key^T. */
+     * the weights, in the layout of the scores. On return it holds the gradients of the scores before scaling and masking, i.e. of
+     * the products of queries and keys. */
     void (*slope)(const struct grd_attention_block *b, const void *logsumexp, const void *delta, void *slopes);
     /* Sets ret_delta[r], for each row r, to the dot product of row r of x and row r of y, minus less[r]. The rows have n elements. x_row and y_row
      * are the distances between two rows in elements. The backward pass subtracts ret_delta[r] from the gradients of the weights of row r. */

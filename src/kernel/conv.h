@@ -41,7 +41,8 @@ struct grd_conv_chain {
 struct grd_conv_line {
     int64_t lines, n, depth, nchains;
     const int32_t *taps;
-    /* `nchains` chains, which are groups of taps (kernel positions) that share loaded input; used if nrows is 1 and lines > 1 */
+    /* `nchains` chains. A chain is a group of taps (kernel positions) that read the same input row, which is loaded only once. Used if nrows is
+     * 1 and lines > 1. */
     const struct grd_conv_chain *chains;
     const char *seen, *weights;
     const char *bias;  /* one value for each of the `nrows` output channels; NULL means zeros */

@@ -324,7 +324,8 @@ static inline void map(int64_t n, char *const *data, const int64_t *strides, con
 }
 
 /* Runs a kernel of float32 or complex64 on operands of a half dtype (float16, bfloat16 or complex32). Converts the inputs, computes, and converts the
- * result, in blocks that fit into the first-level cache. Operands of another size, such as bool, are passed to the kernel unconverted. */
+ * result, in blocks that fit into the first-level cache. Operands whose elements do not have the size of the half dtype, e.g. those of dtype
+ * bool, are passed to the kernel unconverted. */
 static __attribute__((noinline)) void map_half(int64_t n, char *const *data, const int64_t *strides, const struct grd_map *m)
 {
     const grd_dtype wide = grd_computed_dtype(m->half);

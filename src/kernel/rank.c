@@ -9,7 +9,7 @@
 
 #include "kernel/cpu/loop.h"
 
-/* SHORT_SELECTION, SHORT_SORT: the longest ranges that selection and sorting finish by insertion sort. MANY: the least number of words for which
+/* SHORT_SELECTION, SHORT_SORT: the longest ranges that selection and sorting finish by insertion sort. MANY: if at least so many numbers are sorted,
  * the radix sort uses digits of WIDE_DIGIT bits instead of DIGIT bits. VALUES: the number of values of a wide digit. */
 enum { SHORT_SELECTION = 3, SHORT_SORT = 16, MANY = 4096, DIGIT = 8, WIDE_DIGIT = 11, VALUES = 1 << WIDE_DIGIT };
 

@@ -31,7 +31,7 @@ struct grd_svd {
     int32_t *ret_info;
 };
 
-/* The spectral kernels of one dtype. */
+/* The kernels of one dtype for eigenvalues of Hermitian matrices and for singular values. */
 struct grd_spectral_row {
     int lanes; /* the number of matrices that eigh_lanes and svd_lanes compute at once */
     /* The four functions below decompose each of `count` matrices on its own. `work` is scratch memory of grd_eigh_work or grd_svd_work elements;

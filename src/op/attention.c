@@ -217,8 +217,8 @@ struct arguments {
     grd_tensor *query, *key, *value, *mask;
 };
 
-/* Returns a view of `t` in which dimension -3 (the heads), of size n * m, is split into two dimensions of sizes n and m. If `merged`, the dimension
- * of size m takes the place of dimension -2, which must have size 1. */
+/* Returns a view of `t` in which dimension -3 (the heads), of size n * m, is split into two dimensions of sizes n and m. If `merged`, dimension -2
+ * of `t` must have size 1, and it is replaced by the dimension of size m. */
 static grd_tensor *split_heads(grd_tensor *t, int64_t n, int64_t m, bool merged)
 {
     int64_t sizes[GRD_MAX_DIMS + 1];
@@ -251,8 +251,8 @@ static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
  *   - Query, key and value have equally many heads: nothing changes.
  *   - Key and value have different numbers of heads, or one head each: their heads are repeated until both have as many heads as the query.
  *   - The query has one row, and attention is not causal: the query heads that share a key head become the rows of one head.
- *   - All other cases: the query's dimension of heads becomes two dimensions, the key heads and the query heads per key head. Key and value get a
- *     dimension of size 1, which broadcasts along the query heads per key head.
+ *   - All other cases: the query's dimension of heads becomes two dimensions. Their sizes are the number of key heads and the number of query heads
+ *     that share a key head. Key and value get a dimension of size 1, which broadcasts along the second of these dimensions.
  *
  * Sets *ret_grouped to true in the last two cases, in which the caller must reshape the output. Raises IndexError if an argument has no dimension of
  * heads. Raises RuntimeError if the number of query heads is not a multiple of the numbers of key heads and of value heads. */

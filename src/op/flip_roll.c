@@ -110,9 +110,9 @@ static void copy_rolled(grd_tensor *to, grd_tensor *from, const int64_t *starts,
     to->data = data;
 }
 
-/* Rolls one dimension by exchanging two contiguous parts for each index of the dimensions before it, and returns true. Returns false, having done
- * nothing, if the tensors are empty or not contiguous, or if more or fewer dimensions than one are rolled. Also returns false if the dimensions
- * before the rolled one have only one index. */
+/* Rolls one dimension and returns true. For each index of the dimensions before the rolled one, the elements are a contiguous row, and rolling
+ * exchanges its first part and its second part. Returns false, having done nothing, if there is only one such row, if the tensors are empty or not
+ * contiguous, or if the number of rolled dimensions is not one. */
 static bool roll_rows(grd_tensor *result, const grd_tensor *from, const int64_t *starts)
 {
     int64_t dim = -1;

@@ -412,7 +412,7 @@ bool grd_is_pair(grd_dims size);
  * not have exactly one number. */
 grd_dims grd_window_of_row(grd_dims numbers, int64_t above);
 /* Returns the input of one-dimensional pooling as images with one row, for two-dimensional pooling. Raises RuntimeError if self does not have 2
- * or 3 dimensions, or if one of the argument lists does not have one number (`stride` may be absent). */
+ * or 3 dimensions, or if a list (kernel_size, stride, padding, dilation) does not have exactly one number; `stride` may be absent. */
 grd_tensor *grd_row_images(const char *name, grd_tensor *self, grd_dims kernel_size, grd_dims stride, grd_dims padding, grd_dims dilation);
 /* Returns the input of one-dimensional adaptive pooling as images with one row, for two-dimensional pooling. Raises RuntimeError if self does not
  * have 2 or 3 dimensions, or if output_size does not have one number. */

@@ -45,9 +45,9 @@ struct progress {
 /* Note [Groups]
  * A panel is a block of adjacent columns. Updating columns by a decomposed panel is a matrix product that first packs rows of the panel into a
  * contiguous buffer. The cost of packing per updated column falls with the number of columns that are updated together. But with wider panels, each
- * panel would be decomposed later, and threads would wait for it. Therefore GROUP adjacent panels form a group. The panels that are at least two
- * groups to the left update all columns of a group together. The panels of the previous group and of the group itself update one panel of the group
- * at a time, so that the leftmost panel of the group can be decomposed early. */
+ * panel would be decomposed later, and threads would wait for it. Therefore GROUP adjacent panels form a group. A panel in an earlier group
+ * than the previous one updates all columns of a group together. A panel in the previous group, or in the group itself, updates the panels of the
+ * group one at a time, so that the leftmost of them can be decomposed early. */
 struct job {
     grd_dtype dtype;
     int64_t m, n;  /* size of the matrix: m rows, n columns */

@@ -20,7 +20,7 @@
 /* State that plan_hidden_lstsq_pivoted() passes to run_hidden_lstsq_pivoted(). */
 struct job {
     int64_t side; /* min(m, n); must be the first member, because grd_plan_lapack() reads it */
-    /* Sizes and rcond, the same for every matrix of the batch. Each task sets the pointers in a copy of this struct. */
+    /* Sizes and rcond, the same for every matrix of the batch. Each task copies this struct and sets the addresses of its matrix in the copy. */
     struct grd_least_squares first;
     struct grd_lapack_work work; /* memory needed for one matrix */
 };

@@ -1,4 +1,5 @@
-/* Declares functions that check, resize and fill out=, the tensor that the caller passes to an operator for its result. */
+/* Declares functions for the argument out=, a tensor that the caller passes to an operator for its result. The functions check this tensor, resize it
+ * and write the result to it. */
 #ifndef GRD_OP_OUT_H
 #define GRD_OP_OUT_H
 

@@ -1,7 +1,8 @@
-/* Implements the functions of formula.h, which the formulas for batch tensors call. The functions call operators on physical tensors (the batch
- * is dimension 0), so that gradients are recorded.
+/* Implements the functions of formula.h, which the formulas for batch tensors call. The functions take physical tensors, in which the batch is
+ * dimension 0, and compute with operators, so gradients are recorded.
  *
- * Invariant: these functions run inside the kernel of the BATCH key, while the key is excluded. */
+ * Invariant: these functions run inside the kernel of the BATCH key. Meanwhile this key is excluded from dispatch, so the operators that they call are
+ * not batched again. */
 #include "transform/formula.h"
 
 #include <string.h>

@@ -11,9 +11,9 @@
 #include "kernel/table.h"
 
 enum {
-    PIECE = 64, /* most rows of x2 in a struct tile */
+    PIECE = 64, /* maximum number of rows of x2 in a struct tile */
     TILE = 128, /* columns of the gradient that are computed at a time */
-    COLUMNS = 4 /* most columns in a call of add_columns(), which holds their sums in registers */
+    COLUMNS = 4 /* maximum number of columns in a call of add_columns(), which holds their sums in registers */
 };
 
 /* Selects how an element d of the difference of a row of x1 and a row of x2 contributes to the gradient of x1. It contributes weight * factor. The

@@ -26,7 +26,7 @@ enum { ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
 #endif
 
 enum {
-    VECTORS = 3, /* largest width, in vectors, of the columns of b that are multiplied at a time */
+    VECTORS = 3, /* maximum number of vectors in a row of b that are multiplied at a time */
     WIDTH = VECTORS * LANES,
     AHEAD = 8, /* how many rows ahead of its loads a loop prefetches */
 };

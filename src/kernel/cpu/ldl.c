@@ -16,8 +16,8 @@ GRD_INLINE C mirrored(bool hermitian, C x)
 
 /* ---- Decomposition ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The choice of the pivot in step k, which eliminates column k. `rows` is the number of rows of the next block of D, 1 or 2. It is 0 if column k is
- * zero or its diagonal element is NaN. `row` is the row that is exchanged with the last row of the block. */
+/* The choice of the pivot in step k, which eliminates column k. `rows` is the number of rows of the next block of D: 1 or 2, or 0 if
+ * column k is zero or its diagonal element is NaN. `row` is the row that is exchanged with the last row of the block. */
 struct pivot {
     int64_t row, rows;
 };

@@ -187,10 +187,10 @@ GRD_INLINE void add_line(int64_t n, const E *x, E *out)
 #if GRD_IS_FLOAT
 enum { LOG_PIECE = 16 };
 
-/* Writes logcumsumexp for n consecutive elements x and returns the last result. `carry` is the result for the element before x[0], and `most` is the
- * largest of all n elements and the carry. Normally the function adds up exp(x - most) and takes the logarithms of all sums at the end, so that only
- * additions wait for each other. If the first sum is so small that its logarithm would lose digits, log_step() computes each result from the result
- * before it. */
+/* Writes logcumsumexp for n consecutive elements x and returns the last result. `carry` is the result for the element before x[0]. Normally the
+ * function adds up exp(x - most), where `most` is the largest of the elements and the carry, and takes the logarithms of all sums at the end. So only
+ * the additions depend on each other, and the exponentials and logarithms are computed in vectors. If the first sum is so small that its logarithm
+ * would lose digits, log_step() computes each result from the result before it. */
 GRD_INLINE G log_piece(int64_t n, const E *x, E *out, G carry)
 {
     G sums[LOG_PIECE], most = carry;

@@ -1,7 +1,8 @@
 /* Transposes matrices in tiles. The build compiles this file once for each element size, with one dtype of that size (uint8, uint16, uint32, uint64
  * or complex128).
  *
- * A tile is a square of elements, one cache line wide. So, whatever the strides, all elements of a cache line are read at once, or written at once.
+ * A tile is a square of elements, one cache line wide. So each cache line of the source is read whole, and each cache line of the result is written
+ * whole.
  * Rows whose distance is a power of two share few sets of the cache and evict each other. Therefore all cache lines of a tile are copied before they
  * are transposed. Within a page of the source, tiles are taken along the rows of the source, because the hardware prefetches in that direction. */
 #include "kernel/cpu/widest.h" /* included before all other headers, because its pragma holds for the code after it */

@@ -1,8 +1,8 @@
 /* Defines the types and macros of a typed file, i.e. a kernel file that is compiled once per dtype, e.g. with -DGRD_DTYPE=float16. T is the type in
  * which an element is stored, and C is the type in which it is computed. load() and store() convert between T and C. The macros GRD_IS_... are
  * conditions for #if on the kind of dtype.
- * Half dtypes are stored as uint16_t and computed in float. bool is stored as uint8_t, 0 or 1. Files for casts also have float8 (stored as uint8_t,
- * computed in float) and complex32 (stored as two float16, computed in complex64). Loops are in elementwise.h. */
+ * Half dtypes are stored as uint16_t and computed in float. bool is stored as uint8_t, 0 or 1. Files for casts are also compiled for float8
+ * (stored as uint8_t, computed in float) and complex32 (stored as two float16, computed in complex64). Loops are in elementwise.h. */
 #ifndef GRD_KERNEL_TYPED_H
 #define GRD_KERNEL_TYPED_H
 

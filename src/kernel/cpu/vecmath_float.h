@@ -124,7 +124,8 @@ GRD_INLINE float vm_exp2_float(float x)
 GRD_INLINE float vm_expm1_float(float x)
 {
     const struct vm_power e = vm_power_float(vm_at_least(-18, vm_at_most(89, x)), -0.0f);
-    const float half = vm_scale_float(e.t, -1), high = half - 0.5f; /* 2^n / 2, because 2^n may overflow */
+    const float half = vm_scale_float(e.t, -1),
+                high = half - 0.5f; /* half = 2^n / 2, where n is encoded in e.t; 2^n itself may be infinite */
     const float sum = vm_fma_float(half, e.w, high), lost = vm_fma_float(half, e.w, high - sum);
     const float y = 2 * (sum + vm_fma_float(half, e.w_low, lost));
     return vm_abs_float(x) >= 0x1p-25f ? y : x;
