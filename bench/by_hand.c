@@ -1,9 +1,10 @@
 /* The training step of the network in micro.c, written in C loops without a tensor library. It shows how long a step takes if every loop is
- * written by hand. A layer computes h, without the relu in the last layer; the loss is the mean cross entropy; AdamW updates the parameters.
+ * written by hand. A layer computes
  *
  *     h = relu(x W^T + b)
  *
- * Shapes: x is (BATCH, inputs) and W is (outputs, inputs), both row-major. */
+ * where x has the shape (BATCH, inputs) and W the shape (outputs, inputs), both row-major. The last layer omits relu. The loss is the mean cross
+ * entropy. AdamW updates the parameters. */
 #include "by_hand.h"
 
 #include <math.h>

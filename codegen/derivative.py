@@ -251,9 +251,9 @@ def forward(operator, operators):
 
 
 def of_specification(operator, operators):
-    """Returns the C code of the derivative of an operator with grad = "of NAME", where NAME is a composite operator. The gradient is found by
-    recording the operators that NAME calls. The node saves the arguments of NAME, in order, and then the other values that the fast.grad formulas
-    read."""
+    """Returns the C code of the derivative of an operator with grad = "of NAME", where NAME is a composite operator. The operator's formulas under
+    the key fast.grad compute the gradient. If they cannot be used, e.g. with create_graph, the gradient is found by recording the operators that
+    NAME calls. The node saves the arguments of NAME, in order, and then the other values that the formulas under fast.grad read."""
     fast, name = Formulas(operator, operators, "fast.grad", operator.fast), operator.c_name
     arguments = [Save("WHOLE", a.name) for a in operators[operator.specification].args]
     saves = {save: list(range(len(operator.grads))) for save in arguments} | {save: places for save, places in fast.saves.items() if save not in arguments}

@@ -98,8 +98,8 @@ def defaults(operator):
 
 
 def given(operator, argument, number):
-    """Returns the C expression for `argument` in the call that a public function of the operator makes. If the public function takes a number in
-    place of a tensor, `number` is the name of that tensor argument; otherwise it is None."""
+    """Returns the C expression with which the body of a public function passes on `argument`, an argument of the operator. If the public function has
+    a number as parameter where the operator has a tensor, `number` is the name of this parameter. Otherwise `number` is None."""
     if argument.name == number:
         return f"grd_number_argument(&grd_operator_{operator.c_name}, {argument.name})"
     if argument.has_default:

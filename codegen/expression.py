@@ -93,10 +93,10 @@ class Elements(ast.NodeTransformer):
 
 
 def elements(node, operators, is_left=lambda callee, named: "float" in callee.body):
-    """Returns the formula as an expression. Each call of an operator is replaced by the operator's own expression, unless is_left(callee, named) is
-    true. `named` is the operator that the formula names, and `callee` is the operator that kernel_of() returns for this name. By default, operators
-    with a `body` in C for floating dtypes are left as calls. Raises NotAnExpression if the formula contains anything that is not computed element by
-    element."""
+    """Returns the formula `node` as an expression. Each call of an operator is replaced by the operator's own expression, unless is_left(callee,
+    named) is true. `named` is the operator that the formula calls. `callee` is the operator that has the kernel or the expression: `named` itself or,
+    if it has neither, the hidden operator _<name> (kernel_of). By default, a callee with a `body` in C for floating dtypes is left as a call. Raises
+    NotAnExpression if the formula contains anything that is not computed element by element."""
     tree = Elements(operators, is_left).visit(replaced(node, {}))
     for n in ast.walk(tree):
         if not isinstance(n, (*PARTS, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)) or isinstance(getattr(n, "value", 0), (str, bool, type(None))):

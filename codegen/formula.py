@@ -116,8 +116,8 @@ class Lowering:
         # If True, each call of an operator in the formula becomes a direct call, without dispatch, of op_<name>. This is the C function that
         # implements the operator, and it writes to `out`.
         self.through = through
-        # A formula under `through` may read `out`. So may a formula under `formula` of an operator with an out= form. In a call without out=, `out`
-        # is NULL.
+        # `out` is the tensor that the call must write, or NULL if the call returns a new tensor. Formulas under the schema key `through` may read
+        # `out`. Formulas under the key `formula` may read it if the operator has an in-place or out= form.
         self.names |= {"out": "Tensor"} if through or key == "formula" and operator.has_out else {}
         # A formula of forward mode may also read the results, and the tangent of one argument under the name <argument>_t.
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}

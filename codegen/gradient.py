@@ -202,8 +202,8 @@ def name_calls(node, taken):
 
 
 def gradients(operator, operators):
-    """Returns {argument: gradient formula} of the operator. The schema entry contains the formulas, or they are derived from `expr` or the last
-    line of `through`."""
+    """Returns {argument: gradient formula} of the operator. The formulas are those of the operator's schema entry. If the entry has none, they are
+    derived from the entry's formula for the result, which is under the key `expr` or is the last line under the key `through`."""
     if operator.grads == DERIVED:
         node, operator.grads = parse(operator.expr or operator.through.strip().splitlines()[-1]), {}
         for name in [a.name for a in operator.args if a.is_tensor]:

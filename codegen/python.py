@@ -196,8 +196,8 @@ def signature(operator, form, home):
 
 
 def other_signature(operator, form, home, way):
-    """Returns the Signature for `way`, one item of the key `python.also`. `way` lists the parameters of a further signature in Python. For a
-    method, the operator's argument self is moved to the front."""
+    """Returns the Signature for `way`, a text that lists the parameters of one more Python signature of the operator. The operator's schema entry
+    contains a list of such texts under the key `python.also`. For a method, the operator's argument self is moved to the front."""
     words = [word.rpartition(":")[::2] for word in way.split()]
     indices = [next(i for i, a in enumerate(operator.args) if a.name == name) for _, name in words]
     order = [words[i] + (index,) for i, index in enumerate(indices)]

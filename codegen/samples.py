@@ -1,5 +1,5 @@
-"""Generates the test cases. They are sample argument lists from the entries, or from FAMILY for elementwise operators, written as C tables for
-test/op/matrix.c.
+"""Generates the test cases, which are C tables of sample argument lists for test/op/matrix.c. The samples of an operator are in its schema entry
+(test.samples). An elementwise operator without samples there gets those in FAMILY.
 
 A sample is an argument list in Python's syntax. T(2,3) is a 2 x 3 tensor of random floats from the operator's domain, T(3,3, ridge=8) adds 8 to the
 diagonal of each matrix, C(2,3) is a T that requires no gradient, I(4, hi=3) contains integers and B(2,3) booleans. Numbers, strings, lists, None and

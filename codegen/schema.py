@@ -142,7 +142,7 @@ class Operator:
     jvp: object = None
     forms: tuple = ("functional",)
     view: bool = False
-    # True if one kernel serves all devices, because the operator itself reads and writes no device memory, as a view does.
+    # True if one kernel serves all devices. Such an operator, e.g. a view, does not itself read or write device memory.
     everywhere: bool = False
     scalar: bool = False
     words: dict = field(default_factory=dict)  # string argument -> description of the values that it accepts
@@ -192,7 +192,7 @@ class Operator:
     reason: str = None
     underived: str = None  # a key of UNDERIVED if the operator has no gradient and backward raises an error; otherwise None
     # NAME if the entry has grad = "of NAME". The operator's gradient is then the gradient of the composite operator NAME, found by recording the
-    # operators that NAME calls. The first arguments and results of both operators are the same.
+    # operators that NAME calls. The operator's arguments begin with the arguments of NAME, and its results with the results of NAME.
     specification: str = None
     # How the operator runs under vmap: one of BATCH_RULES, or a formula over the underlying tensors, which have the batch as dimension 0. None for a
     # composite, because the operators that it calls have rules.

@@ -1,6 +1,6 @@
 """Checks rules that a compiler does not check: which headers each folder of src may include, references to notes, exported symbols, forbidden calls,
-formatting, golden files, and the edits of make mutate. Also checks that no function of the Python package passes the result of one operator to
-another."""
+formatting, and golden files. Also checks that the edits in test/mutants, by which `make mutate` tests the tests, fit the present code, and that no
+function of the Python package passes the result of one operator to another."""
 import ast
 import graphlib
 import re

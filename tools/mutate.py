@@ -1,4 +1,5 @@
-"""Tests the tests by mutation: makes small wrong edits in a copy of the tree, one at a time, and fails if the tests that should notice an edit pass.
+"""Tests the tests by mutation: makes small wrong edits in a copy of the tree, one at a time, and runs the tests that should then fail. Fails if they
+pass.
 
   mutate.py                       makes all edits of test/mutants/*.toml
   mutate.py --only softmax        makes the edits whose names contain the word, or the edits of one file: --only autograd

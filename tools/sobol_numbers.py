@@ -3,8 +3,8 @@ src/kernel/sobol.c describes.
 
     python tools/sobol_numbers.py new-joe-kuo-6.21201
 
-reads the table as its authors publish it at https://web.maths.unsw.edu.au/~fkuo/sobol/. Without an argument the numbers are taken from an installed
-PyTorch, which has equal ones.
+reads the table as its authors publish it at https://web.maths.unsw.edu.au/~fkuo/sobol/. Without an argument, the script reads the same numbers from
+the installed PyTorch.
 """
 import sys
 from pathlib import Path

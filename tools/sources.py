@@ -139,7 +139,8 @@ class Sources:
 
     @cached_property
     def tables(self):
-        """Returns {member of struct grd_kernel_table: name of the struct of kernels, or of the kernel, to which the member points}."""
+        """Returns {member of struct grd_kernel_table: name}. A member points to a struct of kernels, e.g. grd_order_row, or to a single kernel, e.g.
+        grd_transpose. The name is that of the struct or kernel."""
         text = self.text("src/kernel/table.h").partition("struct grd_kernel_table {")[2].partition("\n};")[0]
         return {name: f"grd_{name}" for name in re.findall(r"\*(\w+)\[", text)} | {name: row for row, name in re.findall(r"const struct (\w+) \*(\w+)", text)}
 

@@ -196,8 +196,8 @@ class Where:
 
     @cached_property
     def uses(self):
-        """Returns {word: {file of test/: [line numbers]}}. The words are identifiers that begin with grd_ in C, and names that are called after a
-        dot in Python."""
+        """Returns {word: {file of test/: [line numbers]}}. The words are, in C files, the identifiers that begin with grd_ and, in Python files, the
+        names between a dot and a parenthesis, such as `name` in x.name(...)."""
         found = {}
         for path in self.sources.paths("test/[!g]*/**/*.[ch]", "test/[!g]*/**/*.py"):  # [!g] excludes test/golden
             word = re.compile(r"(?<=\.)[A-Za-z]\w*(?=\()" if path.endswith(".py") else r"\bgrd_\w+")

@@ -88,7 +88,7 @@ static int from_numpy(PyObject *object, grd_scalar *ret_scalar)
 
 static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
 {
-    /* Tensors that require a gradient and batch tensors do not count as numbers: a number has no gradient and no batch. */
+    /* Batch tensors (vmap) and tensors that require a gradient do not count as numbers, because a number has neither a batch nor a gradient. */
     if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t))
         return 0;
     const grd_scalar scalar = grd_item(t);

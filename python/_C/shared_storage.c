@@ -63,8 +63,8 @@ static bool add_objects(struct owners *o)
     return o->kept != NULL;
 }
 
-/* Writes all tensors over the storage of `bytes` to *ret_owners. `tensor` is a Tensor over this storage that the caller knows, or NULL. Returns
- * false with an exception on failure. */
+/* Finds all tensors that use the storage of `bytes`, and stores the list of them in *ret_owners. `tensor` is a Tensor with this storage that the
+ * caller knows, or NULL. Returns false with an exception on failure. */
 static bool find_owners(grd_tensor *bytes, PyObject *tensor, struct owners *ret_owners)
 {
     *ret_owners = (struct owners){0};

@@ -17,7 +17,8 @@
 enum {
     /* If rows are long and a result element is a sum of at most this many products, a vector holds output positions instead of channels. */
     LINES_DEPTH = 64,
-    /* The limit for the gradient of a weight. It applies to the number of kernel elements of all input channels of a group. */
+    /* For the gradient of a weight: if rows are long and an output channel has at most this many kernel elements, counted over all input channels of
+     * its group, a vector holds output positions instead of channels. */
     LINES_TAPS = 32
 };
 enum { WAVE_BYTES = 3 << 18 /* limit on the bytes of the padded copies that are made at a time, unless one sample needs more */ };
@@ -480,8 +481,8 @@ static const char *in_computed(const struct grd_conv_run *r, const grd_tensor *t
     return room;
 }
 
-/* Sets the address from which the source (the operand that is read through windows) is read. This is the padded copy, if there is one. Otherwise it
- * is the tensor r->seen, and its strides replace those of the copy. */
+/* Sets r->from, the address of the source (the operand that is read through windows). If the source is copied with padding, this is the address of
+ * the copy, whose strides describe() has stored in *r. Otherwise it is the address of the tensor r->seen, whose strides are then stored in *r. */
 static void read_source(struct grd_conv_run *r)
 {
     const grd_tensor *t = r->seen;

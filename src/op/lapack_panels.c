@@ -75,8 +75,8 @@ struct job {
     atomic_int changes; /* number of decompositions and updates that are done; waiting threads poll this number without the lock */
 };
 
-/* A step that a thread can do next. It either decomposes the panel that consists of the columns [column, end), or updates the columns [column, end)
- * by the decomposed panel number progress->updates. */
+/* A step that a thread can do next. It either decomposes the panel that consists of the columns [column, end), or updates the columns [column, end).
+ * An update subtracts the contribution of one panel that is already decomposed. The index of this panel is progress->updates. */
 struct step {
     struct progress *progress;
     int64_t column, end;

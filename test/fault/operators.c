@@ -1,7 +1,7 @@
-/* Tests allocation failures in operators. Every allocation of every form of every operator, forward and backward, fails in turn, once alone and once
- * together with all later ones. Each failure must raise one MemoryError that names the operator, and leak nothing. The inputs and the tensor to be
- * written must be unchanged bit for bit, and the same call must work once there is memory. Each operator is one test, and `test_operators tanh` runs
- * only the test of tanh. */
+/* Tests allocation failures in operators. Every operator is called in each of its forms (functional, in place, out=) and differentiated. Every
+ * allocation in these calls fails in turn, once alone and once together with all later ones. Each failure must raise one MemoryError that names the
+ * operator, and leak nothing. The inputs and the tensor to be written must be unchanged bit for bit. The same call must work once there is memory.
+ * Each operator is one test, and `test_operators tanh` runs only the test of tanh. */
 #include "call.h"
 
 /* ---- Tensors that must not change ----------------------------------------------------------------------------------------------- */

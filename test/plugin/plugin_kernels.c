@@ -19,8 +19,8 @@ static void negate(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
     ret_results[0].v.tensor = grd_mul(args[0].v.tensor, grd_number(grd_int(-1)));
 }
 
-/* Defines the operators kernels::twice and kernels::negate. The gradient formula of kernels::negate calls kernels::twice, so that operator must be
- * found while the plug-in is still loading. Returns false if kernels::negate cannot be defined or found. */
+/* Defines the operators kernels::twice and kernels::negate. The gradient formula of kernels::negate calls kernels::twice. So the library must find
+ * kernels::twice while the plug-in is still loading. Returns false if kernels::negate cannot be defined or found. */
 static bool define(void)
 {
     grd_define_operator(&(grd_definition){.schema = "kernels::twice(Tensor self) -> Tensor", .gradients = {{"self", "grad * 2"}}});

@@ -98,7 +98,8 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     return F.nll_loss(self, target, weight, reduction=reduction, ignore_index=ignore_index), weights[target != ignore_index].sum().double()
 
 
-# Operator -> function of PyTorch. Has the operators for which PyTorch's function has neither the name in the schema nor the name in Python.
+# NAMES: name of an operator -> function that computes it with PyTorch. The other operators have the names and arguments of PyTorch's functions, so
+# oracle() finds these functions by name.
 F = torch.nn.functional
 FOREACH = {operator.name: getattr(torch, names(operator)[0]) for operator in OPERATORS.values() if operator.file == "schema/foreach.toml"}
 NAMES = {

@@ -115,8 +115,9 @@ static inline void call_map(const struct grd_map_kernel *kernel, int64_t n, char
     grd_map(n, data, strides, &(struct grd_map){.kernel = kernel, .params = kernel->light ? NULL : params, .half = GRD_DTYPE_NONE});
 }
 
-/* True if a kernel gives the same bits for contiguous, strided and broadcast operands, and if its result overwrites an input. Some strides are
- * negative. n runs through all small and some larger values. dtypes[0] is the dtype of the result, dtypes[1...] are those of the inputs. */
+/* Returns true if a kernel computes the same bits whether its operands are contiguous, strided or broadcast, and whether or not its result overwrites
+ * an input. Some strides are negative. The number of elements takes all small and some larger values. dtypes[0] is the dtype of the result,
+ * dtypes[1...] are those of the inputs. */
 static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const grd_dtype *dtypes, const void *params)
 {
     enum { COUNT = 700, WIDEST = 16 };

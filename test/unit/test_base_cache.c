@@ -192,7 +192,8 @@ static void the_cache_stays_within_its_limit(void **state)
 
 /* ---- Requests of other sizes ------------------------------------------------------------------------------------------------------------- */
 
-/* Size of an extent in bytes. After a peak use of LARGE bytes the cache may keep about 5/4 * LARGE + 64 MiB, which is less than LARGE + LARGE / 3. */
+/* Size of an extent in bytes. After a peak use of LARGE bytes, allocated and free extents together have at most 5/4 * LARGE + 64 MiB. This is less
+ * than LARGE + LARGE / 3, so no free extents of LARGE / 3 bytes are kept besides an extent of LARGE bytes. */
 static const size_t LARGE = (size_t)900 * MIB;
 
 static void skip_unless_kept(size_t size)

@@ -1,8 +1,8 @@
 """Implements derivatives of functions of tensors, and of nested tuples, lists and dicts of tensors.
 
 Autograd records the operators of the function on new input tensors. If the caller has autograd enabled, the new tensors keep the history of the
-original inputs. Inside vmap, the function sees tensors of one element, but derivatives are computed with the tensors of the whole batch. The elements
-of a batch are independent, so the gradient of a sum over the batch contains the gradient of each element.
+original inputs. Inside vmap, the function sees tensors with the sizes of one element of the batch, but derivatives are computed with the tensors of
+the whole batch. The elements of a batch are independent, so the gradient of a sum over the batch contains the gradient of each element.
 """
 import functools
 

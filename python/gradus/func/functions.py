@@ -22,8 +22,8 @@ class VmapInfo(NamedTuple):
 
 
 def apply_batched(function, args):
-    """Returns function.apply(*args) inside vmap, where some tensors in `args` have the sizes of one element but hold the whole batch. Raises
-    RuntimeError if the function does not support vmap."""
+    """Returns function.apply(*args) inside vmap. Some tensors in `args` are batch tensors: they have the sizes of one element of the batch but hold
+    the whole batch. Raises RuntimeError if the function does not support vmap."""
     own = function.vmap is not Function.vmap
     if own and function.generate_vmap_rule:
         raise RuntimeError(

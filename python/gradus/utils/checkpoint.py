@@ -24,7 +24,8 @@ class CheckpointPolicy(Enum):
 
 
 class DefaultDeviceType:
-    """Stores a device type, which has no effect here. PyTorch saves its random state if no argument of ``checkpoint`` is a tensor."""
+    """Stores a device type, which has no effect here. In PyTorch, ``checkpoint`` saves the random state of the devices of this type if none of its
+    arguments is a tensor."""
 
     _default_device_type = "cuda"
 

@@ -157,9 +157,10 @@ GRD_INLINE G fold_all(G *lanes, int width, combine_function *combine)
     return combine(lanes[0], lanes[1]);
 }
 
-/* Reduces a line, the n contiguous elements of one output, and returns the result. The partial result in a lane starts as combine(identity, x),
- * because a copy of x would be stored in pieces narrower than the next load, and would stall store-to-load forwarding. The last n % SHORT
- * elements are read in a block of the last SHORT elements. Elements of this block that have been combined before are replaced by the identity. */
+/* Reduces a line, the n contiguous elements of one output, and returns the result. Each lane holds a partial result, which starts as
+ * combine(identity, x) and not as x. The compiler would turn an assignment of x into a copy with narrow stores. The wider vector load that follows
+ * would then stall, because store-to-load forwarding fails. The last n % SHORT elements are read in a block of the last SHORT elements. Elements of
+ * this block that have been combined before are replaced by the identity. */
 GRD_INLINE G gather_line(int64_t n, const S *x, G center, map_function *map, combine_function *combine, G identity)
 {
     int64_t i = 0;

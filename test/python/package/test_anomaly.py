@@ -7,7 +7,8 @@ from both import caught, gradus, same
 
 
 def outcome(torch, program, **mode):
-    """Returns the exception of a program in anomaly mode, and for each warning its first line and the last line of this file that it quotes."""
+    """Runs a program in anomaly mode. Returns its exception, if any, and a pair for each warning. The pair consists of the first line of the warning
+    and a list with the line of this file that the warning's traceback quotes last."""
     with warnings.catch_warnings(record=True) as seen, torch.autograd.set_detect_anomaly(True, **mode):
         warnings.simplefilter("always")
         try:

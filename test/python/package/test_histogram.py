@@ -6,8 +6,8 @@ from oracle import torch
 
 
 def result(module, name, *args, **options):
-    """Returns the numbers of a call's results, or the class and the text of its error. A dict {"tensor": values} and the option `weight` are passed
-    as tensors, a list of lists as a list of tensors."""
+    """Calls module.name. Returns the elements of its results as lists, or the class and the text of its error. An argument {"tensor": values} and
+    the option `weight` are passed as tensors, a list of lists as a list of tensors."""
     def tensor(value):
         return module.tensor(value, dtype=module.float64 if isinstance(value[0], float) or isinstance(value[0], list) else None)
 

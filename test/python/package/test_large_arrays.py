@@ -315,7 +315,7 @@ def test_gather_scatter_and_index_functions_along_each_dimension(shape, dtype):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
 def test_rows_selected_by_several_index_tensors(dtype):
-    """Rows of one and of several dimensions, contiguous or not, are selected by one index tensor or by two together."""
+    """Tests indexing with one index tensor or with two together. An index selects parts of x that have one or more dimensions, contiguous or not."""
     random = np.random.default_rng(0)
     x = random.integers(0, 99, (9, 30, 40, 50)).astype(dtype)
     i, j, k = (random.integers(0, n, (7, 11)) for n in (9, 30, 40))

@@ -1,5 +1,5 @@
-"""Checks that samples of distributions with parameters equal PyTorch's bit for bit. Afterwards the generators of both libraries must have the same
-state."""
+"""Checks samplers of distributions that have parameters, such as poisson. With the same seed, Gradus and PyTorch must draw the same samples, bit for
+bit. Afterwards the generators of both libraries must have the same state."""
 import numpy as np
 import pytest
 

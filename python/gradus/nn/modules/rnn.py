@@ -195,7 +195,7 @@ class RNNBase(Module):
         output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return output, self.permute_hidden(self._as_state(state), unsorted_indices)
 
-    _TENSOR = ""  # a word in an error text of forward. As in PyTorch, only RNN has it.
+    _TENSOR = ""  # " tensor" in the class RNN, whose error text in forward has this word in PyTorch too
 
     @property
     def _operator(self):

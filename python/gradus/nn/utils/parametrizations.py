@@ -90,7 +90,7 @@ class _Orthogonal(Module):
         return gradus.linalg.solve_triangular(r, q.mH @ gradus.add(identity, skew, alpha=0.5), upper=True)[..., :k]
 
     def _reflected(self, X):
-        """Returns a product of Householder reflections, of which column j is multiplied by X[j, j]. The diagonal of X consists of 1 and -1.
+        """Returns the product of Householder reflections, with column j of the product multiplied by X[j, j], which is 1 or -1.
 
         The vector of reflection j is the part of column j of X below the diagonal.
         """

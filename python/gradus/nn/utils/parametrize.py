@@ -88,8 +88,8 @@ class ParametrizationList(ModuleList):
             self._check_result(shape, dtype)
 
     def _inverted(self, original):
-        """Returns the tensor or tensors from which the parametrizations compute `original`. Calls the right_inverse methods, the last
-        one first."""
+        """Returns the tensor or tensors that the parametrizations need as input so that `original` is their result. Calls the right_inverse
+        methods, the last one first."""
         new = original
         with gradus.no_grad():
             for module in reversed(self):

@@ -135,7 +135,8 @@ class Compare:
         self._trims = True
 
     def colorize(self, rowwise=False):
-        """Makes print() color each time by comparison with the best time of its column or, if `rowwise` is true, of its row."""
+        """Makes print() show the times in colors. The color of a time tells how the time compares with the best one in its column or, if `rowwise` is
+        true, in its row."""
         self._colorize = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self):
