@@ -132,8 +132,8 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-/* Checks that `out` and the tensor reads[read] overlap only as the operator allows. Exception: if the results start as copies of reads[0], `out` may be
- * the same tensor, because it then already has the elements that would be copied to it. */
+/* Checks that `out` and the tensor reads[read] overlap only as the operator allows. Exception: if the results start as copies of reads[0], `out` may
+ * be the same tensor, because it then already has the elements that would be copied to it. */
 static bool check_overlap(const struct grd_plan *p, int read)
 {
     const grd_tensor *t = p->reads[read].t;

@@ -234,8 +234,8 @@ static void test_an_overwritten_view_of_a_saved_base_leaks_no_cycle(void **state
     grd_drop(wave);
 }
 
-/* The node of sin saves x. Then grd_set_data gives x other memory, and grd_add_ makes the node a part of the graph that x owns. If the node still owned
- * a reference to x, this would be a reference cycle. */
+/* The node of sin saves x. Then grd_set_data gives x other memory, and grd_add_ makes the node a part of the graph that x owns. A reference from the
+ * node to x would then make a reference cycle. */
 static void test_an_overwritten_tensor_with_new_data_leaks_no_cycle(void **state)
 {
     (void)state;

@@ -274,8 +274,8 @@ static void write_svd(const struct grd_svd *s, int64_t index, int64_t count, int
         const struct element phase = phase_of(m, parts > 1 ? m : 0, u);
         turn_column(m, parts > 1 ? m : 0, phase, u);
         turn_column(k, parts > 1 ? k : 0, element_times(parts > 1, with_sign(everywhere(1), d), phase), v);
-        /* Conjugates column j of v, because the caller gets the conjugate: as a row of V^H or, if the transpose of the caller's matrix was decomposed,
-         * as a column of U. */
+        /* Conjugates column j of v, because the caller gets the conjugate. It becomes a row of V^H or, if the transpose of the caller's matrix was
+         * decomposed, a column of U. */
         multiply_column(k * (parts - 1), everywhere(-1), v + k);
     }
     find_places(k, true, q->d, places);
