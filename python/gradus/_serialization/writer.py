@@ -115,7 +115,7 @@ class _Pickler(pickle._Pickler):
         # The fields at the end of each reference to a storage: (None,) in a legacy file, () in a zip file.
         self._view = view
         self._keys = {}  # address of a storage -> index in self.storages
-        self._kinds = []  # _kinds[i] is the name of the class, e.g. "FloatStorage", that the pickle gives for storages[i]
+        self._kinds = []  # _kinds[i] is the name of the class of storages[i] in the pickle, e.g. "FloatStorage"
         self._names = {}
         self._storage_kinds = {dtype: name for name, dtype in storage_dtypes().items()}
 

@@ -195,7 +195,7 @@ class RNNBase(Module):
         output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return output, self.permute_hidden(self._as_state(state), unsorted_indices)
 
-    _TENSOR = ""  # " tensor" in the class RNN, whose error text in forward has this word in PyTorch too
+    _TENSOR = ""  # The class RNN sets it to " tensor", which its error text in forward then contains, as in PyTorch.
 
     @property
     def _operator(self):
