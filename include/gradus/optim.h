@@ -46,8 +46,8 @@ typedef struct grd_adam_options {
     bool amsgrad GRD_DEFAULT(false);
     bool maximize GRD_DEFAULT(false);
 } grd_adam_options;
-/* Options of AdamW. An update first multiplies the parameter p by 1 - lr * weight_decay, where lr is the learning rate. Then the update continues as
- * an update of Adam with g = grad. */
+/* Options of AdamW. An update first multiplies the parameter p by 1 - lr * weight_decay, where lr is the learning rate. The rest of the update is an
+ * update of Adam (grd_adam_options) without weight decay. */
 typedef struct grd_adamw_options {
     double beta1 GRD_DEFAULT(0.9);
     double beta2 GRD_DEFAULT(0.999);

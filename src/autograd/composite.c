@@ -43,8 +43,8 @@ static bool run_specification(struct call *call, const struct grd_backward *b, b
     return !grd_pending() && grd_call(call->op, GRD_FUNCTIONAL, call->args, nargs, NULL, call->results);
 }
 
-/* Differentiates the second run of the composite, `call`. Uses only the results that require a gradient. Writes the gradients of the inputs to
- * b->ret_grads. May leave an error pending. */
+/* Differentiates the results of `call`, which run_specification has run and recorded, with respect to call->inputs. Leaves out results that do not
+ * require a gradient. Writes the gradients to b->ret_grads. May leave an error pending. */
 static void differentiate(const struct call *call, const struct grd_backward *b, bool recorded)
 {
     grd_tensor *outputs[GRD_MAX_RESULTS], *grads[GRD_MAX_RESULTS], *made[GRD_MAX_ARGS] = {NULL};

@@ -230,9 +230,9 @@ static const struct fact {
     {"device", GRD_SAVE_DEVICE, GRD_KIND_DEVICE}, {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
 };
 
-/* Reads the rest of a call such as shape(x) or dtype(x) after the name `x` (`subject`) of an argument or result of the operator. The operator's
- * autograd node will save only the shape or dtype, not the tensor. If `x` is an optional argument, only shape(x) is allowed; its value is None if `x`
- * is absent. Returns the index of the node for the call, or 0, with the error raised, on failure. */
+/* Reads the rest of a call such as shape(x) or dtype(x), where x is the name of an argument or result of the operator. The text up to and including
+ * this name, `subject`, has been read. The operator's autograd node will save only the shape or dtype, not the tensor. If x is an optional argument,
+ * only shape(x) is allowed; its value is None if x is absent. Returns the index of the node for the call, or 0, with the error raised, on failure. */
 static int read_saved_fact(struct parser *p, const struct fact *fact, struct grd_span subject)
 {
     const struct grd_op *op = &p->needs->of->op;
@@ -300,7 +300,7 @@ static const struct grd_function *find_function(struct grd_span word)
 }
 
 /* Returns the operator that formulas call by `name`, or NULL if there is none. conj() in a formula means conj_physical(), which writes the
- * conjugate to new memory. A lazy conjugate would not avoid this copy: reading the conjugate would make it. */
+ * conjugate to new memory. A lazy conjugate would save nothing, because the operator that reads it would copy it. */
 static const grd_op *find_operator(const char *name)
 {
     return grd_op_find(strcmp(name, "conj") == 0 ? "conj_physical" : name);

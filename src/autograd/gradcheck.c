@@ -1,9 +1,10 @@
 /* Implements gradient checks, which compare analytic gradients with central differences.
  *
- * The compared Jacobian is a real matrix: a complex element counts as two components, its real and its imaginary part, and a real element is one
- * component. Row k is the gradient of component k of the outputs, computed by a backward pass that starts from zeros with a 1 (or an i) at this
- * component. Column j is the change of all outputs when component j of the inputs changes. This matches the convention that the gradient of a
- * real L at z = x + iy is dL/dx + i dL/dy.
+ * The compared Jacobian is a real matrix. It has a row for each component of the outputs and a column for each component of the inputs. A real
+ * element is one component. A complex element is two components, its real and its imaginary part. Central differences compute the Jacobian column
+ * by column: they change component j of the inputs and observe all outputs. Backward passes compute it row by row: the pass for row k starts from a
+ * gradient of zeros with a 1 (or an i) at component k of the outputs. Both give the same matrix, because the gradient of a real L at z = x + iy is
+ * defined as dL/dx + i dL/dy.
  * Invariant: when the check returns, every input has its old elements. */
 #include "autograd/node.h"
 #include "autograd/variable.h"
@@ -141,8 +142,9 @@ static bool differs(int64_t output, int64_t row, int64_t input, int64_t k, int p
         (long long)output, (long long)row, (long long)input, (long long)(k / parts), part, numeric, analytic);
 }
 
-/* Compares row `row` of the Jacobian with `grads`, the gradients of one real component of one output with respect to the inputs. `output` and
- * `part` are the indices of the component, for the error text. False, with the error raised, if they differ or on failure. */
+/* Compares row `row` of the Jacobian check->numeric with `grads`, the gradients of component number `part` of output number `output` with respect to
+ * the inputs. (A complex element has two components, its real and its imaginary part.) `output` and `part` are only used in the error text. False,
+ * with the error raised, if the row and the gradients differ or on failure. */
 static bool compare_row(const struct check *check, grd_tensor *const *grads, int64_t output, int64_t part, int64_t row)
 {
     int64_t column = 0, used = 0;

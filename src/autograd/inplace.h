@@ -13,7 +13,7 @@ struct grd_rebase {
     struct grd_node *history;     /* owned; the new grad_fn of the tensor, or of its base if it is a view */
     uint32_t output;              /* the tensor becomes output number `output` of `history` */
     struct grd_outdated outdated; /* the saved tensors that lie in the memory which the call overwrites */
-    /* value of the counter `replaced` in inplace.c (in-place calls that have replaced a grad_fn) when the search for outdated tensors began */
+    /* number of in-place calls that had replaced a grad_fn when the search for outdated tensors began (`replaced` in inplace.c) */
     uint64_t number;
 };
 

@@ -160,8 +160,9 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
 
 /* ---- Overwritten tensors ----------------------------------------------------------------------------------------------------- */
 /* Looks at the saved tensor *slot, which had the version `version` when it was saved. The tensor is outdated if it lies in the storage `written` or
- * has another version now. If it is not outdated, also searches its history. An outdated tensor is added to `outdated`, unless it has no base, no
- * autograd data and no owner but the node. Such a tensor cannot be in a reference cycle. False, with the error raised, on failure. */
+ * has another version now. An outdated tensor is added to outdated->items, unless it has no base, no autograd data and no owner but the node. Such a
+ * tensor cannot be in a reference cycle. If the tensor is not outdated, its grad_fn and the grad_fn of its base are added to the nodes that are
+ * searched for outdated tensors. False, with the error raised, on failure. */
 static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, const struct grd_storage *written,
                     struct grd_outdated *outdated)
 {

@@ -135,9 +135,9 @@ static int read_numbers(const char *root, const char *path, const char *name, do
     return n;
 }
 
-/* Tells where the files of a cgroup contain a limit. The limit is the first number in the file root/<cgroup>/name, divided by a second number.
- * The second number is in the file root/<cgroup>/divisor. If `divisor` is NULL, it is behind the first number, or is 1 if the file has only one.
- * `controller` is "" for cgroup version 2. */
+/* Tells where the files of a cgroup contain a limit. The limit is the first number in the file root/<cgroup>/name, divided by the first number in the
+ * file root/<cgroup>/divisor. If `divisor` is NULL, the divisor is the second number in the file root/<cgroup>/name, or 1 if that file has
+ * only one number. `controller` is "" for cgroup version 2. */
 struct restriction {
     const char *controller, *root, *name, *divisor;
 };

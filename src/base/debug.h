@@ -17,7 +17,8 @@ enum grd_debug {
 extern GRD_HIDDEN uint32_t grd_debug_modes;
 
 /* grd_scope_close checks a scope whose mark is below this number. (The mark is the height of the thread's stack of temporaries when the scope was
- * opened.) In the mode LIFETIMES the number is INT64_MAX, so that every scope is checked. Otherwise it is 0, so that only invalid ones are. */
+ * opened.) In the mode LIFETIMES the number is INT64_MAX, so that every scope is checked. Otherwise it is 0, so that a negative mark, which is always
+ * invalid, is checked. */
 extern GRD_HIDDEN int64_t grd_debug_least_mark;
 
 /* True if `mode` is on. The test costs two instructions when the mode is off. */

@@ -221,7 +221,7 @@ static struct extent *remove_oldest(size_t bytes)
 }
 
 /* Allocates `size` bytes of a free extent, starting at the first multiple of `align` in it, and returns their address. The bytes of the extent before
- * and behind the allocated ones remain free extents of the same age. */
+ * and behind the allocated ones become free extents, at the place of `extent` in the list of all free extents by age. */
 static void *cut(struct extent *extent, size_t size, size_t align)
 {
     char *start = (char *)round_up((uintptr_t)extent, align);
@@ -333,9 +333,9 @@ static void *map_extent(size_t size, size_t align, size_t rest)
     return extent;
 }
 
-/* Takes a free extent of a suitable size if there is one. If there is none, maps a new extent, so that a program that repeats itself soon finds free
- * extents of all its sizes. But if no more free bytes may be kept, first tries to cut a larger free extent or to join adjacent free extents. If that
- * fails too, unmaps the oldest free extents and then maps a new one. Returns NULL if there is no memory. */
+/* Takes a free extent of a suitable size if there is one, otherwise maps a new extent. So a loop that allocates the same sizes in every pass soon
+ * finds free extents of all these sizes. But if no more free bytes may be kept, first tries to cut a larger free extent or to join adjacent free
+ * extents. If that fails too, unmaps the oldest free extents and then maps a new one. Returns NULL if there is no memory. */
 void *grd_extent_take(size_t size, size_t align, bool *ret_zero)
 {
     const size_t page = page_size(), bound = upper_bound();

@@ -8,8 +8,8 @@ static uint8_t encode(uint32_t a, int mantissa, int bias)
 {
     int shift = 23 - mantissa;
     if (a < (uint32_t)(128 - bias) << 23) {
-        /* For a subnormal result, adding `magic` as a float rounds `a` correctly, because the last bit of the sum has the value of the last bit
-         * of the result. */
+        /* The result is zero or subnormal. Adds the float whose bits are `magic`. Floats near this sum have the same spacing as the subnormal
+         * numbers of the 8-bit format, so the addition rounds correctly. */
         uint32_t magic = (uint32_t)(151 - bias - mantissa) << 23;
         return (uint8_t)(grd_float_bits(grd_float_from_bits(a) + grd_float_from_bits(magic)) - magic);
     }

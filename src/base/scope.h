@@ -6,8 +6,8 @@
 
 #include "gradus/runtime.h"
 
-/* False, with a RuntimeError that names `function`, if `scope` has surely been closed, because this thread's stack of temporaries is lower now than
- * when the scope was opened. Otherwise returns true. */
+/* Returns false, with a RuntimeError that names `function`, if this thread's stack of temporaries is lower now than when `scope` was opened. In this
+ * case the scope has certainly been closed. Otherwise returns true. */
 bool grd_scope_check(grd_scope scope, const char *function);
 
 #endif

@@ -46,8 +46,9 @@ static inline void grd_link_block(void *block, void *next)
 
 /* ---- Counting: this thread writes, others read ------------------------------------------------------------------------ */
 
-/* A thread adds its own memory counter to the counters that all threads share when the bytes in it exceed this number. A thread's counter is one
- * 64-bit number, with the number of bytes in one half and the number of blocks in the other. */
+/* A number of bytes. Each thread counts the memory that it allocates and frees. If its counter holds more bytes than this number, the thread adds the
+ * counter to the shared counters of all threads. A thread's counter is one 64-bit number, with the number of bytes in one half and the number of
+ * blocks in the other. */
 enum { GRD_MEMORY_SLACK = 256 * 1024 };
 
 /* True while a memory limit is set or a test makes allocations fail. Every allocation then takes the slow path. */

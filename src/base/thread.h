@@ -46,7 +46,7 @@ struct grd_thread_state {
     uint32_t error;               /* grd_error_code of the pending error; 0 if there is none */
     uint32_t include, exclude;    /* dispatch keys that are added to (include) and removed from (exclude) the keys of each call */
     uint32_t grad_off;            /* the autograd key while grad mode is off, otherwise 0; also removed from the keys of each call */
-    struct grd_thread_cold *cold; /* error text, larger free lists, ...; NULL until first used; freed when the thread ends */
+    struct grd_thread_cold *cold; /* the state that is rarely used (cold.h); NULL until first used; freed when the thread ends */
     struct grd_level level;
     bool in_parallel; /* true while this thread runs its part of a parallel loop */
     /* true while this thread frees an object; objects that lose their last owner meanwhile go into `waiting` */

@@ -30,7 +30,8 @@ void grd_binding_set(grd_tensor *t, grd_binding *binding, bool owned)
         grd_raise(GRD_ERROR_TYPE, "grd_binding_set: argument 't' must be a tensor, not NULL");
         return;
     }
-    /* An immortal tensor cannot own a binding. It is the tensor that failed calls return or, in debug mode, a freed tensor (lifetimes.h). */
+    /* An immortal tensor cannot own a binding. grd_failed, which a failed call returns, is immortal. In debug mode a freed tensor is immortal too
+     * (lifetimes.h). */
     if (grd_object_immortal(t))
         return;
     t->binding = binding;

@@ -6,9 +6,10 @@
  * memory of another tensor (grd_set_data) gets such a borrowing storage.
  * A tensor that was allocated in one block of memory with its first storage must keep that storage alive as long as it lives itself, because the
  * storage owns the block. GRD_FLAG_MOVED says that such a tensor has another storage now.
- * A view owns its base but usually not its storage. So the storage that a tensor had before its first grd_set_data must stay alive for the views
- * that were made before. The tensor's new storage owns this retired storage (struct grd_loan) as long as the tensor has views. Views that are made
- * later own their storage (GRD_FLAG_REPLACED), so that a storage which no tensor uses any more is freed. */
+ * A view uses the storage that its base had when the view was made. Usually the view owns only its base, and the base owns this storage. When
+ * grd_set_data first gives a base another storage, the earlier views still use the first storage. So the new storage owns the first storage (struct
+ * grd_loan) as long as the base has views. Views that are made later own their storage themselves (GRD_FLAG_REPLACED), so that a storage which no
+ * tensor uses any more is freed. */
 #include "core/data.h"
 
 #include <string.h>

@@ -44,16 +44,16 @@ static grd_loop_kernel *cast_of(const struct grd_iter *it, int operand)
 }
 
 /* For Note [Turned operands]: TURNED is the maximum number of operands that are transposed, and TURNED_BYTES the size in bytes of the buffer for each
- * of them. MOST_TURNED is the maximum number of elements in the lines that are processed together. */
+ * of them. MOST_TURNED is the maximum number of elements in a group of lines. */
 enum { TURNED = 2, TURNED_BYTES = 32768, CACHE_LINE = 64, MOST_TURNED = 1 << 18 };
 
 /* Note [Turned operands]
  * A line is the elements along dimension 0. The elements of a transposed operand are contiguous along dimension 1 instead. So each element of a line
  * is in a different cache line, which also has elements of the next lines. Processing one line after the other would load each cache line many times.
- * Therefore as many lines are processed together as there are elements in a cache line. Their elements are first transposed into a buffer, as many
- * columns at a time as fit.
- * At most TURNED operands are transposed. The elements are divided among the threads at multiples of the lines that are processed together. An
- * operand is not transposed if these lines would have more than MOST_TURNED elements, because the parts for the threads would be too large. */
+ * Therefore lines are processed in groups. A group has as many lines as a cache line has elements. The elements of a group are first transposed into
+ * a buffer, as many columns at a time as fit.
+ * At most TURNED operands are transposed. Each thread processes whole groups. An operand is not transposed if a group would have more than
+ * MOST_TURNED elements, because the parts for the threads would be too large. */
 static void find_turned(struct run *run, const struct grd_iter *it)
 {
     int found = 0;
@@ -411,7 +411,7 @@ static bool is_nothing(const struct grd_iter *it)
 }
 
 /* Returns the number of elements that one thread processes without interruption. If operands are transposed, this number is a multiple of the
- * number of elements in the lines that are processed together. */
+ * number of elements in a group of lines (Note [Turned operands]). */
 static int64_t grain_of(const struct run *run)
 {
     const int64_t turned = run->lines * run->it->shape[0];

@@ -75,8 +75,9 @@ static int64_t borrowers_listed(const struct owners *o)
     return n;
 }
 
-/* True if the storage of `t` is the root or borrows from the root, and the list is complete for `t`. It must contain the base of `t` or, if
- * `t` is no view, all views of `t`. It must also contain all tensors that own the storage of `t`, unless this storage is the root. */
+/* True if the storage of `t` is o->root or borrows the memory of o->root, and o->tensors contains all tensors that it must contain because of `t`. If
+ * `t` is a view, this is the base of `t`, otherwise these are all views of `t`. If the storage of `t` is not o->root, all tensors that own this storage
+ * must also be in o->tensors. */
 static bool is_accounted_for(const struct owners *o, const grd_tensor *t)
 {
     const struct grd_storage *storage = t->storage;
@@ -161,8 +162,8 @@ bool grd_storage_resizable(const grd_tensor *t)
     return root->device == GRD_DEVICE_CPU && (root->release == NULL || root->release == end_mapping);
 }
 
-/* Some tensors may have elements beyond the new size of the storage. The mapped memory is large enough for these elements too. Its pages are zero
- * and occupy no memory until they are written. */
+/* The storage gets new memory from mmap. Some tensors may have elements beyond the new size of the storage. The new memory is large enough for these
+ * elements too. Its pages are zero and occupy no physical memory until they are written. */
 bool grd_storage_resize(grd_tensor *const *tensors, int64_t n, int64_t bytes)
 {
     if (grd_pending() || !grd_given_all(tensors, n, "grd_storage_resize", "tensors"))

@@ -1,4 +1,5 @@
-/* Defines the tensor that failed functions return (Note [Failed tensor]), and functions that raise errors and set the keys of a tensor. */
+/* Defines the failed tensor, which a function returns if it fails (Note [Failed tensor]), and functions that raise errors and set the keys of a
+ * tensor. */
 #include "core/tensor.h"
 
 #include <math.h>

@@ -37,8 +37,8 @@ enum grd_tensor_flags {
     /* The tensor has at most GRD_INLINE_DIMS dimensions and exactly the strides of a new contiguous tensor, even in dimensions of size 1. */
     GRD_FLAG_CANONICAL = 128,
     GRD_FLAG_MOVED = 256, /* the tensor has another storage than the one in its own memory block (Note [Lent data] in data.c) */
-    /* The storage of the tensor was replaced, or the tensor is a view of a tensor whose storage was replaced earlier. Such a view owns its storage as
-     * well as its base, because the storage of the base can be replaced again (Note [Lent data] in data.c). */
+    /* The storage of the tensor was replaced, or the tensor is a view of a tensor whose storage was replaced earlier. Such a view owns both its base
+     * and its storage, because the storage of the base can be replaced again (Note [Lent data] in data.c). */
     GRD_FLAG_REPLACED = 512,
     GRD_FLAG_BATCHED = 1024, /* the tensor is a struct grd_batch, i.e. stands for one element of a batch inside vmap */
     /* The tensor shares its data with another tensor but not that tensor's history (detach). Writing to it in place is not recorded as writing to
@@ -186,8 +186,8 @@ static inline bool grd_has(const grd_tensor *t, enum grd_tensor_flags flag)
     return (t->flags & flag) != 0;
 }
 
-/* True if `t` is a view that owns its storage as well as its base. This is so if the storage of the base was replaced before `t` was made (Note [Lent
- * data] in data.c). If the storage of the base is replaced again, the base no longer keeps the storage of `t` alive. */
+/* True if `t` is a view that owns both its base and its storage. Other views own only the base, which owns the storage. `t` owns its storage if the
+ * storage of the base was replaced before `t` was made, because the storage of the base can be replaced again (Note [Lent data] in data.c). */
 static inline bool grd_owns_storage_as_view(const grd_tensor *t)
 {
     return GRD_UNLIKELY(grd_has(t, GRD_FLAG_REPLACED));

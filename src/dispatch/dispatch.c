@@ -455,8 +455,9 @@ static bool is_absent(const grd_value *given)
            (given->kind == GRD_KIND_STRING && given->v.string == NULL);
 }
 
-/* Sets *ret_value to the value of argument `i`. This is `given`, converted if necessary. If `given` is absent, it is the default of the argument, or
- * an absent value if there is no default. Returns false, with TypeError, if `given` is invalid, or if it is absent and the argument is required. */
+/* Sets *ret_value to `given`, the value that a caller passed for argument `i`, converted if necessary. If `given` is absent, sets *ret_value to the
+ * default of the argument, or to an absent value if there is no default. Returns false, with TypeError, if `given` is invalid, or if it is absent and
+ * the argument is required. */
 static bool complete(const struct grd_op *op, int i, const grd_value *given, grd_value *ret_value)
 {
     const struct grd_arg *arg = &op->args[i];

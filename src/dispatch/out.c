@@ -36,7 +36,7 @@ static bool refuse(const char *text, grd_dtype out, grd_dtype result)
     return false;
 }
 
-/* True if the rule lets the dtype of out= differ from `result`, the dtype of the result, and allows `dtype`. */
+/* True if the rule accepts the dtype `dtype` of out= although the result has another dtype, `result`. */
 static bool is_of_kind(const struct grd_out_rule *rule, grd_dtype dtype, grd_dtype result)
 {
     return (rule->dtype == GRD_OUT_CASTABLE && grd_can_cast(result, dtype)) ||

@@ -358,7 +358,9 @@ static bool shift(struct shift *s)
     s->ndim = first == NULL ? 0 : first->ndim;
     const bool dims = has_dims(op);
     if (sizes >= 0 && dims)
-        s->ndim = call->args[sizes].v.dims.n; /* in the gradient of a view, dims refer to the viewed tensor, which has these sizes */
+        /* An operator with sizes and dims is the gradient of a view operator, e.g. _select_backward. It returns a tensor with these sizes, and
+         * the dims are dimensions of that tensor. */
+        s->ndim = call->args[sizes].v.dims.n;
     if (((dims && s->ndim == 0) || op->batch == GRD_BATCH_TRAILING) && !check_element(call))
         return false;
     if (!grd_batch_unwrap(call, true))
