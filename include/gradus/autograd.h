@@ -48,8 +48,8 @@ GRD_API bool grd_set_autocast_enabled(bool enabled);
 GRD_API grd_dtype grd_autocast_dtype(void);
 /* Sets the dtype that autocast uses in this thread. Raises TypeError if `dtype` is not floating point. */
 GRD_API void grd_set_autocast_dtype(grd_dtype dtype);
-/* True if this thread's autocast cache is on. The cache keeps the converted copy of each leaf that requires a gradient until
- * grd_clear_autocast_cache, so that a weight is converted only once. */
+/* True if this thread's autocast cache is on. The cache keeps a converted copy of each leaf that requires a gradient, so that a weight is converted
+ * only once. grd_clear_autocast_cache drops the copies. */
 GRD_API bool grd_autocast_cache_enabled(void);
 /* Turns this thread's autocast cache on or off. */
 GRD_API void grd_set_autocast_cache_enabled(bool enabled);

@@ -188,16 +188,17 @@ GRD_API void grd_unregister_fallback(grd_key key);
 typedef bool grd_provider_condition(const grd_op *op, const grd_value *args, void *context);
 typedef bool grd_provider_run(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context);
 
-/* Runs `op` for a boxed kernel that consists only of `run`, the function that computes the elements of the results. Checks the arguments, allocates
- * the results, calls `run`, and writes the results to `out` or ret_results. Raises the errors of the operator, and RuntimeError for operators that
- * cannot have a provider (grd_register_provider). */
+/* Does the work of a boxed kernel of `op`, except that `run` computes the elements. Checks the arguments, allocates the results, calls `run`, and
+ * writes the results to `out` or ret_results. Raises the errors of the operator, and RuntimeError for an operator that cannot have a provider
+ * (grd_register_provider). */
 GRD_API void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, grd_value *ret_results, grd_provider_run *run,
                              void *context);
 
 /* Registers a provider, an implementation of an operator on the CPU. Providers are tried in the order of registration, before the library's own
  * implementations. If `takes` is NULL, the provider runs every call. Raises RuntimeError if the operator does not exist, calls only other operators
  * (a composite), is a view, or returns a list. Also raises RuntimeError if the operator already has a provider called `name` or a registered kernel.
- * If the sizes of an operator's results depend on the elements of its arguments, calls of a provider for it raise NotImplementedError. */
+ * A provider of an operator whose result sizes depend on the elements of its arguments can be registered, but calls of this provider raise
+ * NotImplementedError. */
 GRD_API void grd_register_provider(const char *op_name, const char *name, grd_provider_condition *takes, grd_provider_run *run,
                                    void *context);
 

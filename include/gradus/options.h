@@ -7,9 +7,8 @@
  *     grd_var(x, .correction = 0)   is   grd_with_var(x, &(grd_var_options){GRD_VAR_DEFAULTS, .correction = 0})
  *
  * A grd_scalar and a list are structs whose first member is a number. A caller may give such an option as a number without braces, which initializes
- * only the first member (C11 6.7.9, 20 and 22). The other member keeps its default, GRD_SCALAR_UNTYPED or GRD_LIST_FROM_NUMBER. So the library
- * can tell how the option was given. Both members have their defaults: it was not given. Only the second member has its default: it was given as a
- * number.
+ * only the first member (C11 6.7.9, 20 and 22). The second member then keeps its default, GRD_SCALAR_UNTYPED or GRD_LIST_FROM_NUMBER. If both members
+ * have their defaults, the option was not given. If only the second member has its default, the option was given as a number.
  * A number given for a grd_scalar is stored as a double. It counts as an integer if it is integral and its magnitude is below 2^53, otherwise as
  * floating point. With grd_int and grd_float the caller states the kind.
  * Compilers warn of members that are initialized twice or without braces. GRD_NAMED silences these warnings for one call only. */
@@ -18,8 +17,8 @@
 
 #include "gradus/types.h"
 
-/* Values for an option that is not given. GRD_NOT_GIVEN is the first member of the list if the option is a list. GRD_NOT_GIVEN_NUMBER is the first
- * member of the grd_scalar if the option is a number; it is a NaN with a payload that no arithmetic produces. */
+/* The values by which the library recognizes an option that is not given. The first member of a grd_dims, `n`, is then GRD_NOT_GIVEN. The first
+ * member of a grd_scalar, `v`, is then GRD_NOT_GIVEN_NUMBER, a NaN with a payload that no arithmetic produces. */
 #define GRD_NOT_GIVEN INT64_MIN
 #define GRD_NOT_GIVEN_NUMBER __builtin_nan("0x6e6f6e65")
 

@@ -64,7 +64,8 @@ static void custom_run(struct grd_node *node, const struct grd_run *run)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
     grd_spin_lock(&node->lock);
-    node->freed |= !run->retain; /* the node has run without retain_graph; a second run fails only if backward reads saved tensors */
+    /* After a run without retain_graph the saved tensors are dropped. A second run then fails only if `backward` reads a saved tensor. */
+    node->freed |= !run->retain;
     grd_spin_unlock(&node->lock);
     if (call->materialize && !fill_undefined(node, run->grads))
         return;

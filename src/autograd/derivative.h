@@ -79,8 +79,8 @@ enum grd_forward {
     /* for reductions: multiplies the argument's tangent by the gradient of result.sum() and sums over the reduced dimensions */
     GRD_FORWARD_LINES,
     GRD_FORWARD_LINEAR, /* the operator is linear in all arguments together, so it is applied to the tangents */
-    /* the operator is linear in each argument: it is called once for each argument with a tangent, which replaces the argument. The results are
-     * summed. */
+    /* the operator is linear in each argument. For each argument that has a tangent, it is called once, with the tangent in place of this argument.
+     * The results are summed. */
     GRD_FORWARD_MULTILINEAR,
     GRD_FORWARD_FORMULA, /* the tangent is a sum of formulas, one per argument, which are named `jvp` in the operator's schema */
     /* the gradient formula is linear in the gradient of the result; its derivative with respect to this gradient gives the tangent. Possible for

@@ -382,8 +382,8 @@ static void append(const struct parser *p, int parent, int *last, int child)
     *last = child;
 }
 
-/* Reads the arguments of a call. The name, `word`, and the opening parenthesis have been read. Returns the index of the call's node, or 0, with
- * the error raised, on failure. */
+/* Reads the arguments of a call, after the opening parenthesis. `word` is the name of the called function or operator. Returns the index of the
+ * call's node, or 0, with the error raised, on failure. */
 static int read_call(struct parser *p, struct grd_span word)
 {
     struct callee callee = {0};

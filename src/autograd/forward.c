@@ -142,8 +142,8 @@ static grd_tensor *gradient_of_sum(const struct call *call, int position, int re
     return grd_pending() ? grd_failed : gradient_of(call, position, grads);
 }
 
-/* Returns the tangent J t of the result, where t is `tangent` and J is the Jacobian of the operator. J is symmetric, e.g. that of an elementwise
- * operator. The gradient formula computes conj(J) u for a gradient u, hence J t = conj(formula(conj(t))). If the argument is complex and the result
+/* Returns the tangent of the result of an operator with a symmetric Jacobian J, e.g. an elementwise operator. The tangent is J t, where t is
+ * `tangent`. The gradient formula computes conj(J) u for a gradient u, so J t = conj(formula(conj(t))). If the argument is complex and the result
  * real, the operator is not holomorphic. In this case the tangent is the real part of conj(g) t, where g is the gradient of result.sum(). */
 static grd_tensor *pointwise(const struct call *call, int position, grd_tensor *tangent)
 {

@@ -14,10 +14,10 @@
  * the new history are searched. Saved tensors that lie in the memory about to be written, or that were written since they were saved, are
  * replaced by aliases without history. An alias is enough for the error text that names the overwritten tensor. The aliases are made before the
  * operator writes, because making them may fail. They replace the saved tensors after the write.
- * The search includes the histories that the saved tensors have now, because another thread may have replaced the history of a saved tensor. If
- * any history was replaced between the search and the end of the write, the search is repeated. Without the second search, if one thread runs
- * x.add_(f(y)) while another runs y.add_(f(x)), both threads could miss the cycle between x and y. The search is skipped for a tensor that only the
- * caller owns, or whose storage was never saved. */
+ * The search also covers the present history of each saved tensor, because another thread may have replaced the history since the tensor was saved.
+ * Two threads can make a cycle together: one runs x.add_(f(y)) while the other runs y.add_(f(x)). If both search before either of them has replaced
+ * a history, neither finds the cycle. So if any history was replaced between a thread's search and the end of its write, the thread searches again.
+ * The search is skipped for a tensor that only the caller owns, or whose storage was never saved. */
 #include "autograd/inplace.h"
 
 #include "autograd/copy_slices.h"

@@ -23,9 +23,9 @@ struct grd_node *grd_op_node_new(const struct grd_op_call *call);
  * the present version of `t`. */
 void grd_op_node_written(struct grd_node *node, const grd_tensor *t);
 
-/* Called after the tangent of `t` was set. `t` is an output of its grad_fn, which may have saved an alias of it. If so, gives the alias the tangent
- * of `t`. `written`: `t` was written in place. If `t` was written and is a view, uses the grad_fn of its base instead. False, with the error raised,
- * on failure. */
+/* Called after the tangent of `t` was set. `t` is an output of its grad_fn, which may have saved an alias of `t`. If so, gives the alias the
+ * tangent of `t`. `written`: `t` was written in place. If `t` was written and is a view, uses the grad_fn of its base instead. False, with the
+ * error raised, on failure. */
 bool grd_tangent_share_saved(const grd_tensor *t, bool written);
 
 #endif

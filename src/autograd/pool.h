@@ -5,8 +5,8 @@
 #include "base/object.h"
 #include "core/tensor.h"
 
-/* Returns `t` with a reference that the caller owns. Looks for a reference to `t` among the last few references in this thread's pool, from index
- * `mark` on. If there is one, takes it out of the pool. Otherwise adds a reference. */
+/* Returns `t` with a reference that the caller owns. Looks for a reference to `t` among the last few references in this thread's pool, but only at
+ * index `mark` and above. If there is one, takes it out of the pool. Otherwise adds a reference. */
 static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
 {
     enum { SEARCHED = 8 };

@@ -83,8 +83,8 @@ static bool check_version(const struct grd_saved *saved, struct grd_node *node, 
 }
 
 /* Returns a tensor with the memory of `saved` and with a grad_fn, because create_graph needs the history of saved tensors. `saved` is an alias (same
- * memory, no grad_fn) of output number `output` of the node. The grad_fn is the node itself, or leads to the CopySlices that wraps the node.
- * grd_failed on failure. */
+ * memory, no grad_fn) of output number `output` of the node. The grad_fn is the node itself. But if a CopySlices wraps the node, the returned tensor
+ * is a view of a tensor whose grad_fn is the CopySlices. grd_failed on failure. */
 static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32_t output)
 {
     if (!grd_dtype_is_inexact(saved->dtype))

@@ -80,9 +80,9 @@ static bool is_current(const grd_tensor *view)
 {
     const struct grd_object *object = grd_autograd_of(view);
     if (!grd_has_history(view)) {
-        /* The view was made without recording, or before its base required a gradient. For such a view it is not enough to compare versions. When
-         * another thread writes the base for the first time, the version changes before the base gets a grad_fn. A view that is made between these
-         * two steps has the new version, but still needs a grad_fn. */
+        /* The view was made without recording, or before its base required a gradient. An unchanged version does not prove that the view needs no
+         * grad_fn, because an in-place operator increments the version before it gives the base a grad_fn. A view that another thread makes between
+         * these two steps has the new version, but needs a grad_fn. */
         const bool may_have_none = grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_has_history(view->base);
         return !grd_needs_grad(view->base) || (may_have_none && view->view_version == grd_version_of(view));
     }

@@ -137,8 +137,8 @@ static inline int64_t grd_pool_mark(void)
 void grd_pool_release(int64_t mark);
 
 /* Ends a scope that began at index `mark` of this thread's pool: drops its references, except one to `object`, which the enclosing scope then owns.
- * If the scope has no reference to `object`, adds one, unless `object` is immortal or is at the top of the enclosing scope already. Returns false,
- * with MemoryError, if the pool cannot grow. */
+ * If the scope has no reference to `object`, the enclosing scope gets a new one. But if `object` is immortal, or if the last reference of the
+ * enclosing scope is already to `object`, the enclosing scope gets no reference. Returns false, with MemoryError, if the pool cannot grow. */
 bool grd_pool_return_slow(int64_t mark, void *object);
 
 /* Ends a scope that began at index `mark` of this thread's pool: drops its references except one to `object`, which the enclosing scope then owns.

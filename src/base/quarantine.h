@@ -1,5 +1,5 @@
-/* Delays the reuse of freed memory blocks while GRADUS_DEBUG=lifetimes is set. Code that still uses a destroyed object then finds bytes which show
- * that the object was destroyed, and not a new object. */
+/* Delays the reuse of freed memory blocks while GRADUS_DEBUG=lifetimes is set. Code that still uses a destroyed object then does not find a new
+ * object at its address. Instead it finds bytes which show that the object was destroyed. */
 #ifndef GRD_BASE_QUARANTINE_H
 #define GRD_BASE_QUARANTINE_H
 

@@ -16,7 +16,8 @@
 #include "core/wrapper.h"
 
 enum {
-    /* The largest number of elements that are drawn, where dots count as elements. A storage with more cells than this is not drawn completely. */
+    /* The largest number of elements that are drawn. Dots, which are drawn instead of left-out elements, count too. A storage with more cells than
+     * this is not drawn completely. */
     MAX_PLACES = 4096,
     LIST_CHARS = 512,
     VALUE_CHARS = 64,

@@ -327,8 +327,8 @@ static void run_piece(int64_t begin, int64_t end, void *context)
 
 /* ---- Few elements --------------------------------------------------------------------------------------------------------------- */
 
-/* The dimensions along which a tensor is copied, innermost first. Dimensions of size 1 are left out, but there are at least two dimensions.
- * Strides are in bytes. */
+/* The dimensions along which a tensor is copied, innermost first. Strides are in bytes. Dimensions of size 1 are left out. If fewer than two
+ * dimensions remain, dimensions of size 1 and stride 0 are appended. */
 struct lines {
     int ndim;
     int64_t shape[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];

@@ -1,6 +1,6 @@
 /* Keeps a record of every tensor in a hash table by address, in the debug mode GRADUS_DEBUG=lifetimes. There are records of live tensors, and of
- * freed tensors whose memory is in quarantine, i.e. not reused yet. Invariant: if the record of a tensor says that the tensor is dead, its header
- * is one that is safe to read (put_tombstone). */
+ * freed tensors whose memory is in quarantine, i.e. not reused yet. Invariant: if the record of a tensor says that the tensor is dead, a tombstone
+ * (put_tombstone) is at the address of the tensor, i.e. a header that is safe to read. */
 #include "core/lifetimes.h"
 
 #include <pthread.h>

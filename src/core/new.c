@@ -373,7 +373,8 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
     /* Nothing can fail from here on. `release` is set only now, because a call that fails must not release the caller's memory. */
     static char no_data;
     struct grd_storage *storage = t->storage;
-    /* If storage->data were the address of the block's own data, tensor_destroy would free the block without calling `release`. */
+    /* `t` and its storage are in a struct grd_block, which also has an array `data`. storage->data must not be the address of this array, because
+     * then tensor_destroy would free the block without calling `release`. */
     storage->data = data != NULL ? data : &no_data;
     storage->bytes = bytes;
     storage->release = release != NULL ? release : keep_borrowed;

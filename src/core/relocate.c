@@ -75,9 +75,9 @@ static int64_t borrowers_listed(const struct owners *o)
     return n;
 }
 
-/* True if the storage of `t` is o->root or borrows the memory of o->root, and o->tensors contains all tensors that it must contain because of `t`. If
- * `t` is a view, this is the base of `t`, otherwise these are all views of `t`. If the storage of `t` is not o->root, all tensors that own this storage
- * must also be in o->tensors. */
+/* Checks `t`, one of the tensors in the list o->tensors. True if three conditions hold. The storage of `t` is o->root or borrows the memory of
+ * o->root. The list contains the base of `t` or, if `t` is no view, all views of `t`. The list contains all tensors that own the storage of `t`;
+ * this is checked only if the storage of `t` is not o->root. */
 static bool is_accounted_for(const struct owners *o, const grd_tensor *t)
 {
     const struct grd_storage *storage = t->storage;

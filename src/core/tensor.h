@@ -186,8 +186,9 @@ static inline bool grd_has(const grd_tensor *t, enum grd_tensor_flags flag)
     return (t->flags & flag) != 0;
 }
 
-/* True if `t` is a view that owns both its base and its storage. Other views own only the base, which owns the storage. `t` owns its storage if the
- * storage of the base was replaced before `t` was made, because the storage of the base can be replaced again (Note [Lent data] in data.c). */
+/* True if `t` is a view that owns both its base and its storage. Other views own only the base, which owns the storage. `t` owns its storage if
+ * the storage of the base was replaced before `t` was made (Note [Lent data] in data.c). If the storage of the base is replaced again, the base no
+ * longer keeps the storage of `t` alive. */
 static inline bool grd_owns_storage_as_view(const grd_tensor *t)
 {
     return GRD_UNLIKELY(grd_has(t, GRD_FLAG_REPLACED));

@@ -36,8 +36,8 @@ bool grd_devices_of_call(const struct grd_op *op, grd_tensor *out, const grd_val
 /* If the highest key in `keys` is DEVICE and the call is for a device that was registered at run time, runs the operator on this device and returns
  * true. Otherwise returns false, with nothing done. */
 bool grd_dispatch_device(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
-/* If the highest key in `keys` is WRAPPER, calls the kernel that the type of the call's first wrapper tensor has, and returns true. Otherwise returns
- * false, with nothing done. */
+/* If the highest key in `keys` is WRAPPER, runs the operator and returns true. The first wrapper tensor among the arguments decides which kernel is
+ * called (grd_wrapper_type.kernel). Otherwise returns false, with nothing done. */
 bool grd_dispatch_wrapper(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 #endif

@@ -28,7 +28,7 @@ enum grd_batch_role {
     GRD_ROLE_ORDER,   /* a permutation of the dims: each entry is increased by 1, and a 0 is inserted in front */
     GRD_ROLE_SIZES,   /* sizes; the number of elements in the batch is inserted in front */
     GRD_ROLE_STRIDES, /* strides; the stride of the batch dimension of the first tensor is inserted in front */
-    GRD_ROLE_FORMAT,  /* a memory format; a channels-last format is checked for one element of the batch and then dropped */
+    GRD_ROLE_FORMAT,  /* a memory format; channels-last is dropped after a check that the call is valid for one element of the batch */
     GRD_ROLE_OFFSET   /* a storage offset, or absent; the offset of the batch element in the first tensor is added */
 };
 
@@ -119,7 +119,7 @@ struct grd_op {
     bool everywhere;    /* the built-in kernel serves every device, because it reads and writes no device memory itself */
     bool returns_list;
     bool defined;   /* defined at run time, and therefore part of a struct grd_defined_op (define.h) */
-    bool composite; /* the kernel only calls operators; it serves every key for which the operator has no rule */
+    bool composite; /* the kernel only calls operators, and therefore serves most dispatch keys (composite_serves in dispatch.c) */
     bool forward;   /* true for a composite operator that has its own rule for tangents */
     bool alone;     /* the in-place form changes the sizes, strides or storage of args[0], which no other thread may use during the call */
     /* True if a call must increment the version of the tensor it writes. False for a composite, because the operators that it calls do this. */
@@ -284,8 +284,8 @@ static inline void grd_set_generator(grd_value *value, grd_generator *generator)
 }
 
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
-/* Checks the pointers of a call with arguments in grd_values that comes from outside the library. If a required pointer is NULL, raises a
- * TypeError that names `function`, and returns false. */
+/* Checks the pointers in a call that a program makes with arguments in grd_values. If a required pointer is NULL, raises a TypeError that names
+ * `function`, and returns false. */
 bool grd_check_boxed(const struct grd_op *op, const grd_value *args, const grd_value *ret_results, const char *function);
 
 /* Sets all results of a call to the failed tensor (a static object that marks results of failed calls), or to an empty list of tensors if the

@@ -237,7 +237,8 @@ grd_tensor *grd_map_file(const char *path, bool shared, int64_t bytes)
         grd_raise_system(errno, "unable to resize file <%s> to the right size", path);
     else if (check_size(file, bytes) && map(file, bytes, shared ? MAP_SHARED : MAP_PRIVATE) && !shared) {
         close(descriptor);
-        file->descriptor = -1; /* closed, because other processes cannot use a private mapping */
+        /* The descriptor is kept only to be sent to other processes, and a private mapping cannot be shared with them. */
+        file->descriptor = -1;
     }
     return over(file, bytes);
 }

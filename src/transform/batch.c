@@ -155,8 +155,8 @@ static bool explain(const struct grd_batch_call *call)
 
 /* Note [Dtypes of elements]
  * In type promotion, a tensor with dimensions takes precedence over a zero-dimensional tensor. A batch of zero-dimensional tensors is stored as a
- * physical tensor with one dimension, which would take precedence wrongly. If this changed the dtype of the result, the physical tensors of
- * zero-dimensional elements are first converted to the dtype in which a call for one element of the batch computes. */
+ * physical tensor with one dimension, which would take precedence wrongly. So the dtype of the result is determined for one element of the batch. If
+ * the physical tensors would give another dtype, those that stand for zero-dimensional tensors are first converted to the right dtype. */
 static bool keep_dtypes(struct grd_batch_call *call)
 {
     grd_tensor *elements[GRD_MAX_ARGS], *below[GRD_MAX_ARGS];
@@ -357,9 +357,9 @@ static bool shift(struct shift *s)
     const int sizes = find_role(op, GRD_ROLE_SIZES);
     s->ndim = first == NULL ? 0 : first->ndim;
     const bool dims = has_dims(op);
+    /* An operator with sizes and dims is the gradient of a view operator, e.g. _select_backward. It returns a tensor with these sizes, and the dims
+     * are dimensions of that tensor. */
     if (sizes >= 0 && dims)
-        /* An operator with sizes and dims is the gradient of a view operator, e.g. _select_backward. It returns a tensor with these sizes, and
-         * the dims are dimensions of that tensor. */
         s->ndim = call->args[sizes].v.dims.n;
     if (((dims && s->ndim == 0) || op->batch == GRD_BATCH_TRAILING) && !check_element(call))
         return false;

@@ -12,8 +12,9 @@
  * a batch. */
 struct grd_batch_call {
     const struct grd_op *op;
-    grd_tensor *out;                /* the tensor that is written; NULL if the results are new tensors */
-    const grd_value *args;          /* the arguments as passed: batch tensors, and sizes and dims of one element of the batch */
+    grd_tensor *out; /* the tensor that is written; NULL if the results are new tensors */
+    /* the arguments as passed. Tensors can be batch tensors. Sizes and dims do not include the batch dimension. */
+    const grd_value *args;
     grd_value values[GRD_MAX_ARGS]; /* the arguments for the call on the whole batch, with physical tensors (batch in dimension 0) */
     uint32_t batched;               /* bit i is 1 if argument i is a batch tensor, or a list that contains one */
     int64_t rank;                   /* largest number of dimensions of the tensor arguments, not counting the batch dimension */
