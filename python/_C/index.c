@@ -411,16 +411,21 @@ static grd_tensor *without_leading_ones(grd_tensor *t, int64_t ndim)
     return ones > 0 ? grd_view(t, grd_dims_from(sizes.data + ones, sizes.n - ones)) : t;
 }
 
-/* True if the index is a single bool mask with the sizes of the view. */
-static bool is_whole_mask(const struct selection *s)
+/* If the index is a single bool mask, returns the mask with dimensions of size 1 appended, so that it broadcasts to the view. Returns NULL if the index
+ * is no single mask or if the mask does not have the sizes of the dimensions that it selects from. Returns grd_failed on failure. */
+static grd_tensor *single_mask(const struct selection *s)
 {
-    if (s->n != 1 || grd_tensor_dtype(s->tensors[0]) != GRD_BOOL || grd_ndim(s->tensors[0]) != grd_ndim(s->view))
-        return false;
+    if (s->n != 1 || grd_tensor_dtype(s->tensors[0]) != GRD_BOOL)
+        return NULL;
     const grd_dims mask = grd_sizes(s->tensors[0]), sizes = grd_sizes(s->view);
-    for (int64_t i = 0; i < sizes.n; i++)
-        if (mask.data[i] != sizes.data[i])
-            return false;
-    return true;
+    int64_t aligned[GRD_MAX_DIMS];
+    for (int64_t i = s->dims[0]; i < sizes.n; i++) {
+        const int64_t at = i - s->dims[0];
+        if (at < mask.n && mask.data[at] != sizes.data[i])
+            return NULL;
+        aligned[at] = at < mask.n ? mask.data[at] : 1;
+    }
+    return s->dims[0] + mask.n > sizes.n ? NULL : grd_view(s->tensors[0], grd_dims_from(aligned, sizes.n - s->dims[0]));
 }
 
 static grd_tensor *put_tensor(const struct selection *s, grd_tensor *value)
@@ -428,8 +433,9 @@ static grd_tensor *put_tensor(const struct selection *s, grd_tensor *value)
     if (s->n == 0)
         return grd_copy_(s->view, without_leading_ones(value, grd_ndim(s->view)));
     value = grd_to(value, .device = grd_tensor_device(s->view));
-    if (is_whole_mask(s) && grd_ndim(value) == 0)
-        return grd_masked_fill_tensor_(s->view, s->tensors[0], value);
+    grd_tensor *const mask = grd_numel(value) == 1 ? single_mask(s) : NULL;
+    if (mask != NULL)
+        return grd_masked_fill_tensor_(s->view, mask, grd_view(value, GRD_NO_DIMS));
     return grd_index_put_(s->view, named_tensors(s), without_leading_ones(value, 0), .dims = grd_dims_from(s->dims, s->n));
 }
 

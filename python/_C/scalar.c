@@ -88,8 +88,8 @@ static int from_numpy(PyObject *object, grd_scalar *ret_scalar)
 
 static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
 {
-    /* Batch tensors (vmap) and tensors that require a gradient do not count as numbers, because a number has neither a batch nor a gradient. */
-    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t))
+    /* A number has no batch, gradient or tangent. So batch tensors (vmap), tensors that require a gradient and dual tensors do not count as numbers. */
+    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t) || grd_tangent(t) != NULL)
         return 0;
     const grd_scalar scalar = grd_item(t);
     if (!grd_ok()) {

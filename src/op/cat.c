@@ -82,9 +82,12 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
  * at least 1. */
 static int64_t place(grd_tensor *result, grd_tensors tensors, int64_t first, int64_t dim, int64_t start)
 {
-    /* inner: number of bytes from one index of `dim` to the next. outer: number of rows, where a row is all bytes of `result` with the same
-     * indices in the dimensions before `dim`. */
-    const int64_t inner = grd_byte_stride(result, dim), outer = grd_sizes_product(result->sizes, dim);
+    /* inner: number of bytes from one index of `dim` to the next. If there is only one index, it is the number of bytes of a row, because the stride
+     * of a dimension of size 1 may be any number. outer: number of rows, where a row is all bytes of `result` with the same indices in the dimensions
+     * before `dim`. */
+    const int64_t outer = grd_sizes_product(result->sizes, dim);
+    const int64_t inner = result->sizes[dim] == 1 ? grd_sizes_product(result->sizes + dim + 1, result->ndim - dim - 1) * result->itemsize
+                                                  : grd_byte_stride(result, dim);
     /* Copies up to GRD_JOINED_PARTS tensors in one pass over the rows. If there is only one row, one tensor at a time is copied, by all threads. */
     const int64_t most = outer == 1 ? 1 : GRD_JOINED_PARTS;
     struct grd_row_join joined;

@@ -252,8 +252,10 @@ struct rows {
  * of the innermost loop. Returns -1 if there is no such dimension, or if the loops do not copy contiguous rows. */
 static int64_t find_rows(const struct grd_indexed *x)
 {
+    /* If elements of the result are contiguous, `size` is the size of an element, and the kernel is the one for this size. */
     const int64_t size = x->strides[GRD_RESULT][x->inner];
-    const bool copies = !x->in_order && size > 0 && size <= 16 && x->kernel == grd_kernels->index->gather[grd_index_size(size)];
+    const bool is_a_size = size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
+    const bool copies = !x->in_order && is_a_size && x->kernel == grd_kernels->index->gather[grd_index_size(size)];
     int64_t dim = copies && x->strides[GRD_SOURCE][x->inner] == size && x->strides[GRD_INDEX][x->inner] == 0 ? x->n - 1 : -1;
     while (dim >= 0 && (dim == x->inner || x->strides[GRD_INDEX][dim] != sizeof(int64_t) || x->strides[GRD_SOURCE][dim] != 0))
         dim--;
