@@ -352,11 +352,14 @@ static bool partial_overlap(void)
                      "memory location. Please clone() the tensor before performing the operation.");
 }
 
+bool grd_overlaps(const grd_tensor *a, const grd_tensor *b)
+{
+    return GRD_UNLIKELY(may_share(a, b)) && a->numel > 0 && b->numel > 0 && overlaps(a, b);
+}
+
 bool grd_check_no_overlap(const grd_tensor *written, const grd_tensor *read)
 {
-    if (GRD_LIKELY(!may_share(written, read)) || written->numel == 0 || read->numel == 0 || !overlaps(written, read))
-        return true;
-    return partial_overlap();
+    return GRD_LIKELY(!grd_overlaps(written, read)) || partial_overlap();
 }
 
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read)

@@ -123,6 +123,8 @@ bool grd_check_no_internal_overlap(const grd_tensor *written);
 /* True if `written` and `read` share no memory, or if elements with the same index always have the same address, where `read` is broadcast to the
  * sizes of `written`. Otherwise raises RuntimeError. */
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read);
+/* True if the two tensors share memory. */
+bool grd_overlaps(const grd_tensor *a, const grd_tensor *b);
 /* True if the two tensors share no memory; otherwise raises RuntimeError. For operators that may read an element of `read` after they have
  * written to `written`. */
 bool grd_check_no_overlap(const grd_tensor *written, const grd_tensor *read);

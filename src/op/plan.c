@@ -132,6 +132,14 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
+/* True if `t`, a tensor that is read, must be copied before `out` is written. This is so if an in-place call writes only some elements of `out`, such
+ * as x[:, [0]] = x[:, 2:3], and `t` shares memory with `out`. As in PyTorch, such a `t` is an error if both tensors are dense. */
+static bool is_copied_first(const struct grd_plan *p, const grd_tensor *t)
+{
+    return p->out != NULL && p->out == p->start && t != p->out && p->overlap == GRD_OVERLAP_NONE &&
+           !(grd_is_dense(p->out) && grd_is_dense(t)) && grd_overlaps(p->out, t);
+}
+
 /* Checks that `out` and the tensor reads[read] overlap only as the operator allows. Exception: if the results start as copies of reads[0], `out` may
  * be the same tensor, because it then already has the elements that would be copied to it. */
 static bool check_overlap(const struct grd_plan *p, int read)
@@ -141,7 +149,7 @@ static bool check_overlap(const struct grd_plan *p, int read)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
+    return (read == 0 && t == p->out && t == p->start) || is_copied_first(p, t) || grd_check_no_overlap(p->out, t);
 }
 
 /* Checks the device, dtype and overlaps of `out` and, for an in-place call, its sizes. */
@@ -170,7 +178,8 @@ bool grd_plan_admit(struct grd_plan *p)
     for (int i = 0; i < p->nreads; i++) {
         const struct grd_read *read = &p->reads[i];
         const bool as_it_lies = read->t == NULL || read->as == GRD_DTYPE_NONE || p->meta;
-        p->in[i] = as_it_lies ? read->t : grd_contiguous_as(read->t, read->as);
+        grd_tensor *const t = read->t != NULL && !p->meta && is_copied_first(p, read->t) ? grd_clone(read->t) : read->t;
+        p->in[i] = as_it_lies ? t : grd_contiguous_as(t, read->as);
     }
     return !grd_pending(); /* an error may be pending from views that the plan has made */
 }

@@ -28,6 +28,8 @@ CASES = {
     "linear": lambda torch, x, y: torch.nn.functional.linear(x, torch.tensor([[1.0, 2.0]])),
     "detached": lambda torch, x, y: x.detach() * 2,
     "indexed": lambda torch, x, y: x[[1, 0, 1]],
+    "a 0-d bound": lambda torch, x, y: torch.clamp(x, max=1.5 * y.sum()),
+    "filled with a 0-d tensor": lambda torch, x, y: x.masked_fill(torch.tensor([True, False]), y[0]).index_fill(0, torch.tensor([1]), y[1]),
 }
 
 

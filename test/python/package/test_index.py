@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gradus
+import nn_programs
 from index_cases import for_gradus, for_torch, in_two_steps, random_index, random_shape
 from leaks import lost
 from oracle import torch
@@ -125,6 +126,21 @@ def x():
     return gradus.tensor(numbers((3, 4), np.float32))
 
 
+@pytest.mark.parametrize("dtype", ("bool", "uint8", "int16", "bfloat16", "float32", "float64", "complex64", "complex128"))
+@pytest.mark.parametrize("columns", range(1, 18))
+def test_columns_of_many_narrow_rows(columns, dtype):
+    """The index is the same for all rows. Rows are fewer or more than the elements that a kernel copies at a time."""
+    order = random.Random(columns).sample(range(columns), columns)
+    index = gradus.tensor(order)
+    for rows in (2, 33, 200):
+        x = (gradus.arange(rows * columns).reshape(rows, columns) % 251).to(getattr(gradus, dtype))
+        wanted = [[row[column] for column in order] for row in x.tolist()]
+        everywhere = index.expand(rows, columns)
+        for result in (x[:, index], x.index_select(1, index), x.gather(1, everywhere), x.take_along_dim(index[None], 1), x.t()[index].t()):
+            assert result.tolist() == wanted
+        assert gradus.zeros_like(x).scatter(1, everywhere, x).index_select(1, index).equal(x)
+
+
 def test_integers_and_slices_are_views(x):
     for index in (1, -1, np.int64(1), slice(1, None), (slice(1, None), 0), (..., 2), None, slice(None, None, -1), (), ..., gradus.tensor(1)):
         assert x[index].untyped_storage() is x.untyped_storage()
@@ -195,6 +211,14 @@ def test_assigned_values_are_converted():
     assert x.tolist() == [4, 5, 6]
     x[:2] = np.array([[8, 9]])
     assert x.tolist() == [8, 9, 6]
+
+
+@nn_programs.same
+def test_a_mask_takes_one_element_of_another_dtype(t):
+    for dtype, value in ((t.float32, 2), (t.int64, 2.7), (t.complex64, 2.0), (t.float32, 2j)):
+        for index in (t.tensor([True, False]), (..., t.tensor([False, True, True])), (0, t.tensor([True, False, True]))):
+            x = t.zeros(2, 3, dtype=dtype)
+            yield nn_programs.attempt(x.__setitem__, index, t.tensor([[value]])), x
 
 
 def test_in_place_operators_through_an_index(x):

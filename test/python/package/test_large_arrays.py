@@ -218,6 +218,14 @@ def test_cat_flip_and_roll_of_rows_of_any_width(dtype):
         assert np.array_equal(given[:, 1:].clone().numpy(), x[:, 1:])
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2, 3])
+def test_cat_of_images_whose_dimensions_of_size_1_have_any_stride(dim):
+    x = torch.arange(7 * 5.0).reshape(7, 1, 5, 1).permute(0, 3, 1, 2)
+    assert x.stride() == (5, 1, 5, 1) and x.is_contiguous()
+    assert torch.cat([x], dim).equal(x) and torch.cat([x, torch.zeros(0)], dim).equal(x)
+    assert np.array_equal(torch.cat([x, x + 1], dim).numpy(), np.concatenate([x.numpy(), x.numpy() + 1], dim))
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_cat_of_50_tensors(dim):
     """50 tensors are more than cat writes at a time. Some of them are empty, transposed, or of another dtype."""

@@ -30,6 +30,8 @@ torch.arange(3., out=x[:1].expand(3))|torch.linspace(0, 1, 3, out=x[:1].expand(3
 
 ALLOWED = """
 x.copy_(x)|x[3:].copy_(x[:9].clone())|x[:3].copy_(x[3:6])|x.add_(x)|x[::2].copy_(x[1::2])|torch.deg2rad(x, out=x)|torch.add(x, 1, out=x)|x[:1].expand(3).fill_(5.)|x[:1].expand(3).zero_()
+k = i[:1]; m[:, k] = m[:, 2:3]|m.index_copy_(1, i[:1], m[:, 2:3])|m.index_add_(1, i[:1], m[:, 2:3])|m[i] = m[1:3, ::2].repeat(1, 2)|m[:2, i] = m[1:, 1:3]
+m.scatter_(1, torch.zeros(3, 1, dtype=torch.int64), m[:, 2:3])|m.scatter_add_(1, torch.zeros(3, 1, dtype=torch.int64), m[:, 2:3])|m[i, 1] = m[:2, 2]
 x[:3].scatter_(0, i, x[4:6])|x[:3].index_copy_(0, i, x[4:6])|torch.gather(x[4:], 0, i, out=x[:2])
 torch.linspace(1, 6, 6, out=m.narrow(1, 1, 2))|torch.linspace(1, 4, 4, out=m.narrow(1, 1, 2))|torch.arange(6., out=m.narrow(1, 1, 2))|torch.logspace(0, 1, 6, out=m.t()[1:3])
 torch.linspace(1, 12, 12, out=m.t())|torch.ones(2, 2, out=m.narrow(1, 1, 2))|torch.full((3, 2), 4., out=m.narrow(1, 1, 2))|torch.eye(2, out=m[:, 1:3])|torch.arange(4., out=torch.zeros(0))
