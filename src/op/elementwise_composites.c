@@ -252,6 +252,10 @@ grd_tensor *op_isclose(grd_tensor *self, grd_tensor *other, double rtol, double 
         other = grd_to(other, .dtype = GRD_INT64);
     }
     grd_tensor *distance = grd_abs(grd_sub(self, other));
+    if (category <= GRD_CATEGORY_INTEGER) { /* the difference of two int64 numbers may overflow */
+        grd_tensor *rough = grd_abs(grd_sub(grd_to(self, .dtype = GRD_FLOAT64), grd_to(other, .dtype = GRD_FLOAT64)));
+        distance = grd_where(grd_lt_scalar(rough, grd_float(0x1p62)), grd_to(distance, .dtype = GRD_FLOAT64), rough);
+    }
     grd_tensor *allowed = grd_add_scalar(grd_abs(grd_mul_scalar(other, grd_float(rtol))), grd_float(atol));
     return grd_logical_or(close, grd_logical_and(grd_isfinite(distance), grd_le(distance, allowed)));
 }

@@ -274,7 +274,8 @@ bool check_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, i
     grd_kernels->index->range(self->numel, (const int64_t *)(const void *)p->in[0]->data, &low, &high);
     if (low < 0 || high == INT64_MAX)
         return grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-    return grd_plan_result(p, grd_dims(high >= minlength ? high + 1 : minlength), weights == NULL ? GRD_INT64 : p->reads[1].as);
+    return grd_plan_result(p, grd_dims(high >= minlength ? high + 1 : minlength),
+                           weights == NULL || self->numel == 0 ? GRD_INT64 : p->reads[1].as);
 }
 
 void run_bincount(const struct grd_plan *p)

@@ -274,8 +274,10 @@ bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, boo
         return false;
     if (k < 0 || k > grd_size_along(self, dim))
         return grd_raise(GRD_ERROR_RUNTIME, "selected index k out of range");
-    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_LARGEST, .kept = k, .flipped = !largest}) &&
-           plan_kept(p, self, dim, k, true);
+    /* As in PyTorch, a number (a tensor without dimensions) has one largest element, even for k = 0. */
+    const int64_t kept = self->ndim == 0 ? 1 : k;
+    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_LARGEST, .kept = kept, .flipped = !largest}) &&
+           plan_kept(p, self, dim, kept, true);
 }
 
 /* ---- kthvalue, median, mode ------------------------------------------------------------------------------------------------------------ */

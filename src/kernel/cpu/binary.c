@@ -284,11 +284,13 @@ static void binary_hidden_div_floor(int64_t n, C *z, const C *x, const C *y)
 #if GRD_TAG == GRD_TAG_float32
 /* Returns the float16 or bfloat16 number that follows x in the direction of y. x and y hold numbers of that dtype as floats. `dropped` is the number
  * of significand bits of a float that the dtype lacks (13 or 16). A normal number changes by one unit in its last remaining bit, a subnormal number
- * by the smallest positive number. */
+ * by the smallest positive number, and an infinity becomes the largest finite number. */
 static inline C next_half(C x, C y, int dropped)
 {
     const C least_normal = dropped == 13 ? 0x1p-14f : 0x1p-126f, least = dropped == 13 ? 0x1p-24f : 0x1p-133f, a = fabs(x);
     const bool grows = (x < y) == (x > 0);
+    if (a == INFINITY)
+        return copysign(dropped == 13 ? 65504.0f : 0x1.fep127f, x);
     if (a < least_normal || (a == least_normal && !grows)) {
         const C next = x + (x < y ? least : -least);
         return next == 0 ? copysign(next, x) : next;
