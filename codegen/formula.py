@@ -221,15 +221,15 @@ class Lowering:
         return "".join(statements), values
 
     def value_in_place(self, node):
-        """Returns C calls of in-place operators that compute the formula in the operator's first argument. Returns None if a called operator has
-        no in-place form or `through` is set."""
+        """Returns C calls of in-place operators that compute the value `node` of the operator's formula and write it to the operator's first
+        argument. Returns None if `node` has no in-place form (see tree_in_place), or if the formula is under the schema key `through`."""
         tree = None if self.through or isinstance(node, ast.Name) else self.tree_in_place(node)
         return self.expression(tree).c if tree else None
 
     def tree_in_place(self, node):
-        """Returns the expression tree `node` with each call replaced by its in-place form, e.g. mul(self, noise) by mul_(self, noise). In a
-        conditional expression both sides are replaced. Returns None if a called operator has no in-place form. Also returns None if the innermost
-        first argument is not the first argument of the operator that has this formula."""
+        """Returns the expression `node` with calls replaced by their in-place forms, e.g. add(mul(self, x), y) by add_(mul_(self, x), y). Only the
+        outermost call, the call that is its first argument, and so on are replaced. In a conditional expression both sides are replaced. Returns
+        None if one of these calls has no in-place form, or if the innermost of them does not write to the first argument of self.operator."""
         if isinstance(node, ast.Name):
             return node if node.id == self.operator.args[0].name else None
         if isinstance(node, ast.IfExp):

@@ -107,7 +107,8 @@ class Operator:
     rule: str = None
     mask: bool = False
     divides: bool = False  # True if integer division by zero is an error
-    # True if the kernel of the entry `number` also runs if the first input is a number. False if it only runs if the last input is a number.
+    # True if the operator is commutative. Then the kernel of the entry that the field `number` names also runs if the first input is a number, and
+    # not only if the last input is one.
     commutes: bool = False
     # {category: (error code, text)} for a category of dtypes that the operator refuses with PyTorch's error text instead of the usual one.
     refuse: dict = field(default_factory=dict)
@@ -185,8 +186,9 @@ class Operator:
     # all calls, the name of an argument for calls that give this argument, and "inplace" for in-place calls.
     nodes: dict = field(default_factory=dict)
     is_operator: bool = True  # False for a schema entry that only defines a kernel for other operators
-    # None if out= always gets the sizes of the result. Otherwise the result is one-dimensional, and out= keeps its own sizes if it has as many
-    # elements as the result (enum grd_fills). "given" means that an argument is this number of elements, "computed" that the operator computes it.
+    # None, "given" or "computed" (enum grd_fills). None: out= always gets the sizes of the result. Otherwise the result is one-dimensional, and out=
+    # keeps its own sizes if it has as many elements as the result. "given": an argument of the operator is the number of elements of the result.
+    # "computed": the operator computes this number.
     fills: str = None
     # The reason why gradient formulas call hidden operators, i.e. operators whose names begin with "_" and that are not public.
     reason: str = None
@@ -198,8 +200,8 @@ class Operator:
     # composite, because the operators that it calls have rules.
     batch: str = None
     batch_reason: str = ""  # the reason for the rule "loop", or the error text for the rule "refuse"
-    # A formula in which each call of an operator becomes a direct call, without dispatch, of op_<name>. This is the C function that implements the
-    # operator, and it writes to `out`.
+    # A formula that calls other operators without dispatch. Each call becomes a direct call of op_<name>(out, ...), the C function that implements
+    # the called operator.
     through: str = None
 
     @property

@@ -194,7 +194,8 @@ def check_snapshots():
 
 
 def check_mutants():
-    """Checks that the text to be replaced by each edit of make mutate occurs exactly once, and that the tests that should notice the edit exist."""
+    """Checks the mutants in test/mutants, the wrong edits by which `make mutate` tests the tests. The text that an edit replaces must occur exactly
+    once in its file. The Python test files that should notice the edit must exist."""
     for path in sorted((ROOT / "test/mutants").glob("*.toml")):
         for mutant in tomllib.loads(path.read_text())["mutant"]:
             file = ROOT / mutant["file"]

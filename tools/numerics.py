@@ -98,7 +98,7 @@ class Function:
         return []
 
     def is_computed(self, node):
-        """True if the value of the expression contains elements that this function has computed."""
+        """True if the value of the expression `node` contains elements that the analysed function computes."""
         if isinstance(node, ast.Name):
             return node.id in self.computed_names
         if isinstance(node, ast.Call) and self.is_operator(node.func):

@@ -189,8 +189,8 @@ class Sources:
         return found
 
     def reduction(self, word):
-        """Yields the Places of the kernels that belong to the enumerator `word` of a reduction. For example, for GRD_REDUCE_SUM these are the row
-        [GRD_REDUCE_SUM] = {sum_lines, ...} of grd_reduce_row and the functions in that row."""
+        """Yields the Places of the kernels of the reduction whose enumerator is `word`. For example, for GRD_REDUCE_SUM these Places are the line
+        `[GRD_REDUCE_SUM] = {sum_lines, sum_columns, ...}` in the initializer of grd_reduce_row, and the functions that this line names."""
         for row in self.defined.get("grd_reduce_row", []):
             for match in re.finditer(rf"\[{word}\] = (.*?)(?=,\n|\n *\}})", row.body, re.S):
                 yield Place(row.path, row.line + row.body.count("\n", 0, match.start()), word, match[1])

@@ -192,9 +192,7 @@ static void call_into(const grd_op *op, struct py_arguments *arguments, grd_valu
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the repr of a named tuple, "torch.return_types.max(\
- * values=...,\
- * indices=...)", with each field on a separate line. */
+/* Returns the repr of a named tuple, with each field on a new line: e.g. "torch.return_types.max(\nvalues=...,\nindices=...)". */
 static PyObject *result_repr(PyObject *self)
 {
     PyObject *text = PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name);

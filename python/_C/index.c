@@ -173,8 +173,8 @@ static bool refuse_many(int64_t ndim)
     return false;
 }
 
-/* Returns false with IndexError if an item follows a second ellipsis (...), because the first one already skips all dimensions that no item
- * indexes. As in PyTorch, a second ellipsis is no error if the other items index all dimensions. */
+/* Returns false with IndexError if an item follows a second ellipsis, as in t[..., 0, ..., 1] for three-dimensional t. The first ellipsis already
+ * skips all dimensions that no item indexes. If there are no such dimensions, any number of ellipses is valid, as in PyTorch. */
 static bool check_ellipses(const struct index *index, int64_t ndim)
 {
     int rests = 0;

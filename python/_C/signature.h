@@ -13,8 +13,9 @@ enum {
     PY_KIND_SPARSE_GRAD,   /* accepted only if it is False */
     PY_KIND_MEMORY_FORMAT, /* memory_format= of a hand-written function; operators take a string instead */
     PY_KIND_INPLACE,       /* inplace=: True runs the in-place form of the operator */
-    PY_KIND_REDUCTION,     /* 0 ("none"), 1 ("mean") or 2 ("sum"); 0 if left out, as in PyTorch, whose signatures show 1 */
-    PY_KIND_OBJECT         /* any object; the hand-written function converts it */
+    /* 0 ("none"), 1 ("mean") or 2 ("sum"). The default is 0. PyTorch's signatures show 1 as the default, but its functions use 0. */
+    PY_KIND_REDUCTION,
+    PY_KIND_OBJECT /* any object; the hand-written function converts it */
 };
 
 enum py_param_flags {

@@ -17,8 +17,8 @@ struct slot {
 
 static struct slot slots[SLOTS];
 
-/* The leaves that require gradients. The reference computes derivatives with respect to the first `tracked` elements of each leaf. In the array `d`
- * of struct number, the derivative with respect to element k of the leaf is d[first + k]. */
+/* The leaves that require gradients. Each element of a reference tensor stores its derivatives with respect to the first `tracked` elements of each
+ * leaf. Its member d[first + k] is the derivative with respect to element k of the leaf. */
 static struct {
     grd_tensor *t;
     int first, tracked;

@@ -379,7 +379,8 @@ def is_differentiable(t):
 
 def check_gradients(operator, function, values, wanted, dtype, what):
     if operator.grads == {} or ("complex" in dtype and "dtype='float" in what):
-        # If `dtype` casts a complex input to a real dtype, gradients are not compared: PyTorch computes cumprod's from the input before the cast.
+        # Gradients are not compared if the operator's argument dtype= casts a complex input to a real dtype, because PyTorch computes the gradient of
+        # cumprod from the input before the cast.
         return
     leaves, named = [], {}
     for name, v in values.items():

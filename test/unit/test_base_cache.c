@@ -395,7 +395,8 @@ static void a_failed_munmap_still_releases_the_pages(void **state)
 enum { THREADS = 4 };
 static pthread_barrier_t barrier;
 
-/* Thread function: writes its number at both ends of extents and checks that no other thread has overwritten it. */
+/* Thread function: takes and gives back extents. Writes the number of this thread to the first and the last byte of each extent that it takes.
+ * Checks these bytes before it gives the extent back. Returns NULL, or an error text, e.g. if another thread has overwritten a byte. */
 static void *use_extents(void *number)
 {
     enum { LIVE = 6, STEPS = 1500 };

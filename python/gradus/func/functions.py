@@ -146,9 +146,9 @@ class _Elements(Function):
 
 
 def _among(tensor, pairs):
-    """Returns the tensor with the whole batch for `tensor`, which has the sizes of one element. `pairs` lists (one-element tensor, tensor with the
-    whole batch) for the inputs and outputs of forward. For an input or output the result is the object in `pairs`, because save_for_backward
-    recognizes inputs and outputs by identity. For other tensors it is a new view."""
+    """Returns the tensor that holds the whole batch of `tensor`. `tensor` is a tensor under vmap, so it has the sizes of one element of the batch.
+    `pairs` has a pair for each input and output of forward: the tensor under vmap, and the tensor with its whole batch. If `tensor` is the first of a
+    pair, the result is the second of this pair and not a new view, because save_for_backward recognizes inputs and outputs by identity."""
     return next((physical for logical, physical in pairs if logical is tensor), _physical(tensor))
 
 

@@ -1,5 +1,5 @@
 """Tests docs/strides.html. Its computations, run in Chromium, must give the sizes, strides, offsets, copies, elements and errors that Gradus gives
-for random chains of views, and the page must draw the tensor that its address describes."""
+for random chains of views. The page must draw the tensor that the fragment of its URL describes, e.g. #storage=12&sizes=3,4&strides=4,1&offset=0."""
 import html
 import json
 import math

@@ -53,8 +53,8 @@ class BackwardHook:
         return outputs if isinstance(result, tuple) else outputs[0]
 
     def on_input_gradients(self, grad_inputs, _):
-        """Calls the hooks of the module with grad_input and grad_output. The arguments pass through an identity node of the
-        autograd graph, and this method is a hook on that node."""
+        """Calls the hooks of the module with grad_input and grad_output, and returns the gradients as the hooks changed them. This method is a hook
+        on the identity autograd node through which setup_inputs passes the arguments of forward."""
         if self.grad_outputs is None:
             return None  # The gradient reached the inputs without passing the outputs, as in double backward.
         grads = _spread(grad_inputs, self.input_places, self.input_count)
@@ -69,8 +69,8 @@ class BackwardHook:
         return tuple(grads[place] for place in self.input_places)
 
     def on_output_gradients(self, _, grad_outputs):
-        """Stores the gradients of the module's results and calls the pre-hooks. The results pass through an identity node of the
-        autograd graph, and this method is a hook on that node."""
+        """Stores the gradients of the module's results and calls the pre-hooks. This method is a hook on the identity autograd node through which
+        setup_outputs passes the results of forward."""
         self.grad_outputs = _spread(grad_outputs, self.output_places, self.output_count)
         for hook in self.pre_hooks:
             changed = hook(self.module, self.grad_outputs)

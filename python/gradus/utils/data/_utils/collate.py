@@ -17,7 +17,8 @@ def _is_text_or_object(array):
 
 
 def default_convert(data):
-    """Returns `data` with NumPy arrays and numbers converted to tensors, also inside containers. Other values stay unchanged.
+    """Returns `data` with NumPy arrays and NumPy scalars converted to tensors, also inside containers. Other values, and arrays of text or objects,
+    stay unchanged.
 
     >>> default_convert({"x": [1, "a"]})
     {'x': [1, 'a']}
