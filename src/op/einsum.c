@@ -259,12 +259,14 @@ static grd_tensor *as_matrices(const struct pair *p, grd_tensor *t, enum part ro
     return grd_reshape(grd_permute(t, grd_dims_from(order, n)), grd_dims(p->size[BATCH], p->size[rows], p->size[columns]));
 }
 
-/* Returns `t` summed over the dimensions whose bits are set in `bits`. These dimensions keep size 1. */
-static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits)
+/* Returns `t` summed over the dimensions whose bits are set in `bits`. These dimensions keep size 1. A sum converts bool and integers to int64. So that
+ * products keep their dtype, dimensions that have size 1 already are left out unless `alone`, i.e. unless `t` is the only operand. */
+static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits, bool alone)
 {
     int64_t dims[GRD_MAX_DIMS], n = 0;
     for (; bits != 0; bits &= bits - 1)
-        dims[n++] = __builtin_ctzll(bits);
+        if (alone || t->sizes[__builtin_ctzll(bits)] != 1)
+            dims[n++] = __builtin_ctzll(bits);
     return n > 0 ? grd_sum(t, .dim = grd_dims_from(dims, n), .keepdim = true) : t;
 }
 
@@ -286,8 +288,8 @@ static grd_tensor *sum_of_product(grd_tensor *a, grd_tensor *b, uint64_t summed)
         else
             add_dim(&p, RIGHT, i, is_summed ? 1 : b->sizes[i]);
     }
-    a = sum_bits(a, alone_a);
-    b = sum_bits(b, alone_b);
+    a = sum_bits(a, alone_a, false);
+    b = sum_bits(b, alone_b, false);
     if (p.n[SUMMED] == 0)
         return grd_mul(a, b);
     grd_tensor *product = grd_bmm(as_matrices(&p, a, LEFT, SUMMED), as_matrices(&p, b, SUMMED, RIGHT));
@@ -329,7 +331,7 @@ grd_tensor *op_einsum(const char *equation, grd_tensors operands)
     if (!place_output(&e))
         return grd_failed;
     grd_tensor *result = aligned(&e, 0, operands.data[0], labels[0]);
-    result = grd_pending() ? grd_failed : sum_bits(result, ending_with(&e, 0));
+    result = grd_pending() ? grd_failed : sum_bits(result, ending_with(&e, 0), operands.n == 1);
     for (int64_t i = 1; i < operands.n && !grd_pending(); i++) {
         grd_tensor *next = aligned(&e, i, operands.data[i], labels[i]);
         result = grd_pending() ? grd_failed : sum_of_product(result, next, ending_with(&e, (int)i));

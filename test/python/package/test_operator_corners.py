@@ -491,3 +491,45 @@ def test_calls_that_pytorch_refuses():
     assert torch.lerp(whole, whole + 2, 0.5).tolist() == [2.0, 3.0, 4.0]
     product = torch.cross(whole, x[0], dim=0)
     assert product.dtype is torch.float32 and product.tolist() == [2.0, -1.0, 0.0]
+
+
+def gradient_of_exponent(torch, base):
+    exponent = torch.tensor([3.0, 2.0], dtype=torch.float64, requires_grad=True)
+    torch.pow(base, exponent).sum().backward()
+    return (exponent.grad * 2**40).round() / 2**40  # the last bits depend on the implementations of pow and log
+
+
+COMBINATIONS = {
+    "topk of a number with k = 0": lambda t: t.topk(t.tensor(2.0), 0),
+    "topk of a vector with k = 0": lambda t: t.topk(t.tensor([2.0]), 0),
+    "nextafter from float16 infinities": lambda t: t.nextafter(t.tensor([math.inf, -math.inf, 65504], dtype=t.float16), t.tensor([0, 0, math.inf], dtype=t.float16)),
+    "nextafter from a bfloat16 infinity": lambda t: t.nextafter(t.tensor(math.inf, dtype=t.bfloat16), t.tensor(0.0, dtype=t.bfloat16)),
+    "float64 gradient of the exponent of a number": lambda t: gradient_of_exponent(t, 2.5),
+    "float64 gradient of the exponent of integers": lambda t: gradient_of_exponent(t, t.tensor([3, 5])),
+    "float64 gradient of the exponent of float32 numbers": lambda t: gradient_of_exponent(t, t.tensor([3.0, 5.0])),
+    "clamp of integers by a 0-d float64 bound": lambda t: t.clamp(t.tensor([1, 2]), max=t.tensor(1.5, dtype=t.float64)),
+    "clamp of a number by a 0-d bound of a wider dtype": lambda t: t.clamp(t.tensor(1, dtype=t.bfloat16), min=t.tensor(2.0)),
+    "clamp of a bool by a 0-d bound": lambda t: t.clamp(t.tensor([True]), t.tensor(False)),
+    "clamp by a tensor and a number": lambda t: t.clamp(t.tensor([1.0]), t.tensor(2.0), 3.0),
+    "isclose of integers at both ends of int64": lambda t: t.isclose(t.tensor([2**63 - 1, 0, 5]), t.tensor([1 - 2**63, -(2**63), 5])),
+    "bincount of nothing with weights": lambda t: t.bincount(t.tensor([], dtype=t.int64), t.tensor([]), 2),
+    "addbmm of matrices without rows": lambda t: t.addbmm(t.ones(0, 3), t.ones(2, 0, 4), t.ones(2, 4, 3)),
+    "addbmm of no matrices": lambda t: t.addbmm(t.ones(2, 3), t.ones(0, 2, 4), t.ones(0, 4, 3)),
+    "einsum of bools over a dimension of size 1": lambda t: t.einsum("aa,b->b", t.ones(1, 1, dtype=t.bool), t.ones(2, dtype=t.bool)),
+    "einsum of one bool tensor over a dimension of size 1": lambda t: t.einsum("ab->b", t.ones(1, 2, dtype=t.bool)),
+}
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_unusual_combinations_agree_with_pytorch(name):
+    def program(t):
+        results = COMBINATIONS[name](t)
+        return [(str(result.dtype).split(".")[-1], result) for result in (results if isinstance(results, tuple) else (results,))]
+
+    same(program)
+
+
+def test_gradient_of_ldexp_by_large_integers_is_computed_in_float64():
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    torch.ldexp(x, torch.tensor([200, -200])).sum().backward()
+    assert x.grad.tolist() == [2.0**200, 2.0**-200]
