@@ -109,7 +109,7 @@ bool plan_lines(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_tens
     grd_tensor *self = tensors.data[0];
     const grd_dtype from = (grd_dtype)self->dtype;
     if (dtype == GRD_DTYPE_NONE)
-        dtype = !sums ? from : grd_category_of(from) <= GRD_CATEGORY_INTEGER ? GRD_INT64 : grd_plan_sums_in(p->out, from);
+        dtype = sums ? grd_plan_sums_in(p->out, from) : from;
     l->as = grd_lines_dtype(dtype);
     l->kernel = find_kernel(l->as, kernel);
     if (l->kernel == NULL || dtype == GRD_BOOL || dtype > GRD_COMPLEX128 || from > GRD_COMPLEX128)

@@ -87,10 +87,13 @@ struct grd_plan {
     _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE];
 };
 
-/* Returns the dtype in which a sum or product of elements of `from` is computed: `from`, or the dtype of out= if that dtype has more precision. */
+/* Returns the dtype in which a sum or product of elements of `from` is computed: `from`, or the dtype of out= if that dtype has more precision. bool and
+ * integers are computed in int64, or in the dtype of out= if it is a floating-point or complex dtype. */
 static inline grd_dtype grd_plan_sums_in(const grd_tensor *out, grd_dtype from)
 {
-    if (out == NULL || grd_dtype_is_integral(from))
+    if (grd_dtype_is_integral(from))
+        return out != NULL && grd_dtype_is_inexact((grd_dtype)out->dtype) ? (grd_dtype)out->dtype : GRD_INT64;
+    if (out == NULL)
         return from;
     const grd_dtype wide = grd_dtype_is_complex(from) ? (grd_dtype)out->dtype : grd_dtype_to_real((grd_dtype)out->dtype);
     return grd_promote(from, wide) == wide ? wide : from;

@@ -26,9 +26,9 @@ static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out
     const bool given = dtype != GRD_DTYPE_NONE;
     switch (type) {
     case GRD_REDUCE_SUMS:
-        return given ? dtype : grd_dtype_is_integral(from) ? GRD_INT64 : grd_plan_sums_in(out, from);
-    case GRD_REDUCE_MEANS:
         return given ? dtype : grd_plan_sums_in(out, from);
+    case GRD_REDUCE_MEANS:
+        return given ? dtype : grd_dtype_is_integral(from) ? from : grd_plan_sums_in(out, from);
     case GRD_REDUCE_FLOAT:
         return given ? dtype : grd_plan_sums_in(out, grd_dtype_to_float(from));
     case GRD_REDUCE_TRUTH:
