@@ -499,7 +499,14 @@ def gradient_of_exponent(torch, base):
     return (exponent.grad * 2**40).round() / 2**40  # the last bits depend on the implementations of pow and log
 
 
+def gradient_of_margins_of_0(t):
+    x = t.tensor([[1.0, 0, 0.5, 0]], requires_grad=True)
+    t.nn.functional.multi_margin_loss(x, t.tensor([0])).backward()
+    return x.grad
+
+
 COMBINATIONS = {
+    "multi_margin_loss with margins of 0": gradient_of_margins_of_0,
     "topk of a number with k = 0": lambda t: t.topk(t.tensor(2.0), 0),
     "topk of a vector with k = 0": lambda t: t.topk(t.tensor([2.0]), 0),
     "nextafter from float16 infinities": lambda t: t.nextafter(t.tensor([math.inf, -math.inf, 65504], dtype=t.float16), t.tensor([0, 0, math.inf], dtype=t.float16)),
