@@ -142,8 +142,8 @@ typedef struct grd_gradient_formula {
 /* The definition of an operator at run time. The library copies the strings. */
 typedef struct grd_definition {
     /* The name and signature of the operator: "mylib::cube(Tensor self, *, Scalar scale=1) -> Tensor". The name has a namespace, and the signature
-     * is written as in the files of the folder schema. The results are "Tensor", "Tensor[]" or "(Tensor a, Tensor b)". Unnamed results are called
-     * result, or result0, result1, ... */
+     * is written as in the files of the folder schema. After the arrow stand the results: "Tensor", a list "Tensor[]", or several tensors such as
+     * "(Tensor a, Tensor b)". Unnamed results are called result, or result0, result1, ... */
     const char *schema;
     /* The gradients of arguments as formulas, e.g. {"self", "grad * 3 * scale * self * self"}. A formula may use the names of arguments and
      * results and the name grad (grad_<name> if there are several results, grads if the result is a list). A tensor in a formula is saved for

@@ -40,8 +40,8 @@ GRD_API grd_tensor *grd_batch_expand(grd_tensor *t);
 /* Returns an ordinary tensor with all elements of the batch tensor `t`. Dimension `dim` of the returned tensor is the batch dimension. If `t` is no
  * batch tensor, it is first expanded as by grd_batch_expand. Raises IndexError if the returned tensor would have no dimension `dim`. */
 GRD_API grd_tensor *grd_unbatch(grd_tensor *t, int64_t dim);
-/* If `t` is a batch tensor, returns its physical tensor (the ordinary tensor whose dimension 0 is the batch), borrowed. Otherwise returns `t`. To
- * make a leaf (grd_set_requires_grad) or ask for gradients, pass the physical tensor. */
+/* If `t` is a batch tensor, returns its physical tensor (the ordinary tensor whose dimension 0 is the batch), borrowed. Otherwise returns `t`. Pass
+ * the physical tensor, not the batch tensor, to grd_set_requires_grad, grd_backward and grd_grad. */
 GRD_API grd_tensor *grd_batch_physical(grd_tensor *t);
 
 GRD_END_DECLS

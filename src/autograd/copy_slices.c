@@ -16,7 +16,7 @@
 struct copy_slices {
     struct grd_node node;
     struct grd_node *inner; /* the node of the operator that wrote the view; owned */
-    bool self_edge;         /* true: edge 0 of `inner` receives the gradient of the view before the write; false: this gradient is 0 */
+    bool self_edge; /* true: edge 0 of `inner` receives the gradient of the elements that the view had before the write; false: it is 0 */
     grd_dims base_strides;
     int64_t base_offset;
     struct grd_view_place place; /* sizes, strides and position, relative to the base, of the view that was written */

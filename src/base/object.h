@@ -70,7 +70,7 @@ static inline void grd_object_drop(void *object)
         grd_object_drop_as(object, 1);
 }
 
-/* True if the object has exactly one owner and the weight of this owner is `weight`. */
+/* True if the object has exactly one owner and this owner has added `weight` to the reference count. */
 static inline bool grd_object_owned_as(const void *object, int64_t weight)
 {
     return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_acquire) == weight;

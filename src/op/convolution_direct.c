@@ -15,10 +15,11 @@
 #include "op/sizes.h"
 
 enum {
-    /* If rows are long and a result element is a sum of at most this many products, a vector holds output positions instead of channels. */
+    /* If output rows are long and a result element is a sum of at most this many products, a SIMD vector holds output positions instead of
+     * channels. */
     LINES_DEPTH = 64,
-    /* For the gradient of a weight: if rows are long and an output channel has at most this many kernel elements, counted over all input channels of
-     * its group, a vector holds output positions instead of channels. */
+    /* For the gradient of a weight: if output rows are long and an output channel has at most this many kernel elements, counted over all input
+     * channels of its group, a SIMD vector holds output positions instead of channels. */
     LINES_TAPS = 32
 };
 enum { WAVE_BYTES = 3 << 18 /* limit on the bytes of the padded copies that are made at a time, unless one sample needs more */ };

@@ -147,8 +147,8 @@ static struct blocks blocks_of(const struct grd_conv_run *r, const struct grd_co
     return b;
 }
 
-/* Returns the number of blocks into which the result of one group of one sample is divided. Phases (struct grd_conv_phase) that
- * differ only in the last dimension share their blocks. If phase i is the first of them, ret_blocks[i] describes these blocks. */
+/* Returns the number of blocks into which the result of one group of one sample is divided. Phases (struct grd_conv_phase) whose
+ * elements differ only in the column share their blocks. ret_blocks[i], where i is the index of the first of these phases, describes them. */
 static int64_t all_blocks(const struct grd_conv_run *r, struct blocks ret_blocks[GRD_CONV_MOST_PHASES])
 {
     int64_t all = 0;

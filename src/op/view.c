@@ -700,7 +700,7 @@ static struct grd_view *written_view(const struct grd_plan *p)
 }
 
 /* Plans the result, a contiguous tensor of the given sizes. run_view_backward() fills the result with zeros and then writes `grad` to a view of it.
- * So that the caller can plan this view, *zeros gets the sizes and strides of the result. *zeros gets no data. Returns false, with the error raised,
+ * Gives *zeros the sizes and strides of the result but no data, so that the caller can plan the view. Returns false, with the error raised,
  * on failure. */
 static bool plan_written(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *zeros)
 {

@@ -38,7 +38,7 @@ def put(path, place, text):
 
 
 def run(command, tree):
-    """Runs a shell command in the folder `tree`. With these settings ccache can reuse the object files of other checkouts."""
+    """Runs a shell command in the folder `tree`. The environment variables let ccache reuse the object files of other checkouts."""
     environment = {**os.environ, "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1"}
     result = subprocess.run(["sh", "-ec", command], cwd=tree, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, f"{command}\n{result.stdout[-3000:]}{result.stderr[-3000:]}"

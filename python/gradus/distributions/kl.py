@@ -297,7 +297,8 @@ def _solved(factor, right):
 
 
 def _woodbury(q):
-    """Returns the matrix A for which C^-1 = D^-1 - A^T A, where C = W W^T + D is the covariance matrix of q (Woodbury's identity)."""
+    """Returns the matrix A for which C^-1 = D^-1 - A^T A, by Woodbury's identity. Here C = W W^T + D is the covariance matrix of q, with W
+    its cov_factor and D the diagonal matrix of its cov_diag."""
     factor, diagonal, tril = q._covariance()
     return gradus.linalg.solve_triangular(tril, factor.mT / diagonal.unsqueeze(-2), upper=False)
 

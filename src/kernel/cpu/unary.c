@@ -13,8 +13,8 @@
 
 /* ---- Floating point ----------------------------------------------------------------------------------------------------------- */
 #if GRD_IS_FLOAT && !GRD_IS_HALF
-/* Number of arguments that a function processes at a time. It checks all of them before it computes the first result. PIECE arguments and PIECE
- * results fit into the first-level cache together. */
+/* Number of arguments that a function processes at a time. Before it computes their results, it checks whether all of them are in the range of a faster
+ * method. PIECE arguments and PIECE results fit into the first-level cache together. */
 enum { PIECE = 4096 / sizeof(C) };
 
 /* An integer as wide as an element. */
