@@ -81,8 +81,8 @@ void py_release_object(void *object)
     PyGILState_Release(state_of_gil);
 }
 
-/* True if some thread runs operators without the GIL. Such a thread has an open py_begin_work call and is not between py_begin_change and
- * py_end_change. The caller holds state.lock. */
+/* True if some thread runs operators without the GIL. Such a thread has called py_begin_work and not yet py_end_work, and it is not between
+ * py_begin_change and py_end_change. The caller holds state.lock. */
 static bool others_work(void)
 {
     return state.working > state.parked;

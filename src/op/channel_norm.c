@@ -194,8 +194,8 @@ static void write_gradient(int64_t begin, int64_t end, void *context)
         x->kernels->gradient(&x->at, piece_of(x, unit), x->data, x->grad, x->mean, x->shift, x->slope, x->scale, x->out);
 }
 
-/* Runs both passes for channels [begin, end). Takes as many channels at a time as have at most NEAR_BYTES bytes of input, so that they stay in the
- * L1 cache between the two passes. */
+/* Runs both passes for channels [begin, end). Both passes run over a group of channels before the next group is taken. A group has at most
+ * NEAR_BYTES bytes of input, so that it stays in the L1 cache between the two passes. */
 static void all_of_channels(int64_t begin, int64_t end, void *context)
 {
     const struct channel_norm *x = context;

@@ -284,7 +284,7 @@ bool grd_conv_prepare_direct(struct grd_plan *p)
 
 /* ---- Before the tasks ---------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the offset in elements, in the padded copy, of index i along dimension `dim` of this copy. */
+/* Returns how many elements index i along dimension `dim` of the padded copy lies behind index 0. */
 static int64_t place_in_copy(const struct grd_conv_run *r, int dim, int64_t i)
 {
     return i % r->split[dim] * r->part[dim] + i / r->split[dim] * r->source[dim];

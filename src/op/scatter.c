@@ -1,5 +1,5 @@
-/* Writes single elements at positions given by an index (scatter, scatter_add), or reduces all elements with the same position (scatter_reduce,
- * index_reduce, and scatter with the argument `reduce`). Sums use scatter_add. Products, minima and maxima have loops of their own
+/* Writes elements to positions given by an index. scatter stores them, and scatter_add adds them. scatter_reduce, index_reduce, and scatter with the
+ * argument `reduce` reduce all elements with the same position: sums by calling scatter_add, products, minima and maxima by loops of their own
  * (kernel/cpu/index.c). Schema: schema/index.toml.
  *
  * Invariants: every index is checked before anything is written. If several elements have the same position, the last one is stored, and sums are

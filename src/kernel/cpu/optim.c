@@ -91,8 +91,8 @@ static void sgd(int64_t n, T *restrict p, T *restrict g, T *const *s, const void
     }
 }
 
-/* Makes a step of Adam, p = p - lr * mean / (sqrt(squares) / correction + eps). `mean` (s[0]) and `squares` (s[1]) are the moving averages of g and g
- * * g. With amsgrad, `squares` is replaced by `largest` (s[2]), the largest value that it has had so far. Without amsgrad, s[2] is NULL. */
+/* Makes a step of Adam, p = p - lr * mean / (sqrt(squares) / correction + eps). `mean` (s[0]) and `squares` (s[1]) are the moving averages of g and of
+ * its square. With amsgrad, `squares` is replaced by `largest` (s[2]), the largest value that it has had so far. Without amsgrad, s[2] is NULL. */
 static void adam(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_adam_numbers *x = numbers;

@@ -422,7 +422,8 @@ GRD_INLINE void divide(T x, T y, T smallest, T *re, T *im)
     *im = fabs(x) > fabs(y) ? (v - u * ratio) / size : (v * ratio - u) / size;
 }
 
-/* Subtracts column j of h, multiplied by element j of the vector s->re + i s->im, from elements 0 to end - 1 of this vector. */
+/* Let v be the complex vector with the real parts s->re and the imaginary parts s->im. Subtracts v[j] times column j of h from elements 0 to end - 1
+ * of v. */
 GRD_INLINE void eliminate(const struct schur *s, int64_t j, int64_t end)
 {
     const T *column = s->h + j * s->n, re = s->re[j], im = s->im[j];
