@@ -506,6 +506,9 @@ def gradient_of_margins_of_0(t):
 
 
 COMBINATIONS = {
+    "rms_norm of bfloat16 with the default eps": lambda t: t.nn.functional.rms_norm(t.tensor([2.0**-5, 2.0**-4], dtype=t.bfloat16), [2]),
+    "rms_norm of float16 with the default eps": lambda t: t.nn.functional.rms_norm(t.tensor([2.0**-5, 2.0**-4], dtype=t.float16), [2]),
+    "rms_norm of complex numbers with the default eps": lambda t: t.nn.functional.rms_norm(t.tensor([3e-4j, 4e-4], dtype=t.complex64), [2]).abs().mul(2**10).round(),
     "multi_margin_loss with margins of 0": gradient_of_margins_of_0,
     "topk of a number with k = 0": lambda t: t.topk(t.tensor(2.0), 0),
     "topk of a vector with k = 0": lambda t: t.topk(t.tensor([2.0]), 0),

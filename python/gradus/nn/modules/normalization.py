@@ -106,7 +106,8 @@ class LayerNorm(Scaled):
 class RMSNorm(Module):
     """Computes input / sqrt(mean(input^2) + eps) * weight over the last dimensions, whose sizes are normalized_shape (Zhang and Sennrich, 2019).
 
-    eps: the machine epsilon of the dtype when None. The weight is initially 1; without elementwise_affine it is None.
+    eps: if None, the machine epsilon of the dtype in which it is computed (float32 for half dtypes). The weight is initially 1; without
+    elementwise_affine it is None.
 
     >>> tuple(nn.RMSNorm([2, 3])(gradus.randn(5, 2, 3)).shape)
     (5, 2, 3)
