@@ -136,8 +136,8 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
  * as x[:, [0]] = x[:, 2:3], and `t` shares memory with `out`. As in PyTorch, such a `t` is an error if both tensors are dense. */
 static bool is_copied_first(const struct grd_plan *p, const grd_tensor *t)
 {
-    return p->out != NULL && p->out == p->start && t != p->out && p->overlap == GRD_OVERLAP_NONE &&
-           !(grd_is_dense(p->out) && grd_is_dense(t)) && grd_overlaps(p->out, t);
+    return p->out != NULL && p->out == p->start && t != p->out && p->overlap == GRD_OVERLAP_NONE && grd_overlaps(p->out, t) &&
+           !(grd_is_dense(p->out) && grd_is_dense(t));
 }
 
 /* Checks that `out` and the tensor reads[read] overlap only as the operator allows. Exception: if the results start as copies of reads[0], `out` may
