@@ -9,13 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hidden.h"
 #include "base/inline.h"
 
 #define GRD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GRD_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Marks a variable that several files of the library use but that the library does not export. The compiler then addresses it directly, without
- * the global offset table. */
-#define GRD_HIDDEN __attribute__((visibility("hidden")))
 /* Tells the compiler that `x` is true. */
 #define GRD_ASSUME(x) ((x) ? (void)0 : __builtin_unreachable())
 #define GRD_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))

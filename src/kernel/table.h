@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/cpu.h"
+#include "base/hidden.h"
 #include "gradus/types.h"
 
 /* A function that runs over n elements. data[0] is the result, data[1] and up are the inputs. strides[i] is the stride of data[i] in bytes. */
@@ -125,7 +126,7 @@ struct grd_kernel_table {
 };
 
 /* The kernel table for the instruction-set level of this CPU. kernel/select.c sets it when the library is loaded. */
-extern const struct grd_kernel_table *grd_kernels __attribute__((visibility("hidden")));
+extern GRD_HIDDEN const struct grd_kernel_table *grd_kernels;
 
 /* True for float16, bfloat16 and complex32. Arithmetic on these dtypes is done in grd_computed_dtype if they have no kernel of their own. */
 static inline bool grd_is_half(grd_dtype dtype)
