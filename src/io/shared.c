@@ -114,15 +114,14 @@ static bool check_size(const struct shared *shared, int64_t bytes)
                      (long long)size, (long long)bytes);
 }
 
-/* Returns a uint8 tensor over the `bytes` mapped bytes; the tensor owns `shared`. If `shared` is NULL or not mapped, frees it and returns
- * grd_failed. */
+/* Returns a uint8 tensor over the `bytes` mapped bytes; the tensor owns `shared`. If an error is pending, ends `shared`, which may be NULL, and
+ * returns grd_failed. */
 static grd_tensor *over(struct shared *shared, int64_t bytes)
 {
     if (shared == NULL)
         return grd_failed;
-    grd_tensor *t = shared->start == NULL
-                        ? grd_failed
-                        : grd_from_memory(data_of(shared), grd_dims(bytes), grd_dims(1), 0, GRD_UINT8, end_shared, shared);
+    grd_tensor *t =
+        grd_pending() ? grd_failed : grd_from_memory(data_of(shared), grd_dims(bytes), grd_dims(1), 0, GRD_UINT8, end_shared, shared);
     if (grd_is_failed(t))
         end_shared(shared);
     return t;
@@ -215,7 +214,8 @@ grd_tensor *grd_open_shared_name(const char *name, int64_t bytes)
         if (check_size(shared, bytes) && map(shared, bytes, MAP_SHARED)) {
             close(descriptor);
             shared->descriptor = -1;
-        }
+        } else if (check_size(shared, 0))
+            map(shared, 0, MAP_SHARED); /* the header alone, so that end_shared takes back the user whom the sender has announced */
     }
     return over(shared, bytes);
 }

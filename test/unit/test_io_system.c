@@ -1,5 +1,5 @@
-/* Tests saving and loading on systems whose calls fail: file systems without O_TMPFILE or locks, no child processes, disks with errors. The linker
- * redirects the library's calls of the C library to the wrappers in this file (see CMakeLists.txt). */
+/* Tests saving, loading and shared memory on systems whose calls fail: file systems without O_TMPFILE or locks, no child processes, disks with errors,
+ * no room for mappings. The linker redirects the library's calls of the C library to the wrappers in this file (see CMakeLists.txt). */
 #define _GNU_SOURCE /* for O_TMPFILE and clone */
 #include <dirent.h>
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "folder.h"
@@ -19,7 +20,7 @@
 /* Which system calls fail. Each member but `times` holds the errno with which one kind of call fails, or 0 if these calls succeed. `times` is the
  * number of failures left; a negative number stands for any number. */
 static struct {
-    int nameless, opened, locked, synced, linked, renamed, cloned, waited, written, read;
+    int nameless, opened, locked, synced, linked, renamed, cloned, waited, written, read, mapped;
     int times;
 } refused;
 
@@ -51,6 +52,8 @@ ssize_t __real_write(int descriptor, const void *data, size_t size);
 ssize_t __wrap_write(int descriptor, const void *data, size_t size);
 ssize_t __real_pread(int descriptor, void *ret_data, size_t size, off_t offset);
 ssize_t __wrap_pread(int descriptor, void *ret_data, size_t size, off_t offset);
+void *__real_mmap(void *address, size_t size, int protection, int flags, int descriptor, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int descriptor, off_t offset);
 
 int __wrap_openat(int directory, const char *path, int flags, ...)
 {
@@ -118,6 +121,13 @@ ssize_t __wrap_write(int descriptor, const void *data, size_t size)
 ssize_t __wrap_pread(int descriptor, void *ret_data, size_t size, off_t offset)
 {
     return refuse(refused.read) ? -1 : __real_pread(descriptor, ret_data, size > 3 ? 3 : size, offset);
+}
+
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int descriptor, off_t offset)
+{
+    if (refuse(descriptor >= 0 ? refused.mapped : 0))
+        return MAP_FAILED;
+    return __real_mmap(address, size, protection, flags, descriptor, offset);
 }
 
 /* ---- Setup and checks ------------------------------------------------------------------------------------------------------------------------ */
@@ -319,6 +329,30 @@ static void a_failed_read_raises_os_error(void **state)
     grd_tensor_file_close(file);
 }
 
+static void shared_memory_that_could_not_be_opened_loses_its_name_with_its_maker(void **state)
+{
+    (void)state;
+    char name[40];
+    snprintf(name, sizeof name, "/gradus_test_%d", (int)getpid());
+    for (int too_many = 0; too_many < 2; too_many++) {
+        const grd_scope scope = grd_scope_open();
+        grd_tensor *t = grd_ones(grd_dims(1000));
+        assert_true(grd_share_memory(&t, 1, name));
+        grd_shared_announce(t);
+        refused.mapped = too_many ? 0 : ENOMEM;
+        refused.times = 1;
+        assert_true(grd_open_shared_name(name, too_many ? 4001 : 4000) == grd_failed);
+        assert_int_equal(grd_error_get(), too_many ? GRD_ERROR_RUNTIME : GRD_ERROR_IO);
+        grd_error_clear();
+        const int descriptor = shm_open(name, O_RDWR, 0);
+        assert_true(descriptor >= 0);
+        close(descriptor);
+        grd_scope_close(scope);
+        assert_int_equal(shm_unlink(name), -1);
+        assert_int_equal(errno, ENOENT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +367,7 @@ int main(void)
         cmocka_unit_test_setup(saving_works_where_fsync_is_unsupported_or_interrupted, begin),
         cmocka_unit_test_setup(a_read_only_directory_raises_os_error, begin),
         cmocka_unit_test_setup(a_failed_read_raises_os_error, begin),
+        cmocka_unit_test_setup(shared_memory_that_could_not_be_opened_loses_its_name_with_its_maker, begin),
     };
     return cmocka_run_group_tests(tests, enter_folder, remove_file);
 }
