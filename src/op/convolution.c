@@ -153,10 +153,13 @@ static bool find_places(struct grd_conv *c, int64_t n)
 }
 
 /* Sets c->image, the spatial sizes of the image that a transposed convolution produces. `n` is the number of spatial dimensions; the last n elements
- * of output_padding are used. Raises RuntimeError if a size overflows or is negative. */
+ * of output_padding are used. Raises RuntimeError if there are no output channels, or if a size overflows, is negative, or is 0 in a batch that is
+ * not empty. */
 static bool find_image(struct grd_conv *c, int64_t n, const int64_t *output_padding)
 {
     bool fits = true;
+    if (c->inner == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "non-empty weight tensor expected, but got a weight for 0 output channels");
     for (int i = GRD_CONV_DIMS - (int)n; i < GRD_CONV_DIMS; i++) {
         int64_t spanned, covered, cut;
         if (!reach(c, i, &spanned) || __builtin_mul_overflow(c->padding[i], 2, &cut) ||
@@ -165,7 +168,7 @@ static bool find_image(struct grd_conv *c, int64_t n, const int64_t *output_padd
             return grd_raise(GRD_ERROR_RUNTIME, "the output size of a transposed convolution overflows for an input of size %lld",
                              (long long)c->places[i]);
         c->image[i] = covered;
-        fits = fits && covered >= 0;
+        fits = fits && covered >= (c->batch > 0 ? 1 : 0);
     }
     return fits || grd_raise(GRD_ERROR_RUNTIME,
                              "Given input size per channel: (%s). Calculated output size per channel: (%s). Output size is too small",
@@ -352,6 +355,9 @@ bool grd_check_conv(const grd_tensor *input, const grd_tensor *weight, int64_t n
     if (input->ndim != n + 1 && input->ndim != n + 2)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected %lldD (unbatched) or %lldD (batched) input to %s, but got input of size: %s",
                          (long long)n + 1, (long long)n + 2, name, grd_list_text(grd_sizes(input)));
+    if (input->numel == 0 && grd_sizes_product(input->sizes, input->ndim - n) > 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "Only zero batch or zero channel inputs are supported, but got input shape: %s",
+                         grd_list_text(grd_sizes(input)));
     return weight->ndim == n + 2 || grd_raise(GRD_ERROR_RUNTIME, "expected weight to have %lld dimensions, but got weight of size %s",
                                               (long long)n + 2, grd_list_text(grd_sizes(weight)));
 }

@@ -45,8 +45,8 @@ bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, cons
 
 /* ---- convolution.c ------------------------------------------------------------------------------------------------------------------- */
 
-/* Raises RuntimeError if the input or the weight does not have the number of dimensions of a convolution with n spatial dimensions. `name` is the
- * operator's name in the error's text. */
+/* Raises RuntimeError if the input or the weight does not have the number of dimensions of a convolution with n spatial dimensions, or if the input has
+ * samples and channels but no elements. `name` is the operator's name in the error's text. */
 bool grd_check_conv(const grd_tensor *input, const grd_tensor *weight, int64_t n, const char *name);
 /* Returns the index of the dimension of channels in an image of these sizes: 1 if the image has a batch dimension, otherwise 0. */
 int64_t grd_conv_channel(grd_dims image, grd_dims weight);

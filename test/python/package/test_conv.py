@@ -1,5 +1,6 @@
 """Tests convolutions. Random cases are compared with PyTorch (values, dtypes, strides, gradients). Other tests are about second derivatives, extreme
 arguments, error texts and modules."""
+import functools
 import math
 import random
 
@@ -216,6 +217,25 @@ def test_errors_of_convolutions_are_those_of_pytorch(t):
     yield attempt(F.conv2d, ones(1, 3, 4, 4), ones(2, 3, 3, 3), ones(3)), attempt(F.conv2d, ones(1, 4, 4, 4), ones(3, 2, 3, 3), groups=2)[0]
     yield attempt(F.conv2d, ones(1, 3, 4, 4), ones(2, 3, 3, 3), padding=-1), attempt(F.conv2d, ones(1, 3, 4, 4), ones(2, 3, 3, 3), stride=0)
     yield attempt(F.conv_transpose2d, ones(1, 3, 4, 4), ones(2, 3, 3, 3)), attempt(F.conv2d, ones(1, 3, 4, 4), ones(2, 3, 3, 3), padding="same", stride=2)
+
+
+@same
+def test_convolutions_without_elements(t):
+    """The batch may be empty. In other batches, images and transposed convolutions must have elements. In float32 the answers of PyTorch to output sizes
+    of 0 depend on the batch size."""
+    F, ones = t.nn.functional, functools.partial(t.ones, dtype=t.float64)
+    for n in (1, 2, 3):
+        conv, transposed = functions(t, n)
+        for samples, size, outer, settings in ((0, 0, 3, {}), (0, 1, 3, {"padding": 1}), (2, 3, 3, {}), (2, 0, 3, {}), (2, 0, 3, {"padding": 1}), (2, 0, 0, {}),
+                                               (2, 1, 3, {"padding": 1}), (2, 3, 3, {"padding": 3}), (2, 3, 0, {}), (2, 1, 3, {"stride": 2, "padding": 1})):
+            outcome = attempt(transposed, ones(samples, 2, *[size] * n), ones(2, outer, *[2] * n), **settings)
+            yield outcome[0] if isinstance(outcome, tuple) else outcome.shape
+        yield attempt(transposed, ones(2, *[0] * n), ones(2, 3, *[2] * n))[0], attempt(conv, ones(2, 2, *[0] * n), ones(3, 2, *[2] * n), padding=1)[0]
+        yield conv(ones(0, 2, *[0] * n), ones(3, 2, *[1] * n), padding=1).shape
+    yield attempt(F.conv_transpose2d, ones(1, 2, 0, 3), ones(2, 3, 2, 2)), attempt(F.conv2d, ones(1, 2, 0, 3), ones(3, 2, 2, 2), padding=1)
+    yield attempt(F.conv_transpose3d, ones(1, 2, 1, 2, 1), ones(2, 3, 2, 2, 2), padding=1)
+    x, weight = ones(0, 2, 1, 1, requires_grad=True), ones(2, 3, 2, 2, requires_grad=True)
+    yield t.autograd.grad(F.conv_transpose2d(x, weight, padding=1).sum(), (x, weight))
 
 
 def modules(t):
