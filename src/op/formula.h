@@ -417,7 +417,7 @@ grd_tensor *grd_row_images(const char *name, grd_tensor *self, grd_dims kernel_s
 /* Returns the input of one-dimensional adaptive pooling as images with one row, for two-dimensional pooling. Raises RuntimeError if self does not
  * have 2 or 3 dimensions, or if output_size does not have one number. */
 grd_tensor *grd_adaptive_row_images(const char *name, grd_tensor *self, grd_dims output_size);
-/* True if adaptive pooling to output_size averages each image, because all of the n output sizes are 1 and the image is not empty. */
+/* True if adaptive pooling to output_size averages each image, because all of the n output sizes are 1. Without elements the average is NaN. */
 bool grd_is_average(const grd_tensor *self, grd_dims output_size, int64_t n);
 /* Returns the number of elements of a window with n dimensions. */
 double grd_window_elements(grd_dims kernel_size, int64_t n);

@@ -142,10 +142,10 @@ static bool take_images(struct pool *x, const grd_tensor *self, bool keeps_order
     return true;
 }
 
-/* Raises RuntimeError if a spatial dimension has size 0 or, if `needs_channels`, the channel dimension has size 0. The batch may be empty. */
-static bool check_elements(const struct pool *x, const grd_tensor *self, bool needs_channels)
+/* Raises RuntimeError if a dimension from `first` on has size 0. */
+static bool check_elements(const struct pool *x, const grd_tensor *self, int64_t first)
 {
-    for (int64_t i = self->ndim - x->n - (needs_channels ? 1 : 0); i < self->ndim; i++)
+    for (int64_t i = first; i < self->ndim; i++)
         if (self->sizes[i] == 0)
             return grd_raise(GRD_ERROR_RUNTIME,
                              "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension "
@@ -208,6 +208,12 @@ static bool check_positive(const struct pool *x, const char *what, const char *l
     return true;
 }
 
+/* Returns the dimension of the channels of `self`. */
+static int64_t channel_dim(const struct pool *x, const grd_tensor *self)
+{
+    return self->ndim - x->n - 1;
+}
+
 static bool check_windows(struct pool *x, const grd_tensor *self, bool ceil_mode)
 {
     struct grd_pool *w = &x->windows;
@@ -218,7 +224,7 @@ static bool check_windows(struct pool *x, const grd_tensor *self, bool ceil_mode
             return false;
     if (!check_positive(x, "kernel size", "k", w->kernel) || !check_positive(x, "stride", "d", w->stride))
         return false;
-    const int64_t channels = self->sizes[self->ndim - x->n - 1];
+    const int64_t channels = self->sizes[channel_dim(x, self)];
     for (int64_t i = first_axis(x); i < GRD_POOL_AXES; i++) {
         if (2 * w->padding[i] > w->kernel[i])
             return grd_raise(GRD_ERROR_RUNTIME, "pad should be smaller than or equal to half of kernel size, but got %s %s",
@@ -381,15 +387,16 @@ bool plan_max_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, g
                    bool ceil_mode, int64_t n, bool indices)
 {
     struct pool *x = open_pool(p, n == 2 ? "max_pool2d" : "max_pool3d", n);
-    return take_windows(x, kernel_size, stride, padding, dilation) && take_images(x, self, true) && check_elements(x, self, true) &&
-           check_windows(x, self, ceil_mode) && take_kernels(x, (grd_dtype)self->dtype, true) && plan_output(p, self) &&
-           (!indices || plan_indices(p, self));
+    return take_windows(x, kernel_size, stride, padding, dilation) && take_images(x, self, true) &&
+           check_elements(x, self, channel_dim(x, self)) && check_windows(x, self, ceil_mode) &&
+           take_kernels(x, (grd_dtype)self->dtype, true) && plan_output(p, self) && (!indices || plan_indices(p, self));
 }
 
+/* As in PyTorch, dimension 0 may be empty, even if it has the channels. */
 bool plan_adaptive_max_pool(struct grd_plan *p, grd_tensor *self, grd_dims output_size, int64_t n)
 {
     struct pool *x = open_pool(p, n == 2 ? "adaptive_max_pool2d" : "adaptive_max_pool3d", n);
-    return take_images(x, self, n == 2) && check_elements(x, self, true) && take_adaptive(x, output_size) &&
+    return take_images(x, self, n == 2) && check_elements(x, self, 1) && take_adaptive(x, output_size) &&
            take_kernels(x, (grd_dtype)self->dtype, false) && plan_output(p, self) && plan_indices(p, self);
 }
 
@@ -459,14 +466,16 @@ bool plan_avg_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, g
 {
     struct pool *x = open_pool(p, n == 2 ? "avg_pool2d" : "avg_pool3d", n);
     const grd_dtype dtype = (grd_dtype)self->dtype;
-    return take_average(x, self, kernel_size, stride, padding, count_include_pad, divisor_override) && check_elements(x, self, true) &&
-           check_reach(x) && check_windows(x, self, ceil_mode) && take_kernels(x, dtype, dtype == GRD_INT64) && plan_output(p, self);
+    return take_average(x, self, kernel_size, stride, padding, count_include_pad, divisor_override) &&
+           check_elements(x, self, channel_dim(x, self)) && check_reach(x) && check_windows(x, self, ceil_mode) &&
+           take_kernels(x, dtype, dtype == GRD_INT64) && plan_output(p, self);
 }
 
+/* As in PyTorch, dimension 0 may be empty, and so may the channels of two-dimensional images. */
 bool plan_adaptive_avg_pool(struct grd_plan *p, grd_tensor *self, grd_dims output_size, int64_t n)
 {
     struct pool *x = open_pool(p, n == 2 ? "adaptive_avg_pool2d" : "adaptive_avg_pool3d", n);
-    return take_images(x, self, n == 2) && check_elements(x, self, n == 3) && take_adaptive(x, output_size) &&
+    return take_images(x, self, n == 2) && check_elements(x, self, n == 2 ? self->ndim - 2 : 1) && take_adaptive(x, output_size) &&
            take_kernels(x, (grd_dtype)self->dtype, false) && plan_output(p, self);
 }
 
@@ -577,7 +586,7 @@ bool grd_is_average(const grd_tensor *self, grd_dims output_size, int64_t n)
     if ((output_size.n != 1 && output_size.n != n) || (self->ndim != n + 1 && self->ndim != n + 2))
         return false;
     for (int64_t i = 0; i < n; i++)
-        if (output_size.data[output_size.n == 1 ? 0 : i] != 1 || self->sizes[self->ndim - n + i] == 0)
+        if (output_size.data[output_size.n == 1 ? 0 : i] != 1)
             return false;
     return true;
 }

@@ -172,6 +172,8 @@ static grd_tensor *unpooled(const char *name, grd_tensor *self, grd_tensor *indi
     grd_tensor *zeros = grd_zeros(wanted, .dtype = (grd_dtype)self->dtype, .device = grd_device_of(self));
     if (grd_pending())
         return grd_failed;
+    if (grd_numel_of(output) == 0) /* As in PyTorch, nothing is written and no index is checked. */
+        return zeros;
     if (!grd_composite_within(indices, 0, (double)grd_numel_of(output) - 1))
         return grd_fail(GRD_ERROR_RUNTIME, "Found an invalid max index (output volumes are of size %s)", grd_list_text(output));
     grd_tensor *filled =

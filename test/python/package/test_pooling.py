@@ -1,4 +1,5 @@
 """Compares pooling with PyTorch: values, indices, first and second derivatives, strides and errors, for random windows, dtypes and strides."""
+import itertools
 import random
 
 import pytest
@@ -86,6 +87,24 @@ def test_adaptive_pools(dim):
             yield size, attempt(pooled, t, lambda x: average(x, size), x)[:1], attempt(pooled, t, lambda x: largest(x, size, return_indices=True), x)
         if dim > 1:
             yield average(x, (None,) * (dim - 1) + (2,)), largest(x, (2,) + (None,) * (dim - 1))
+
+    program()
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_adaptive_pools_without_elements(dim):
+    @same
+    def program(t):
+        for name in ("adaptive_max_pool", "adaptive_avg_pool"):
+            pool = getattr(t.nn.functional, f"{name}{dim}d")
+            for lead in ((2, 3), (0, 3), (2, 0), (0, 0), (3,), (0,)):
+                for sizes in itertools.product((0, 4), repeat=dim):
+                    x = t.ones(lead + sizes)
+                    outcomes = [attempt(pool, x, size if dim > 1 else size[0]) for size in itertools.product((0, 1, 2), repeat=dim)]
+                    # The class only: PyTorch's text names other functions in one dimension.
+                    yield lead, sizes, [each if isinstance(each, t.Tensor) else each[0] for each in outcomes]
+            x = t.ones(0, *[4] * dim, requires_grad=True)
+            yield t.autograd.grad(pool(x, 2).sum(), x)
 
     program()
 

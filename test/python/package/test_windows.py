@@ -82,6 +82,11 @@ def test_max_unpool(dim):
         layer = getattr(t.nn, f"MaxUnpool{dim}d")(3, 2, 1)
         yield repr(layer), layer(y, places, x.shape[-dim:]), attempt(unpool, y, places, 3, 2, 1, (1,) * dim), attempt(unpool, y, places.int(), 2)[0]
         yield attempt(unpool, y, places + 10**6, 3, 2, 1)[0], attempt(unpool, y, places - 10**6, 3, 2, 1)[0]
+        x, nothing = t.ones(2, 3, *[1] * dim, requires_grad=True), t.ones(2, 3, *[0] * dim)
+        empty = unpool(x, x.long(), 2, 2, 1)
+        yield empty, attempt(t.autograd.grad, empty.sum(), x)
+        for size in (None, (-1,) * dim):
+            yield attempt(unpool, nothing, nothing.long(), 2, 2, 1, size), attempt(unpool, nothing, nothing.long(), 2, 2, 0, size)[0]
 
     program()
 

@@ -182,18 +182,19 @@ def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=Non
 def _unpooled_size(input, kernel_size, stride, padding, output_size):
     """Returns the spatial sizes of the output of max unpooling: `output_size`, or the sizes that the pooling windows cover if output_size is None.
 
-    Raises ValueError if a size in output_size differs from the covered size by a stride or more.
+    Raises ValueError if a size is negative, or if a size in output_size differs from the covered size by a stride or more.
     """
     dims = len(kernel_size)
     covered = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(input.shape[-dims:], kernel_size, stride, padding)]
-    if output_size is None:
-        return covered
-    wanted = output_size[2:] if len(output_size) == dims + 2 else output_size
+    wanted = covered if output_size is None else output_size[2:] if len(output_size) == dims + 2 else output_size
     if len(wanted) != dims:
         raise ValueError(f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of '{len(wanted)}'")
     for d, (size, s, n) in enumerate(zip(covered, stride, wanted)):
-        if not size - s < n < size + s:
+        if output_size is not None and not size - s < n < size + s:
             raise ValueError(f'invalid output_size "{wanted}" (dim {d} must be between {size - s} and {size + s})')
+    for d, n in enumerate(wanted):
+        if n < 0:
+            raise ValueError(f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{d}]={n}")
     return list(wanted)
 
 
