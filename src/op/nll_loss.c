@@ -84,11 +84,11 @@ static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tenso
         return false;
     if (kernels == NULL)
         return grd_raise_no_kernel("nll_loss_out_frame", dtype);
+    if (!check_target_sizes(size, target))
+        return false;
     if (target->dtype != GRD_INT64 && target->dtype != GRD_UINT8)
         return grd_raise(GRD_ERROR_RUNTIME, "expected target dtype to be Long or Byte, but got %s",
                          grd_dtype_type_name((grd_dtype)target->dtype));
-    if (!check_target_sizes(size, target))
-        return false;
     const int64_t classes = size.data[size.n == 1 ? 0 : 1];
     if (!grd_loss_check_weight(weight, classes))
         return false;

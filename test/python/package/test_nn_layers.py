@@ -331,6 +331,7 @@ def test_errors_of_losses(t):
     yield attempt(F.poisson_nll_loss, t.ones(1), t.ones(1), reduction="x"), attempt(F.gaussian_nll_loss, t.ones(1), t.ones(1), -1.0)
     yield attempt(F.gaussian_nll_loss, t.ones(1), t.ones(1), -t.ones(1)), attempt(F.gaussian_nll_loss, t.ones(3), t.ones(3), t.ones(2))
     yield attempt(F.gaussian_nll_loss, t.ones(1), t.ones(1), 1.0, reduction="x")[0], attempt(F.cross_entropy, t.ones(2, 2), t.tensor([5, 0]))[0]
+    yield attempt(F.nll_loss, t.ones(2, 3), t.ones(3)), attempt(F.cross_entropy, t.ones(2, 3), t.ones(3)), attempt(F.nll_loss, t.ones(2, 3), t.ones(2))[0]
     yield attempt(F.margin_ranking_loss, t.ones(1), t.ones(1), t.ones(1, 1))[0], attempt(F.cosine_embedding_loss, t.ones(1), t.ones(1), t.ones(1, 1))
     yield attempt(F.multi_margin_loss, t.ones(2), t.tensor(0), p=3), attempt(F.multi_margin_loss, t.ones(2), t.tensor(0), weight=t.ones(1, 2))
     yield attempt(nn.MultiMarginLoss, 3), attempt(nn.MultiMarginLoss, weight=t.ones(1, 2))
