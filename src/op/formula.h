@@ -417,6 +417,8 @@ grd_tensor *grd_row_images(const char *name, grd_tensor *self, grd_dims kernel_s
 /* Returns the input of one-dimensional adaptive pooling as images with one row, for two-dimensional pooling. Raises RuntimeError if self does not
  * have 2 or 3 dimensions, or if output_size does not have one number. */
 grd_tensor *grd_adaptive_row_images(const char *name, grd_tensor *self, grd_dims output_size);
+/* Raises RuntimeError if a dimension of self from `first` on has size 0. `name` is the operator's name in the error's text. */
+bool grd_check_pooled(const char *name, const grd_tensor *self, int64_t first);
 /* True if adaptive pooling to output_size averages each image, because all of the n output sizes are 1. Without elements the average is NaN. */
 bool grd_is_average(const grd_tensor *self, grd_dims output_size, int64_t n);
 /* Returns the number of elements of a window with n dimensions. */

@@ -142,18 +142,6 @@ static bool take_images(struct pool *x, const grd_tensor *self, bool keeps_order
     return true;
 }
 
-/* Raises RuntimeError if a dimension from `first` on has size 0. */
-static bool check_elements(const struct pool *x, const grd_tensor *self, int64_t first)
-{
-    for (int64_t i = first; i < self->ndim; i++)
-        if (self->sizes[i] == 0)
-            return grd_raise(GRD_ERROR_RUNTIME,
-                             "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension "
-                             "%lld being empty",
-                             x->name, grd_list_text(grd_sizes(self)), (long long)i);
-    return true;
-}
-
 /* Returns the dtype of the computation. The kernels store positions of elements within an image as integers of the same size as this dtype, so images
  * of more than INT32_MAX elements are computed in float64. */
 static grd_dtype working_dtype(const struct pool *x, grd_dtype dtype)
@@ -388,7 +376,7 @@ bool plan_max_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, g
 {
     struct pool *x = open_pool(p, n == 2 ? "max_pool2d" : "max_pool3d", n);
     return take_windows(x, kernel_size, stride, padding, dilation) && take_images(x, self, true) &&
-           check_elements(x, self, channel_dim(x, self)) && check_windows(x, self, ceil_mode) &&
+           grd_check_pooled(x->name, self, channel_dim(x, self)) && check_windows(x, self, ceil_mode) &&
            take_kernels(x, (grd_dtype)self->dtype, true) && plan_output(p, self) && (!indices || plan_indices(p, self));
 }
 
@@ -396,7 +384,7 @@ bool plan_max_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, g
 bool plan_adaptive_max_pool(struct grd_plan *p, grd_tensor *self, grd_dims output_size, int64_t n)
 {
     struct pool *x = open_pool(p, n == 2 ? "adaptive_max_pool2d" : "adaptive_max_pool3d", n);
-    return take_images(x, self, n == 2) && check_elements(x, self, 1) && take_adaptive(x, output_size) &&
+    return take_images(x, self, n == 2) && grd_check_pooled(x->name, self, 1) && take_adaptive(x, output_size) &&
            take_kernels(x, (grd_dtype)self->dtype, false) && plan_output(p, self) && plan_indices(p, self);
 }
 
@@ -467,7 +455,7 @@ bool plan_avg_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, g
     struct pool *x = open_pool(p, n == 2 ? "avg_pool2d" : "avg_pool3d", n);
     const grd_dtype dtype = (grd_dtype)self->dtype;
     return take_average(x, self, kernel_size, stride, padding, count_include_pad, divisor_override) &&
-           check_elements(x, self, channel_dim(x, self)) && check_reach(x) && check_windows(x, self, ceil_mode) &&
+           grd_check_pooled(x->name, self, channel_dim(x, self)) && check_reach(x) && check_windows(x, self, ceil_mode) &&
            take_kernels(x, dtype, dtype == GRD_INT64) && plan_output(p, self);
 }
 
@@ -475,7 +463,7 @@ bool plan_avg_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, g
 bool plan_adaptive_avg_pool(struct grd_plan *p, grd_tensor *self, grd_dims output_size, int64_t n)
 {
     struct pool *x = open_pool(p, n == 2 ? "adaptive_avg_pool2d" : "adaptive_avg_pool3d", n);
-    return take_images(x, self, n == 2) && check_elements(x, self, n == 2 ? self->ndim - 2 : 1) && take_adaptive(x, output_size) &&
+    return take_images(x, self, n == 2) && grd_check_pooled(x->name, self, n == 2 ? self->ndim - 2 : 1) && take_adaptive(x, output_size) &&
            take_kernels(x, (grd_dtype)self->dtype, false) && plan_output(p, self);
 }
 
@@ -579,6 +567,17 @@ grd_tensor *grd_row_images(const char *name, grd_tensor *self, grd_dims kernel_s
 grd_tensor *grd_adaptive_row_images(const char *name, grd_tensor *self, grd_dims output_size)
 {
     return check_row(name, self) && check_one(name, "output_size", output_size) ? grd_unsqueeze(self, -2) : grd_failed;
+}
+
+bool grd_check_pooled(const char *name, const grd_tensor *self, int64_t first)
+{
+    for (int64_t i = first; i < self->ndim; i++)
+        if (self->sizes[i] == 0)
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension "
+                             "%lld being empty",
+                             name, grd_list_text(grd_sizes(self)), (long long)i);
+    return true;
 }
 
 bool grd_is_average(const grd_tensor *self, grd_dims output_size, int64_t n)
