@@ -129,6 +129,11 @@ def carrying_results(operator, used):
     return bits or (1 << len(operator.results)) - 1
 
 
+def reads_absence(operator):
+    """True if a gradient formula asks whether the gradient of a result is undefined, as in `grad_min is None`."""
+    return any(re.search(r"\bgrad_\w+ is None", formula) for formula in operator.grads.values() if formula)
+
+
 def table(operator, saves, used, accelerations=(), operators=None):
     """Returns the C definition of the operator's struct grd_derivative and of the tables that it points to."""
     places = [a.name for a in operator.args]
@@ -147,7 +152,7 @@ def table(operator, saves, used, accelerations=(), operators=None):
     others = sum(1 << i for i, a in enumerate(operator.args) if a.is_tensor and a.name not in operator.grads)
     facts |= ({"others": others} if others else {}) | {"results": carrying_results(operator, used)}
     flags = {"sized": any(save_how(operator, save) in SIZED for save in saves), "lists": any(operator.arg(name).list for name in operator.grads),
-             "materialize": operator.returns_list or len(operator.results) > 1}
+             "materialize": (operator.returns_list or len(operator.results) > 1) and not reads_absence(operator)}
     facts |= {name: "true" for name, on in flags.items() if on}
     return wrap((f".{name} = {value}" for name, value in facts.items()), f"static const struct grd_derivative {operator.c_name}_derivative = {{", "};")
 

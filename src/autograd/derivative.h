@@ -141,7 +141,8 @@ struct grd_derivative {
     uint8_t forward_rule; /* how tangents are computed, a value of enum grd_forward */
     bool sized;           /* true if one of `saves` is a list or a string, for which the node has extra bytes */
     bool lists;           /* true if a differentiable argument is a list */
-    bool materialize;     /* true if `backward` gets zeros for undefined gradients; set for operators with several results */
+    /* true if `backward` gets zeros for undefined gradients; set for operators with several results, unless a formula reads `grad_x is None` */
+    bool materialize;
 };
 
 /* Stores `grads` in b->ret_grads. They are the gradients of the tensors of differentiable argument number `arg`, which is a list. */

@@ -2,6 +2,7 @@
 gradient."""
 import math
 
+import numpy as np
 import pytest
 
 import gradus
@@ -121,6 +122,20 @@ def test_binary_cross_entropy_by_both_arguments():
 @pytest.mark.parametrize("values", VECTORS)
 def test_reductions(name, values):
     compare(REDUCTIONS[name], values)
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+@pytest.mark.parametrize("values", [[3.0], [2.0, 2.0], [1.0, 2.0, 4.0], [nan, 1.0], [inf, 1.0, 2.0], [[1.0, 2.0], [3.0, 5.0]]])
+def test_variances_with_a_correction_near_the_number_of_elements(name, values):
+    """Each result of var_mean and std_mean is also differentiated alone: the gradient of the mean does not become NaN with that of the variance."""
+    for dim in (None, 0, -1):
+        for correction in (0, 1, 2, 2.5, 3, 4, 5):
+            for results in ([0], [1], [0, 1]) if "mean" in name else (None,):
+                def function(module, x, dim=dim, correction=correction, results=results):
+                    found = getattr(module, name)(x, dim=dim, correction=correction)
+                    return found if results is None else sum(found[i] for i in results)
+                np.testing.assert_allclose(gradients(gradus, function, values), gradients(torch, function, values), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", COMPLEX)
