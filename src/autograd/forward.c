@@ -166,11 +166,14 @@ static const grd_value *argument(const struct call *call, const char *name)
 }
 
 /* Returns the tangent of result number `result` of a reduction: tangent * conj(g), summed over the reduced dimensions, where g is the gradient of
- * result.sum(). The operator's argument `dim` says which dimensions are reduced, and `keepdim` says whether they are kept with size 1. */
+ * result.sum(), and zeros if g is undefined. The operator's argument `dim` says which dimensions are reduced, and `keepdim` says whether they are kept
+ * with size 1. */
 static grd_tensor *along_lines(const struct call *call, int position, int result, grd_tensor *tangent)
 {
     grd_tensor *grad = gradient_of_sum(call, position, result);
-    if (grad == NULL || grd_pending())
+    if (grad == NULL)
+        return grd_zeros_like(call->results[result].v.tensor);
+    if (grd_pending())
         return grad;
     const grd_value *dim = argument(call, "dim"), *keepdim = argument(call, "keepdim");
     int64_t one = 0;

@@ -49,6 +49,19 @@ def test_vector_norm(options, order):
     compare(lambda m, a: m.linalg.vector_norm(a, order, **named(m)), [random(1, (3, 4), "float64")], "float64", second=False)
 
 
+@pytest.mark.parametrize("call", ["linalg.vector_norm(x, 0)", "linalg.vector_norm(x, 0, dim=0, keepdim=True)", "norm(x, 0)", "norm(x, p=0, dim=0)", "dist(x, x.detach(), 0)",
+                                  "nn.functional.pairwise_distance(x, x.detach(), 0)", "linalg.vector_norm(2 * x, 0) + x.sum()"])
+def test_a_norm_of_order_0_passes_on_no_gradient_and_a_tangent_of_zeros(call):
+    def outcome(module):
+        x = module.tensor([1.0, 0.0, 2.0], requires_grad=True)
+        eval(f"module.{call}").sum().backward()
+        with module.autograd.forward_ad.dual_level():
+            grad, x = x.grad, module.autograd.forward_ad.make_dual(x.detach(), module.ones(3))
+            tangent = module.autograd.forward_ad.unpack_dual(eval(f"module.{call}")).tangent
+        return grad if grad is None else grad.tolist(), tangent.tolist()
+    assert outcome(gradus) == outcome(torch)
+
+
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 3)])
 def test_norm_with_p_nuc(shape):
     for options in ({}, {"dim": (0, -1)}, {"dim": (0, -1), "keepdim": True}):
