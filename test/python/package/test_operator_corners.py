@@ -489,6 +489,10 @@ def test_calls_that_pytorch_refuses():
     assert torch.isin(mask, torch.tensor([True])).tolist() == mask.tolist()
     assert torch.nn.functional.hardshrink(whole, 2).tolist() == [0, 0, 3] and torch.cdist(half, half).tolist() == [[0.0, 5.0], [5.0, 0.0]]
     assert torch.lerp(whole, whole + 2, 0.5).tolist() == [2.0, 3.0, 4.0]
+    start = torch.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    between = torch.lerp(start, torch.zeros(3), mask)
+    between.sum().backward()
+    assert between.tolist() == [0.0, 2.0, 0.0] and start.grad.tolist() == [0.0, 1.0, 0.0]
     product = torch.cross(whole, x[0], dim=0)
     assert product.dtype is torch.float32 and product.tolist() == [2.0, -1.0, 0.0]
 
