@@ -30,7 +30,7 @@ enum grd_reduce_kind {
 enum grd_reduce_finish {
     GRD_FINISH_NONE,
     GRD_FINISH_DIVIDE,      /* the value divided by a */
-    GRD_FINISH_MEAN,        /* value / a + center */
+    GRD_FINISH_MEAN,        /* value / a + center, or center if a is 1 */
     GRD_FINISH_ROOT,        /* the square root of the value */
     GRD_FINISH_DIVIDE_ROOT, /* the square root of (value / a) */
     GRD_FINISH_FINITE,      /* the value, or 0 if the value is infinite; used with GRD_REDUCE_MAX to find the center for logsumexp */

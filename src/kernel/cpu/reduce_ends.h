@@ -84,7 +84,7 @@ static void end_mean(int64_t n, void *gathered, const void *center, double numbe
     double *v = gathered;
     const double *c = center;
     for (int64_t i = 0; i < n * PARTS; i++)
-        v[i] = v[i] / number + c[i];
+        v[i] = number == 1 ? c[i] : v[i] / number + c[i]; /* one infinity is its own mean, but its difference from itself is NaN */
 }
 
 static void end_divide_root(int64_t n, void *gathered, const void *center, double number)

@@ -156,6 +156,17 @@ def test_var_and_std_with_a_correction_above_the_number_of_elements():
         assert torch.var(equal, 0, correction=correction).isnan()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64])
+def test_the_mean_beside_the_variance_of_infinite_elements(dtype):
+    """The mean of one element is the element. An infinity that is not the first of several elements makes their mean infinite."""
+    x = torch.tensor([math.inf, -math.inf, 2.0], dtype=dtype)
+    for function in (torch.var_mean, torch.std_mean):
+        for given, dim in ((x[:, None], 1), (x[None], 0)):
+            spread, mean = function(given, dim=dim, correction=0)
+            assert torch.equal(mean, x) and spread.isnan().tolist() == [True, True, False]
+        assert function(torch.tensor([1.0, math.inf, math.inf], dtype=dtype))[1].real == math.inf
+
+
 @pytest.mark.parametrize("weight, wanted", [(None, {"mean": 1.6778, "sum": 3.3557, "none": [2.0387, 0, 1.3170]}),
                                             ([1.0, 2.0, 3.0], {"mean": 1.4862, "sum": 5.9446, "none": [2.2710, 0, 3.6737]})])
 def test_cross_entropy_with_label_smoothing_and_ignore_index(weight, wanted):
