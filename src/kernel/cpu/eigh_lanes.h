@@ -183,7 +183,7 @@ static void diagonalize(int64_t n, int64_t rows, int64_t groups, struct ql *q)
 }
 
 /* Writes the eigenvalues of `count` matrices in ascending order, beginning with matrix `index`, and the eigenvectors in the same order if they were
- * computed. Writes NaN for a matrix with an element that is not finite. */
+ * computed. For a matrix with an element that is not finite, writes what write_nonfinite_eigen() writes. */
 static void write_eigh(const struct grd_eigh *e, int64_t index, int64_t count, const struct ql *q, const struct scales *scales)
 {
     const int64_t n = e->n, rows = n * e->parts;
@@ -205,8 +205,8 @@ static void write_eigh(const struct grd_eigh *e, int64_t index, int64_t count, c
     for (int64_t l = 0; l < count; l++) {
         e->ret_info[index + l] = 0;
         if (finite[l] == 0)
-            write_no_eigen(n, e->parts, (T *)e->ret_w + (index + l) * n, q->v != NULL ? (T *)e->ret_v + (index + l) * n * rows : NULL,
-                           e->ret_info + index + l);
+            write_nonfinite_eigen(n, e->parts, (const T *)e->a + (index + l) * n * rows, (T *)e->ret_w + (index + l) * n,
+                                  q->v != NULL ? (T *)e->ret_v + (index + l) * n * rows : NULL, e->ret_info + index + l);
     }
 }
 

@@ -155,14 +155,17 @@ static void write_eigen(int64_t n, const R *values, const T *v, R *ret_w, T *ret
     }
 }
 
-/* Handles an n x n matrix with an element that is not finite. Writes NaN for all its eigenvalues and eigenvectors. Writes n - 1 to *ret_info, which
- * marks the failure. `parts` is the number of real numbers per element. */
-static void write_no_eigen(int64_t n, int64_t parts, R *ret_w, void *ret_v, int32_t *ret_info)
+/* Handles the n x n matrix `a` with an element that is not finite. Writes NaN for all its eigenvalues and eigenvectors. Writes n - 1 to *ret_info,
+ * which marks the failure to converge, except if n is 2: as in LAPACK, 2 x 2 matrices need no iterations. The eigenvalue of a 1 x 1 matrix is its
+ * element, and the eigenvector is 1. `parts` is the number of real numbers per element. */
+static void write_nonfinite_eigen(int64_t n, int64_t parts, const R *a, R *ret_w, R *ret_v, int32_t *ret_info)
 {
-    fill(n, (R)NAN, ret_w);
+    fill(n, n == 1 ? *a : (R)NAN, ret_w);
     if (ret_v != NULL)
-        fill(n * n * parts, (R)NAN, ret_v);
-    *ret_info = (int32_t)n - 1;
+        fill(n * n * parts, n == 1 ? 0 : (R)NAN, ret_v);
+    if (ret_v != NULL && n == 1)
+        *ret_v = 1;
+    *ret_info = n == 2 ? 0 : (int32_t)n - 1;
 }
 
 static void eigh(const struct grd_eigh *e, int64_t count, void *work)
@@ -175,7 +178,7 @@ static void eigh(const struct grd_eigh *e, int64_t count, void *work)
         const R largest = largest_of(n, n, true, from), scale = scale_of(largest);
         e->ret_info[index] = 0;
         if (!isfinite(largest)) {
-            write_no_eigen(n, e->parts, ret_w, ret_v, e->ret_info + index);
+            write_nonfinite_eigen(n, e->parts, (const R *)from, ret_w, (R *)ret_v, e->ret_info + index);
             continue;
         }
         for (int64_t j = 0; j < n; j++)

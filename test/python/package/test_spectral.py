@@ -200,6 +200,21 @@ def test_nonfinite_matrices_are_named_in_the_error():
                     function(a)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigenvalues_of_small_nonfinite_matrices(dtype):
+    """An element that is not finite is the eigenvalue of its 1 x 1 matrix, and makes the results of a 2 x 2 matrix NaN. Another batch element is
+    computed as ever."""
+    for count in (1, 2, 40):
+        for n, value in ((1, "nan"), (1, "inf"), (1, "-inf"), (2, "nan"), (2, "-inf")):
+            found = []
+            for module in (gradus, torch):
+                a = module.eye(n, dtype=getattr(module, dtype)).repeat(count, 1, 1) * 2
+                a[-1, -1, 0] = float(value)
+                found.append([array(x) for x in (*module.linalg.eigh(a), module.linalg.eigvalsh(a))])
+            for ours, theirs in zip(*found):
+                np.testing.assert_array_equal(ours, theirs)
+
+
 WITHOUT_OPENBLAS = """
 import test_spectral as t
 for dtype in t.DTYPES:
