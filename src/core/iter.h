@@ -125,8 +125,8 @@ bool grd_check_no_internal_overlap(const grd_tensor *written);
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read);
 /* True if the two tensors share memory. */
 bool grd_overlaps(const grd_tensor *a, const grd_tensor *b);
-/* True if the two tensors share no memory; otherwise raises RuntimeError. For operators that may read an element of `read` after they have
- * written to `written`. */
+/* Raises RuntimeError and returns false if the two tensors share memory, and both are dense or they are the same tensor. As in PyTorch, other tensors
+ * may share memory. The caller must read all elements of such a `read` before it writes to `written`. */
 bool grd_check_no_overlap(const grd_tensor *written, const grd_tensor *read);
 
 #endif

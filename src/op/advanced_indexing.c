@@ -199,9 +199,10 @@ static bool names_nothing(const grd_tensor *self, const struct places *p)
     return nothing;
 }
 
-/* Sets p->list and p->step to the offsets of the selected elements in `self`. If only one dimension is indexed and no index is negative, p->list
- * is the index tensor itself, and p->step is the stride of the dimension. Otherwise p->list holds the sums of the offsets along all indexed
- * dimensions. Raises IndexError if an index is out of range. As in PyTorch, any index is accepted if no element is selected. */
+/* Sets p->list and p->step to the offsets of the selected elements in `self`. If only one dimension is indexed, no index is negative, and the index
+ * shares no memory with `self`, which may be written, p->list is the index tensor itself, and p->step is the stride of the dimension. Otherwise
+ * p->list holds the sums of the offsets along all indexed dimensions. Raises IndexError if an index is out of range. As in PyTorch, any index is
+ * accepted if no element is selected. */
 static bool locate(const grd_tensor *self, struct places *p)
 {
     char *offsets = NULL;
@@ -223,7 +224,7 @@ static bool locate(const grd_tensor *self, struct places *p)
             return false;
         if (!grd_indices_in_range(&indices, -size, size))
             return grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, size);
-        if (indexed == 1 && indices.stored == p->count && grd_indices_in_range(&indices, 0, size)) {
+        if (indexed == 1 && indices.stored == p->count && grd_indices_in_range(&indices, 0, size) && !grd_overlaps(self, p->index[dim])) {
             p->list = indices;
             p->step = stride * self->itemsize;
             return true;

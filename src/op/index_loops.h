@@ -104,9 +104,10 @@ bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 
-/* Raises RuntimeError if elements of `out` share memory with each other or with a tensor of `read`. `out` and entries of `read` may be NULL. */
+/* Raises RuntimeError if elements of `out` share memory with each other or, as grd_check_no_overlap says, with a tensor of `read`. `out` and entries
+ * of `read` may be NULL. */
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
-/* Raises RuntimeError if `out` shares memory with a tensor of `read`. `out` and entries of `read` may be NULL. */
+/* Raises RuntimeError if `out` shares memory with a tensor of `read`, as grd_check_no_overlap says. `out` and entries of `read` may be NULL. */
 bool grd_check_no_overlaps(const grd_tensor *out, grd_tensors read);
 /* Raises RuntimeError if elements of `out` share memory with each other. For an expanded tensor `out`, only warns, because PyTorch still allows
  * expanded tensors here. The warning names the operator `name` and shows `example`, an example of the indexing. */

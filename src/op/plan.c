@@ -133,11 +133,10 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
 }
 
 /* True if `t`, a tensor that is read, must be copied before `out` is written. This is so if an in-place call writes only some elements of `out`, such
- * as x[:, [0]] = x[:, 2:3], and `t` shares memory with `out`. As in PyTorch, such a `t` is an error if both tensors are dense. */
+ * as x[:, [0]] = x[:, 2:3], and `t` shares memory with `out`. */
 static bool is_copied_first(const struct grd_plan *p, const grd_tensor *t)
 {
-    return p->out != NULL && p->out == p->start && t != p->out && p->overlap == GRD_OVERLAP_NONE && grd_overlaps(p->out, t) &&
-           !(grd_is_dense(p->out) && grd_is_dense(t));
+    return p->out != NULL && p->out == p->start && t != p->out && p->overlap == GRD_OVERLAP_NONE && grd_overlaps(p->out, t);
 }
 
 /* Checks that `out` and the tensor reads[read] overlap only as the operator allows. Exception: if the results start as copies of reads[0], `out` may
@@ -149,7 +148,7 @@ static bool check_overlap(const struct grd_plan *p, int read)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return (read == 0 && t == p->out && t == p->start) || is_copied_first(p, t) || grd_check_no_overlap(p->out, t);
+    return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
 /* Checks the device, dtype and overlaps of `out` and, for an in-place call, its sizes. */

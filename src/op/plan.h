@@ -33,7 +33,7 @@
 enum grd_overlap {
     GRD_OVERLAP_ANY,     /* any memory; results that overlap are computed in new memory and copied */
     GRD_OVERLAP_ELEMENT, /* memory may be shared only between elements at the same position; otherwise RuntimeError */
-    /* no memory may be shared; otherwise RuntimeError. Exception: the run may read `out` itself if the results start as copies of `out`. */
+    /* RuntimeError as grd_check_no_overlap says. Exception: the run may read `out` itself if the results start as copies of `out`. */
     GRD_OVERLAP_NONE
 };
 
