@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "core/geometry.h"
 #include "core/iter.h"
+#include "core/scalar.h"
 #include "gen/uses/op/advanced_indexing.h"
 #include "core/shape.h"
 #include "core/tensor.h"
@@ -394,6 +395,13 @@ struct put {
     grd_loop_kernel *kernel;
 };
 
+/* True if index_put writes one value where a mask is true. As masked_fill() does, it then takes the value from a tensor of any dtype and shape. */
+static bool fills_mask(grd_tensors indices, const grd_tensor *values, bool accumulate)
+{
+    return !accumulate && values->numel == 1 && indices.n == 1 && indices.data[0] != NULL && indices.data[0]->dtype == GRD_BOOL;
+}
+
+/* Raises RuntimeError and returns false unless `values` broadcasts to the shape of the selected elements and has the dtype of `self`. */
 static bool check_values(const grd_tensor *self, const grd_tensor *values, const struct places *p)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -401,9 +409,13 @@ static bool check_values(const grd_tensor *self, const grd_tensor *values, const
     bool fits = values->ndim <= selected.n;
     for (int64_t i = 0; fits && i < values->ndim; i++)
         fits = values->sizes[i] == 1 || values->sizes[i] == selected.data[selected.n - values->ndim + i];
-    return fits ||
-           grd_raise(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
-                     grd_list_text(grd_sizes(values)), grd_list_text(selected));
+    if (!fits)
+        return grd_raise(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                         grd_list_text(grd_sizes(values)), grd_list_text(selected));
+    return values->dtype == self->dtype ||
+           grd_raise(GRD_ERROR_RUNTIME,
+                     "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+                     grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)values->dtype));
 }
 
 /* Returns a view of `values`, broadcast to the shape of the selected elements. If the index dimensions of this view cannot be merged into one
@@ -435,10 +447,6 @@ bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, g
 {
     const grd_dtype dtype = (grd_dtype)self->dtype, as = accumulate ? grd_computed_dtype(dtype) : dtype;
     _Static_assert(sizeof(struct put) <= GRD_PLAN_STATE, "room in the plan");
-    if (values->dtype != dtype)
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
-                         grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)values->dtype));
     struct put *put = (struct put *)(void *)p->state;
     put->kernel = accumulate ? grd_kernels->index->add[as] : grd_kernel_of_size(grd_kernels->index->scatter, self);
     if (put->kernel == NULL)
@@ -456,10 +464,15 @@ bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, g
 
 bool check_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
 {
-    (void)accumulate;
     struct places *places = places_of(p);
-    if (has_mask(indices) && !(find_places(self, p->out, indices, dims, places) && check_values(self, values, places)))
+    const bool fills = fills_mask(indices, values, accumulate);
+    if (has_mask(indices) && !(find_places(self, p->out, indices, dims, places) && (fills || check_values(self, values, places))))
         return false;
+    if (fills) {
+        p->in[1] = grd_new_zeros(GRD_NO_DIMS, (grd_dtype)self->dtype, GRD_CPU);
+        if (grd_pending() || !grd_scalar_write(grd_scalar_read(values->data, values->dtype), self->dtype, p->in[1]->data))
+            return false;
+    }
     p->in[1] = flattened(self, p->in[1], (struct put *)(void *)p->state);
     return !grd_pending();
 }

@@ -221,6 +221,21 @@ def test_a_mask_takes_one_element_of_another_dtype(t):
             yield nn_programs.attempt(x.__setitem__, index, t.tensor([[value]])), x
 
 
+@nn_programs.same
+def test_index_put_fills_a_mask_with_one_value_of_another_dtype(t):
+    for dtype, value in ((t.float32, 2), (t.int64, 2.7), (t.complex64, 2.0), (t.float32, 2j), (t.uint8, 300), (t.float32, 1e60)):
+        for mask in (t.tensor([True, False]), t.tensor([[False, True, True], [True, False, False]]), t.tensor([False, False])):
+            for given in (t.tensor(value), t.tensor([[[value]]]), t.tensor([value, value])):
+                yield nn_programs.attempt(t.zeros(2, 3, dtype=dtype).index_put_, (mask,), given)
+        x = t.zeros(2, 3, dtype=dtype)
+        yield nn_programs.attempt(x.index_put_, (t.tensor([True, False]),), t.tensor(value, dtype=t.complex128), accumulate=True)
+        yield nn_programs.attempt(x.index_put_, (t.tensor([0]),), t.tensor(value, dtype=t.complex128)), x
+    x, value = t.zeros(3, requires_grad=True), t.tensor([5], dtype=t.float64, requires_grad=True)
+    y = x.index_put((t.tensor([True, False, True]),), value)
+    y.backward(t.tensor([1.0, 10.0, 100.0]))
+    yield y, x.grad, value.grad
+
+
 def test_in_place_operators_through_an_index(x):
     x[1] += 1
     x[:, 0] *= 2
