@@ -297,18 +297,17 @@ grd_tensor *grd_batch_embedding_gradient(grd_tensor *grad, grd_dims sizes, grd_t
 grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim)
 {
     grd_tensor **list = grd_pool_array(tensors.n, sizeof *list);
-    int64_t rank = 1, n = 0;
+    int64_t rank = 1;
     if (list == NULL)
         return grd_failed;
     for (int64_t i = 0; i < tensors.n; i++)
         rank = tensors.data[i]->ndim - 1 > rank ? tensors.data[i]->ndim - 1 : rank;
     for (int64_t i = 0; i < tensors.n; i++) {
-        const grd_tensor *t = tensors.data[i];
-        /* t is a batch of vectors if ndim is 2. As cat() ignores empty vectors among tensors of higher rank, these are left out. */
-        if (rank == 1 || t->ndim != 2 || t->sizes[1] != 0)
-            list[n++] = tensors.data[i];
+        grd_tensor *t = tensors.data[i];
+        /* Among tensors of higher rank, cat() takes only the dtype of an empty vector. A batch of empty vectors is therefore passed as one. */
+        list[i] = rank > 1 && t->ndim == 2 && t->sizes[1] == 0 ? grd_flatten(t) : t;
     }
-    return grd_cat(grd_tensors_from(list, n), .dim = grd_batch_dim(dim, rank));
+    return grd_cat(grd_tensors_from(list, tensors.n), .dim = grd_batch_dim(dim, rank));
 }
 
 /* Returns the number of the channel dimension in an image of `ndim` dimensions, for a convolution whose weight has `rank` dimensions. */

@@ -244,6 +244,17 @@ def test_in_dims_out_dims_and_chunk_size(in_dim, out_dim, chunk_size):
     agree(lambda torch: torch.vmap(lambda x: x * 2 + x.sum(1, keepdim=True), in_dim, out_dim, chunk_size=chunk_size)(numbers(torch, 3, 4, 5)))
 
 
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "int64", "complex64", "bool"])
+def test_vmap_of_cat_promotes_to_the_dtype_of_an_empty_vector(dtype, batched):
+    def program(torch):
+        empty, x = torch.zeros((2, 0) if batched else 0, dtype=getattr(torch, dtype)), torch.ones(2, 3, 2, requires_grad=True)
+        y = torch.vmap(lambda x, e: torch.cat([e, x, e, x], 1), (0, 0 if batched else None))(x, empty)
+        y.abs().sum().backward()
+        return str(y.dtype).split(".")[1], y.abs(), x.grad
+    agree(program)
+
+
 def test_vmap_of_an_empty_batch():
     def program(torch):
         return tuple(torch.vmap(lambda x: x * 2)(torch.ones(0, 3)).shape)
