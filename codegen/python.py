@@ -222,6 +222,15 @@ def places(operator, form):
     return found + [(home, name) for home, text in operator.python.get("named", {}).items() for name in text.split() if form != "inplace"]
 
 
+def prefer_tensors(signatures):
+    """Marks the number parameters of a signature that are tensor parameters in a later signature with the same parameter names."""
+    for i, one in enumerate(signatures):
+        for other in signatures[i + 1:]:
+            if [p.name for p in one.parameters] == [p.name for p in other.parameters]:
+                for number, tensor in zip(one.parameters, other.parameters):
+                    number.flags += ["PY_NO_TENSOR"] * (number.kind == "GRD_KIND_SCALAR" and tensor.kind == "GRD_KIND_TENSOR")
+
+
 def functions(operators):
     """Returns {(module or class, name): Function} for all operators. The overloads of a function are in the order of the schema."""
     found = {}
@@ -234,6 +243,8 @@ def functions(operators):
                 function = found.setdefault((home, full), Function(full, home))
                 function.signatures.append(signature(operator, form, home))
                 function.others += [other_signature(operator, form, home, way) for way in operator.python.get("also", [])]
+    for function in found.values():
+        prefer_tensors(function.signatures)
     return found
 
 

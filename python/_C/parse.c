@@ -229,12 +229,14 @@ static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_a
 }
 
 /* Converts a number, i.e. an object that py_as_scalar accepts, to a scalar. If `param` has the flag PY_VALUE, also reads the element of a 0-d tensor
- * that requires a gradient. Returns MATCH_NO for an object of another type. */
+ * that requires a gradient; if it has the flag PY_NO_TENSOR, accepts no tensor. Returns MATCH_NO for an object of another type. */
 static enum match convert_scalar(const struct py_param *param, PyObject *object, const struct py_arguments *arguments,
                                  grd_scalar *ret_scalar)
 {
-    if (!(param->flags & PY_VALUE) || !py_is_tensor(object))
+    if (!(param->flags & (PY_VALUE | PY_NO_TENSOR)) || !py_is_tensor(object))
         return as_match(py_as_scalar(object, ret_scalar));
+    if (param->flags & PY_NO_TENSOR)
+        return MATCH_NO;
     grd_tensor *t = py_tensor_of(object);
     if (grd_ndim(t) != 0) {
         PyErr_Format(PyExc_RuntimeError, "%s only supports 0-dimensional start and end tensors, but got %s with %d dimension(s).",

@@ -88,8 +88,9 @@ static int from_numpy(PyObject *object, grd_scalar *ret_scalar)
 
 static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
 {
-    /* A number has no batch, gradient or tangent. So batch tensors (vmap), tensors that require a gradient and dual tensors do not count as numbers. */
-    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t) || grd_tangent(t) != NULL)
+    /* A number has no batch and no gradient, so batch tensors (vmap) and tensors that require a gradient do not count as numbers. As in PyTorch, a dual
+     * tensor does: its tangent is lost where only a number is accepted. */
+    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t))
         return 0;
     const grd_scalar scalar = grd_item(t);
     if (!grd_ok()) {

@@ -124,8 +124,9 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
     const bool loses_imaginary =
         grd_dtype_is_complex(value->dtype) &&
         !grd_dtype_is_complex(self->dtype); /* as in PyTorch, a complex tensor loses its imaginary part, but a complex scalar is refused */
-    if (value->device == GRD_DEVICE_CPU && !loses_imaginary) {
-        const grd_scalar number = grd_scalar_read(value->data, value->dtype);
+    const bool is_known = value->device == GRD_DEVICE_CPU;
+    if (!loses_imaginary && (is_known || grd_is_meta(self))) {
+        const grd_scalar number = is_known ? grd_item(value) : grd_int(0);
         return out != NULL ? grd_fill_(self, number) : grd_fill(self, number);
     }
     if (out == NULL)

@@ -23,6 +23,7 @@ READ = [
     "x.conj().imag.resolve_neg()", "m.view_as_real(x.conj().resolve_conj())", "m.conj_physical(x.conj())", "x.conj().to(m.complex128)", "x.conj().abs()", "m.where(x.real > 0, x.conj(), x)", "x.conj().imag.abs()",
     "x.conj().imag.sort()", "m.fft.fft(x.conj())", "m._neg_view(x.real)", "m._conj(x)", "x.conj().detach()", "x.conj().data", "x.conj().expand(2, 2, 3)", "x.conj().imag.cumsum(0)", "m.real(x.conj().conj())", "x.real.conj()",
     "x.conj().imag.neg()", "m.einsum('ij,kj->ik', x.conj(), x)", "x.conj().imag.masked_fill(x.real > 0, 7.)", "m.complex(x.conj().imag, x.real)", "x.conj().imag.to(m.int64)",
+    "m.fill(x, x.conj()[0, 0])", "x.clone().fill_(x.conj()[0, 0])", "x.real.masked_fill(x.real > 0, x.conj().imag[0, 0])", "x.index_put((x.real > 0,), x.conj()[0, 0])",
 ]
 
 

@@ -30,6 +30,9 @@ CASES = {
     "indexed": lambda torch, x, y: x[[1, 0, 1]],
     "a 0-d bound": lambda torch, x, y: torch.clamp(x, max=1.5 * y.sum()),
     "filled with a 0-d tensor": lambda torch, x, y: x.masked_fill(torch.tensor([True, False]), y[0]).index_fill(0, torch.tensor([1]), y[1]),
+    "filled in place": lambda torch, x, y: x.clone().masked_fill_(torch.tensor([True, False]), value=y[0]) + torch.zeros(2).fill_(y[1]),
+    "where only a number is accepted": lambda torch, x, y: torch.add(x, y, alpha=y[0]) + torch.full((2,), x[1]) + x.new_full((2,), y[1]) + torch.full_like(x, x[0]) + torch.arange(y[0])[:2],
+    "a number alone": lambda torch, x, y: torch.full((2,), y[0], dtype=torch.int64),
 }
 
 

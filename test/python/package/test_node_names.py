@@ -9,7 +9,7 @@ from operator_calls import arguments, call, public_calls, sample_texts
 # Expressions whose grad_fn has the same name in both libraries. x and y are 2 x 2 matrices, i contains indices.
 ALIKE = """x + y | x - 2 | x * y | x / y | x.sum() | x.sum(0) | x.sum((0, 1)) | x.mean() | x.mean(1) | x.prod() | x.prod(0) | x.max() | x.max(0)[0] | x.min() |
 x.min(1)[0] | x.median() | x.median(0)[0] | x ** 2 | x ** y | x.fmod(2) | x.fmod(y) | x.remainder(2) | x.remainder(y) | torch.lerp(x, y, 0.5) |
-torch.lerp(x, y, y) | x.unsqueeze(0).squeeze(0) | x.squeeze() | x.masked_fill(x > 1, 0) | x.masked_fill(x > 1, y[0, 0]) | x.index_fill(0, i, 0) |
+torch.lerp(x, y, y) | x.unsqueeze(0).squeeze(0) | x.squeeze() | x.masked_fill(x > 1, 0) | x.masked_fill(x > 1, y[0, 0]) | x.masked_fill(x > 1, y.detach()[0, 0]) | x.index_fill(0, i, 0) |
 x.index_fill(0, i, y[0, 0]) | x.scatter(0, i[None], 1.5) | x.scatter(0, i[None], y) | x.log1p() | x.norm() | torch.linalg.vector_norm(x) | x.clamp(0, 1) |
 x.clamp(y, y) | torch.nn.functional.layer_norm(x, (2,)) | torch.nn.functional.nll_loss(x, i) | x.exp() | x.relu() | x.sigmoid() | x.tanh() | x.softmax(0) |
 x.log_softmax(1) | x @ y | x.t() | x.transpose(0, 1) | x.view(4) | x.reshape(4) | x[0] | x[:, 0] | x[i] | x.gather(0, i[None]) | torch.cat([x, y]) | x.clone() |
