@@ -224,6 +224,17 @@ def test_strides_of_copies(seed):
     same(program)
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_the_result_of_put_lies_in_memory_as_a_copy_does(accumulate):
+    def program(module):
+        base, index, source = module.arange(24.0).view(2, 3, 4), module.tensor([1, -2]), module.tensor([50.0, 60.0])
+        for x in (base, base.permute(2, 0, 1), base.permute(1, 2, 0), base[:, 1:2].transpose(0, 1), base[:, ::2].mT, base[:, :1].expand(2, 5, 4), base[0, 0]):
+            for y in (x.put(index, source, accumulate), x.clone().put_(index, source, accumulate)):
+                yield y.stride(), y.tolist()
+
+    same(lambda module: list(program(module)))
+
+
 @pytest.mark.parametrize("name", ["linspace", "logspace"])
 def test_linspace_and_logspace_with_tensor_bounds(name):
     """linspace and logspace accept tensors as bounds. As in PyTorch, the result requires no gradient, even if a bound does."""
