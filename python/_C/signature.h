@@ -23,11 +23,10 @@ enum py_param_flags {
     PY_NONE = 2,     /* the argument may be None */
     PY_KEYWORD = 4,  /* the argument is keyword-only */
     PY_OPTION = PY_OPTIONAL | PY_NONE | PY_KEYWORD,
-    PY_NUMBER = 8,   /* for a tensor parameter: a number is accepted as a 0-d tensor */
-    PY_VALUE = 16,   /* for a number parameter: a 0-d tensor is accepted and read; gradients do not flow to it */
-    PY_NUMBERS = 32, /* for a tensor parameter: a tuple or list of real numbers is accepted as a 1-d tensor */
-    PY_NO_TENSOR =
-        64 /* for a number parameter: a 0-d tensor is no number, because a later signature has a tensor parameter in this place */
+    PY_NUMBER = 8,    /* for a tensor parameter: a number is accepted as a 0-d tensor */
+    PY_VALUE = 16,    /* for a number parameter: a 0-d tensor is accepted and read; gradients do not flow to it */
+    PY_NUMBERS = 32,  /* for a tensor parameter: a tuple or list of real numbers is accepted as a 1-d tensor */
+    PY_NO_TENSOR = 64 /* for a number parameter: no tensor is accepted, because a later signature takes a tensor here */
 };
 
 struct py_param {
