@@ -86,15 +86,13 @@ grd_dtype grd_result_type(grd_tensor *const *inputs, int n)
 
 /* Note [Numbers out of range]
  * In comparisons, a number that the dtype of the tensors cannot represent is not wrapped around. For example, a uint8 tensor is compared with 300
- * and not with 44. In this case the comparison is computed in int64, or in float64 if a uint64 tensor is compared with a negative number.
- *
- * Returns the dtype in which a comparison is computed, given the promoted dtype `common`. */
-static grd_dtype dtype_to_compare(const struct grd_iter_spec *spec, grd_dtype common)
+ * and not with 44. In this case the comparison is computed in int64, or in float64 if a uint64 tensor is compared with a negative number. */
+grd_dtype grd_dtype_to_compare(grd_tensor *const *inputs, int n, grd_dtype common)
 {
     if (category_of(common) != GRD_CATEGORY_INTEGER)
         return common;
-    for (int i = 0; i < spec->ninputs; i++) {
-        const grd_tensor *t = spec->inputs[i];
+    for (int i = 0; i < n; i++) {
+        const grd_tensor *t = inputs[i];
         if (!grd_has(t, GRD_FLAG_NUMBER) || t->dtype != GRD_INT64 || t->data == NULL)
             continue;
         char element[16];
@@ -131,7 +129,7 @@ GRD_INLINE void set_dtypes(struct grd_iter *it, const struct grd_iter_spec *spec
     if (spec->rule == GRD_TYPE_FLOAT && is_integral(common))
         common = grd_default_dtype();
     if (spec->rule == GRD_TYPE_COMPARE)
-        common = dtype_to_compare(spec, common);
+        common = grd_dtype_to_compare(spec->inputs, spec->ninputs, common);
     it->compute = common;
     it->wanted[0] = grd_gives_bool(spec->rule) ? GRD_BOOL : common;
     it->dtypes[0] = spec->out != NULL ? (grd_dtype)spec->out->dtype : it->wanted[0];

@@ -35,6 +35,9 @@ enum grd_type_rule {
     GRD_TYPE_BOOL
 };
 
+/* Returns the dtype in which the n inputs are compared, given their promoted dtype `common`; see Note [Numbers out of range] in iter.c. */
+grd_dtype grd_dtype_to_compare(grd_tensor *const *inputs, int n, grd_dtype common);
+
 /* True if the rule gives a bool result. */
 static inline bool grd_gives_bool(enum grd_type_rule rule)
 {

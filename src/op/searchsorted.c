@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "gen/uses/op/searchsorted.h"
 #include "core/dtype.h"
+#include "core/iter.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
@@ -108,12 +109,22 @@ static void find_some(int64_t begin, int64_t end, void *context)
                                             (bool *)p->results[0]->data + begin);
 }
 
+/* Returns the dtype in which isin() compares. A zero-dimensional tensor `elements` keeps its values, as if it were a vector, also if the dtype of
+ * test_elements cannot hold them. */
+static grd_dtype dtype_of_members(grd_tensor *elements, grd_tensor *test_elements)
+{
+    grd_tensor *const inputs[] = {elements, test_elements};
+    if (elements->ndim == 0 && !grd_has(elements, GRD_FLAG_NUMBER) && !grd_has(test_elements, GRD_FLAG_NUMBER))
+        return grd_promote((grd_dtype)elements->dtype, (grd_dtype)test_elements->dtype);
+    return grd_dtype_to_compare(inputs, 2, grd_result_type(inputs, 2));
+}
+
 /* Plans isin(). If there are few test elements, a linear search is fastest. Otherwise the test elements are sorted first. Scratch memory then holds
  * the sorted values, their indices and the sort's work array. */
 bool plan_isin(struct grd_plan *p, grd_tensor *elements, grd_tensor *test_elements, bool assume_unique, bool invert)
 {
     (void)assume_unique; /* no effect: a promise that elements are unique would not make the search faster */
-    const grd_dtype dtype = grd_result_type((grd_tensor *const[]){elements, test_elements}, 2);
+    const grd_dtype dtype = dtype_of_members(elements, test_elements);
     const int64_t n = test_elements->numel;
     if (dtype == GRD_DTYPE_NONE)
         return false;

@@ -180,6 +180,17 @@ def test_cross_entropy_with_label_smoothing_and_ignore_index(weight, wanted):
         assert grad[1].tolist() == [0.0] * 3 and grad[0].abs().sum() > 0
 
 
+@pytest.mark.parametrize("count", [1, 9, 10, 16, 17, 100])
+def test_isin_keeps_the_value_of_a_single_element(count):
+    """PyTorch's results depend on the number of test elements (docs/differences.md)."""
+    small, tenth = torch.arange(count, dtype=torch.uint8), torch.full((count,), 0.1)
+    for number, inside in ((256, False), (-256, False), (0, True), (2.5, False), (0.0, True)):
+        for element in (number, torch.tensor(number), torch.tensor([number])):
+            assert torch.isin(element, small).tolist() in (inside, [inside]) and torch.isin(element, small, invert=True).tolist() in (not inside, [not inside])
+        assert torch.isin(small, number).any().item() is inside
+    assert torch.isin(0.1, tenth) and torch.isin(tenth, 0.1).all() and not torch.isin(torch.tensor(0.1, dtype=torch.float64), tenth)
+
+
 def test_scatter_refuses_a_source_smaller_than_its_index():
     """A source with fewer elements than its index is refused, so that no element is read out of bounds."""
     def index(*sizes):
