@@ -176,7 +176,7 @@ bool plan_index_copy(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tens
 bool plan_index_fill(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
 {
     if (value.kind == GRD_SCALAR_COMPLEX && grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_COMPLEX)
-        return grd_raise(GRD_ERROR_RUNTIME, "Converting complex Scalar to non-complex type is not supported");
+        return grd_raise(GRD_ERROR_RUNTIME, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
     if (!grd_wrap_dim(self, dim, &dim))
         return false;
     if (!grd_is_index_dtype(index))
@@ -202,7 +202,7 @@ bool plan_index_fill_tensor(struct grd_plan *p, grd_tensor *self, int64_t dim, g
     if (value->ndim > 0)
         return grd_raise(GRD_ERROR_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
                          value->ndim);
-    return plan_index_fill(p, self, dim, index, grd_int(0));
+    return plan_index_fill(p, self, dim, index, grd_dtype_is_complex((grd_dtype)value->dtype) ? grd_complex_number(0, 0) : grd_int(0));
 }
 
 bool check_index_fill_tensor(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *value)

@@ -215,6 +215,18 @@ def test_fill_with_a_tensor_copies_the_value():
     assert value.grad.item() == 6
 
 
+@pytest.mark.parametrize("value", ["5 + 1j", "2 + 0j", "module.tensor(2 + 0j)", "module.tensor(2.5)", "module.tensor([2.5])"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int64"])
+def test_index_fill_takes_a_complex_value_only_for_a_complex_tensor(dtype, value):
+    def program(module):
+        try:
+            return module.zeros(2, dtype=getattr(module, dtype)).index_fill(0, module.tensor([0]), eval(value, {"module": module})).tolist()
+        except RuntimeError as error:
+            return str(error)
+
+    same(program)
+
+
 @pytest.mark.parametrize("dtype, step", [(torch.float32, 2.0**-23), (torch.float64, 2.0**-52)])
 def test_uniform_never_returns_its_upper_bound(dtype, step):
     """uniform_ never returns its upper bound, although half of the random numbers here would be rounded up to that bound."""
