@@ -70,8 +70,8 @@ static inline C product(C x, C y)
     return number(x.re * y.re + minus * y.im, x.re * y.im + x.im * y.re);
 }
 
-/* Returns x / y by Smith's method, which divides by the larger part of y first, so that |y|^2 does not overflow. If y is 0, returns (x.re / y.re,
- * x.im / y.im), where each zero of y keeps its sign. */
+/* Returns x / y by Smith's method, which divides by the larger part of y first, so that |y|^2 does not overflow. If y is 0, both parts of x are divided
+ * by 0, whatever the signs of the zeros in y, as in PyTorch and NumPy. */
 static inline C quotient(C x, C y)
 {
     const bool real_larger = part_abs(y.re) >= part_abs(y.im);
@@ -82,9 +82,7 @@ static inline C quotient(C x, C y)
     const R minus = -x.re;
     const R re = real_larger ? x.re + x.im * ratio : x.re * ratio + x.im;
     const R im = real_larger ? x.im + minus * ratio : x.im * ratio + minus;
-    const R re_infinity = copysign((R)INFINITY, y.re), im_infinity = copysign((R)INFINITY, y.im);
-    const C by_zero = {x.re * re_infinity, x.im * im_infinity};
-    return large == 0 ? by_zero : number(re * scale, im * scale);
+    return large == 0 ? number(x.re * (R)INFINITY, x.im * (R)INFINITY) : number(re * scale, im * scale);
 }
 
 #endif

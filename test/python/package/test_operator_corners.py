@@ -116,6 +116,14 @@ def test_zero_remainders_have_the_sign_of_the_divisor(dtype):
                     assert all(r == 0 and math.copysign(1, r) == math.copysign(1, b) for r in rest.tolist()), (a, b)
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_the_signs_of_zeros_in_a_complex_divisor_have_no_effect(dtype):
+    inf = math.inf
+    for zero in (complex(0.0, 0.0), complex(0.0, -0.0), complex(-0.0, 0.0), complex(-0.0, -0.0)):
+        found = torch.tensor([complex(1, 2), complex(1, -2), complex(-1, 1)] * 5, dtype=dtype) / torch.tensor([zero] * 15, dtype=dtype)
+        assert found.tolist() == [complex(inf, inf), complex(inf, -inf), complex(-inf, inf)] * 5
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64])
 def test_pow_of_integers_with_negative_exponents(dtype):
     """A negative power x^-n of an integer is 1 / x^n rounded toward zero, which is 0 unless x is 1 or -1."""
