@@ -41,7 +41,8 @@ static double zeta_of_positive(double s, double a)
 }
 
 /* Returns Hurwitz's zeta function of s and a. For a < 0 and an integer s, the terms (a + k)^-s with positive a + k and those with negative a + k are
- * summed separately. There are only finitely many k with a + k < 0. Their terms are summed as the difference of two infinite sums. */
+ * summed separately. There are only finitely many k with a + k < 0. Their terms are summed as the difference of two infinite sums. The distances of a
+ * to its neighbouring integers are computed from a, because the small one of them would lose its digits in a difference from 1. */
 double grd_math_zeta(double s, double a)
 {
     if (!(s > 1))
@@ -52,8 +53,8 @@ double grd_math_zeta(double s, double a)
         return INFINITY;
     if (s != floor(s))
         return NAN;
-    const double above = a - floor(a), below = zeta_of_positive(s, 1 - above) - zeta_of_positive(s, 1 - a);
-    return zeta_of_positive(s, above) + (fmod(s, 2) == 0 ? below : -below);
+    const double below = zeta_of_positive(s, ceil(a) - a) - zeta_of_positive(s, 1 - a);
+    return zeta_of_positive(s, a - floor(a)) + (fmod(s, 2) == 0 ? below : -below);
 }
 
 /* Returns derivative number `order` of the digamma function at x, by formula 5.15.2 of the DLMF. Returns NaN for orders above LAST, because their

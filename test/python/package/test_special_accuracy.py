@@ -44,7 +44,8 @@ SPECIAL = {
     "ndtri": (lambda p: mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1), [(0, 1, 8, 0)]),
     "sinc": (lambda x: mpmath.sincpi(x), [(-30, 30, 3, 0)]),
 }
-SPECIAL |= {f"polygamma {n}": (lambda x, n=n: mpmath.psi(n, x), [(0, 3, 10, 0), (3, 100, 8, 0), (-10, 0, 10, math.factorial(n) * 2 ** (n + 2))]) for n in (1, 2, 3, 4)}
+SPECIAL |= {f"polygamma {n}": (lambda x, n=n: mpmath.psi(n, x), [(0, 3, 10, 0), (3, 100, 8, 0), (-10, 0, 10, math.factorial(n) * 2 ** (n + 2)), (-1e-6, 0, 10, 0), (-1 - 1e-6, -1 + 1e-6, 10, 0)])
+            for n in (1, 2, 3, 4)}
 
 
 @pytest.mark.parametrize("name", SPECIAL)
