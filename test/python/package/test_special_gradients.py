@@ -69,7 +69,7 @@ def flattened(values):
 
 def close(a, b):
     # The relative tolerance is 1e-7, because PyTorch's hardsigmoid uses a float32 constant.
-    return a == b or (a != a and b != b) or abs(a - b) <= max(1e-15, 1e-7 * max(abs(a), abs(b)))
+    return a == b or (a != a and b != b) or (math.isfinite(a) and abs(a - b) <= max(1e-15, 1e-7 * max(abs(a), abs(b))))
 
 
 def compare(function, *values, dtype="float64"):
@@ -90,7 +90,8 @@ def compare_elements(function, *values, dtype="float64"):
 
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_functions(name):
-    compare_elements(lambda module, x: getattr(module, name)(x), SPECIAL)
+    # At its poles, PyTorch's gradient of digamma is a large number (docs/differences.md).
+    compare_elements(lambda module, x: getattr(module, name)(x), [x for x in SPECIAL if not (name == "digamma" and x < 0 and (math.isinf(x) or x == round(x)))])
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -113,9 +114,11 @@ def test_losses(name):
     compare_elements(lambda module, x, y: getattr(module.nn.functional, name)(x, y, reduction="none"), [a for a in SPECIAL for _ in SPECIAL], SPECIAL * len(SPECIAL))
 
 
-def test_binary_cross_entropy_by_both_arguments():
-    p, target = [0.0, 1.0, 0.5, 1e-30], [0.0, 1.0, 0.5]
-    compare(lambda module, x, y: module.nn.functional.binary_cross_entropy(x, y, reduction="none"), [a for a in p for _ in target], target * len(p))
+@pytest.mark.parametrize("target", [0.0, 1.0, 0.5])
+def test_binary_cross_entropy_by_both_arguments(target):
+    """At inputs of 0 and 1, PyTorch's gradient to the target is infinite (docs/differences.md), so these have a target without gradient."""
+    compare(lambda module, x, y: module.nn.functional.binary_cross_entropy(x, y, reduction="none"), [0.5, 1e-30], [target, target])
+    compare(lambda module, x: module.nn.functional.binary_cross_entropy(x, module.full_like(x, target), reduction="none"), [0.0, 1.0])
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -128,10 +131,13 @@ def test_reductions(name, values):
 @pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
 @pytest.mark.parametrize("values", [[3.0], [2.0, 2.0], [1.0, 2.0, 4.0], [nan, 1.0], [inf, 1.0, 2.0], [[1.0, 2.0], [3.0, 5.0]]])
 def test_variances_with_a_correction_near_the_number_of_elements(name, values):
-    """Each result of var_mean and std_mean is also differentiated alone: the gradient of the mean does not become NaN with that of the variance."""
+    """Each result of var_mean and std_mean is also differentiated alone: the gradient of the mean does not become NaN with that of the variance.
+    PyTorch's gradients over all elements without degrees of freedom are left out (docs/differences.md)."""
     for dim in (None, 0, -1):
         for correction in (0, 1, 2, 2.5, 3, 4, 5):
             for results in ([0], [1], [0, 1]) if "mean" in name else (None,):
+                if dim is None and correction >= np.size(values) and results != [1]:
+                    continue
                 def function(module, x, dim=dim, correction=correction, results=results):
                     found = getattr(module, name)(x, dim=dim, correction=correction)
                     return found if results is None else sum(found[i] for i in results)
