@@ -31,7 +31,7 @@ GRD_API void grd_shared_announce(const grd_tensor *t);
  * the descriptor, so the caller may close `descriptor`. Raises RuntimeError if the memory is smaller. */
 GRD_API grd_tensor *grd_open_shared(int descriptor, int64_t bytes);
 /* Returns the first `bytes` bytes of the shared memory called `name` as a one-dimensional uint8 tensor. Before each call, the sender of the name
- * must have called grd_shared_announce once. A call that fails takes the announced user off the count, as far as the system allows it. */
+ * must have called grd_shared_announce once. A call that fails takes the announced user off the count, if the system still lets it map the count. */
 GRD_API grd_tensor *grd_open_shared_name(const char *name, int64_t bytes);
 /* Returns the first `bytes` bytes of a file as a one-dimensional uint8 tensor. The system reads a page of the file when it is first used. With
  * `shared`, writes to the tensor go to the file, which is created or lengthened if necessary. Without `shared`, the file is not changed. Raises

@@ -215,7 +215,7 @@ grd_tensor *grd_open_shared_name(const char *name, int64_t bytes)
             close(descriptor);
             shared->descriptor = -1;
         } else if (check_size(shared, 0))
-            map(shared, 0, MAP_SHARED); /* the header alone, so that end_shared takes back the user whom the sender has announced */
+            map(shared, 0, MAP_SHARED); /* the header, in which end_shared() takes the announced user off the count */
     }
     return over(shared, bytes);
 }

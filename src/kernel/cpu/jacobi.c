@@ -155,9 +155,9 @@ static void write_eigen(int64_t n, const R *values, const T *v, R *ret_w, T *ret
     }
 }
 
-/* Handles the n x n matrix `a` with an element that is not finite. Writes NaN for all its eigenvalues and eigenvectors. Writes n - 1 to *ret_info,
- * which marks the failure to converge, except if n is 2: as in LAPACK, 2 x 2 matrices need no iterations. The eigenvalue of a 1 x 1 matrix is its
- * element, and the eigenvector is 1. `parts` is the number of real numbers per element. */
+/* Writes the results for the n x n matrix `a`, which has an element that is not finite. If n is 1, the eigenvalue is the element, and the eigenvector
+ * is 1. Otherwise all results are NaN. If n is larger than 2, *ret_info tells the failure to converge. As in LAPACK, 2 x 2 matrices need no iterations
+ * and cannot fail. `parts` is the number of real numbers per element. */
 static void write_nonfinite_eigen(int64_t n, int64_t parts, const R *a, R *ret_w, R *ret_v, int32_t *ret_info)
 {
     fill(n, n == 1 ? *a : (R)NAN, ret_w);
