@@ -1,5 +1,5 @@
 /* Allocates memory for the sizes and strides of a tensor, sets them together with the flags that depend on them (contiguous, channels-last), and
- * checks that all elements of a tensor are inside its storage. */
+ * checks that all elements of a tensor are inside its storage. Also tells whether a tensor has gaps. */
 #ifndef GRD_CORE_GEOMETRY_H
 #define GRD_CORE_GEOMETRY_H
 
@@ -26,6 +26,12 @@ static inline void grd_set_room(grd_tensor *t, int64_t *room, int64_t ndim)
 {
     t->sizes = room;
     t->strides = room + (ndim <= GRD_INLINE_DIMS ? GRD_INLINE_DIMS : ndim);
+}
+
+/* True if the elements of `t` fill one block of memory without gaps, in any order of the dimensions. */
+static inline bool grd_is_dense(const grd_tensor *t)
+{
+    return grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(grd_sizes(t), t->strides);
 }
 
 /* Returns GRD_FLAG_CHANNELS_LAST if these are the strides of channels-last layout, otherwise 0. */

@@ -355,14 +355,10 @@ bool grd_overlaps(const grd_tensor *a, const grd_tensor *b)
     return GRD_UNLIKELY(may_share(a, b)) && a->numel > 0 && b->numel > 0 && overlaps(a, b);
 }
 
-static bool is_dense(const grd_tensor *t)
-{
-    return grd_shape_is_dense(grd_sizes(t), t->strides);
-}
-
 bool grd_check_no_overlap(const grd_tensor *written, const grd_tensor *read)
 {
-    return GRD_LIKELY(!grd_overlaps(written, read)) || (written != read && !(is_dense(written) && is_dense(read))) || partial_overlap();
+    return GRD_LIKELY(!grd_overlaps(written, read)) || (written != read && !(grd_is_dense(written) && grd_is_dense(read))) ||
+           partial_overlap();
 }
 
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read)

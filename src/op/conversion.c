@@ -4,6 +4,7 @@
 
 #include "gen/uses/op/conversion.h"
 #include "core/device.h"
+#include "core/geometry.h"
 #include "core/new.h"
 #include "core/shape.h"
 #include "core/tensor.h"

@@ -29,11 +29,6 @@ enum {
     STREAM_MIN = 8 * 1024 * 1024
 };
 
-bool grd_is_dense(const grd_tensor *t)
-{
-    return grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(grd_sizes(t), t->strides);
-}
-
 /* Returns the lowest address of a dense tensor. With negative strides it is below t->data. */
 static char *block_start(const grd_tensor *t)
 {

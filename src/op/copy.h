@@ -27,8 +27,6 @@ static inline grd_tensor grd_part_of(const grd_tensor *t, char *data, int64_t *s
     return part;
 }
 
-/* True if the elements of `t` fill one block of memory without gaps, in any order of the dimensions. */
-bool grd_is_dense(const grd_tensor *t);
 /* True if two tensors of the same sizes have the same strides, ignoring dimensions of size 1. */
 bool grd_have_same_strides(const grd_tensor *a, const grd_tensor *b);
 /* True if `a` and `b` may share bytes, so that a copy could overwrite elements before it reads them. This is possible if both use the same storage,
