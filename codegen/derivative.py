@@ -130,8 +130,8 @@ def carrying_results(operator, used):
 
 
 def reads_absence(operator):
-    """True if a gradient formula asks whether the gradient of a result is undefined, as in `grad_min is None`."""
-    return any(re.search(r"\bgrad_\w+ is None", formula) for formula in operator.grads.values() if formula)
+    """True if a gradient formula asks whether the gradient of a result is undefined, as in `grad_average is None`."""
+    return any(f"grad_{result} is None" in formula for formula in operator.grads.values() if formula for result in operator.results)
 
 
 def table(operator, saves, used, accelerations=(), operators=None):
